@@ -185,11 +185,11 @@ def _add_member(invitation: Invitation, user: User, account: str) -> Membership:
 def _build_account(username: str, password: str) -> User:
     name = User.normalize_username(username)
     if not name or len(name) > LONGEST_USERNAME:
-        raise Invalid("username", f"Choose a name of 1 to {LONGEST_USERNAME} characters.")
+        raise Invalid("username", f"Choose a username of 1 to {LONGEST_USERNAME} characters.")
     try:
         UnicodeUsernameValidator()(name)
     except ValidationError as error:
-        raise Invalid("username", "Use only letters, digits and @ . + - _ in the name.") from error
+        raise Invalid("username", "Use only letters, digits and @ . + - _ in the username.") from error
     check_password(password, User(username=name))
     return User(username=name, password=make_password(password))
 
@@ -197,12 +197,12 @@ def _build_account(username: str, password: str) -> User:
 def _save_account(account: User) -> User:
     name = account.get_username()
     if User.objects.filter(username__iexact=name).exists():
-        raise NameTaken("username", f"The name {name!r} is taken. Choose another one.")
+        raise NameTaken("username", f"The username {name!r} is taken. Choose another one.")
     try:
         with transaction.atomic():
             account.save()
     except IntegrityError as error:
-        raise NameTaken("username", f"The name {name!r} is taken. Choose another one.") from error
+        raise NameTaken("username", f"The username {name!r} is taken. Choose another one.") from error
     return account
 
 

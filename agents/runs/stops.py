@@ -182,7 +182,7 @@ def _publish(tx: Transaction, why: str) -> None:
         return
     if run.has_ended:
         return
-    tx.publish(RunResumed(MACHINE, "It may continue."))
+    tx.publish(RunResumed(MACHINE, "The stop was lifted."))
     if run.status == RunStatus.QUEUED:
         tx.requeue()
     elif run.status in PARKED and not next_step.wake_if_possible(tx):

@@ -18,7 +18,7 @@ from tests.journeys.test_accessibility import faults_of
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import asking, call
-from tests.workshop.colleagues import ask, hand_over, hire, may_ask, may_delegate, question_of
+from tests.workshop.colleagues import ask, delegate, hire, may_ask, may_delegate, question_of
 from tools.records.changes import ChangeAuthor, create_record
 
 pytestmark = pytest.mark.once
@@ -107,7 +107,7 @@ def test_no_question_and_no_task_that_was_handed_over_keeps_anybody_out(office: 
     may_ask(office.workshop.employee)
     kim = hire(office.workshop, "Kim", asking(ask("Which?")), answer="From Kim.")
     may_delegate(office.workshop.employee, kim)
-    office.workshop.play(asking(ask("Which address?", choices=["North", "South"]), hand_over("Kim")))
+    office.workshop.play(asking(ask("Which address?", choices=["North", "South"]), delegate("Kim")))
     run = office.submit()
     card = question_of(office.await_status(run.pk, "waiting"))
     visitor = visit("operator")
@@ -115,7 +115,7 @@ def test_no_question_and_no_task_that_was_handed_over_keeps_anybody_out(office: 
     page.goto(f"/approvals/{card.pk}/")
     looks.at("a question")
     page.goto(f"/runs/{run.pk}/")
-    expect(page.locator(".child")).to_contain_text("1 card waiting there")
+    expect(page.locator(".child")).to_contain_text("1 card waiting in this run")
     page.locator(".child-lines > summary").click()
     looks.at("a task that was handed over")
     visitor.stand_still(visitor.card(card.pk))

@@ -186,7 +186,7 @@ def test_a_task_is_handed_over_followed_read_continued_and_cancelled(
     typist.write("And then")
     with typist.undisturbed():
         office.recorder.release("one")
-        typist.await_said("The run has ended: succeeded")
+        typist.await_said("Run succeeded")
         expect(typist.visitor.answer).to_have_text("It is 2.")
     typist.write(" once more")
     expect(message).to_have_value("And then once more")
@@ -249,7 +249,7 @@ def test_cards_are_denied_edited_approved_taken_back_and_confirmed(office: Offic
     with typist.undisturbed():
         office.end_grace()
         typist.await_said("Delete records started")
-        typist.await_said("The run has ended: succeeded")
+        typist.await_said("Run succeeded")
     expect(typist.visitor.answer).to_have_text("All of it is done.")
     assert run_of(run.pk).status == RunStatus.SUCCEEDED
 
@@ -339,7 +339,7 @@ def test_the_inbox_the_lists_and_the_way_out(office: Office, visit: Visit) -> No
     expect(page.locator("[data-keys-help]")).to_be_visible()
     through_the_inbox(office, typist, first, second)
     typist.go(typist.place("Runs"))
-    search(typist, "nothing of the kind", "No run matches.")
+    search(typist, "nothing of the kind", "No matching runs.")
     search(typist, "Tidy", "Tidy up")
     typist.go(typist.place("Records"))
     search(typist, "Lead 3", "Lead 3")

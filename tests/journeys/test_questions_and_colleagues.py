@@ -13,7 +13,7 @@ from tests.journeys.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 from tests.workshop import asking, call, statuses
-from tests.workshop.colleagues import ask, child_of, hand_over, hire, may_ask, may_delegate, question_of
+from tests.workshop.colleagues import ask, child_of, delegate, hire, may_ask, may_delegate, question_of
 
 pytestmark = pytest.mark.once
 
@@ -35,7 +35,7 @@ class TestAQuestion:
         operator, reader = visit("operator"), visit("viewer")
         operator.open_run(run.pk)
         reader.open_run(run.pk)
-        expect(reader.card(card.pk)).to_contain_text("Only operators answer questions.")
+        expect(reader.card(card.pk)).to_contain_text("Only operators can answer questions.")
         expect(reader.card(card.pk).get_by_role("button", name="South St")).to_be_hidden()
         operator.stand_still(operator.card(card.pk))
         operator.card(card.pk).get_by_role("button", name="South St").click()
@@ -121,12 +121,12 @@ def test_a_task_that_was_handed_over_is_followed_inside_the_panel(office: Office
     change = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
     kim = hire(workshop, "Kim", asking(change), answer="Acme is inactive now.")
     may_delegate(workshop.employee, kim)
-    workshop.play(asking(hand_over("Kim", "Set Acme to inactive")), answer="Kim says: {{ calls[0].data.answer }}")
+    workshop.play(asking(delegate("Kim", "Set Acme to inactive")), answer="Kim says: {{ calls[0].data.answer }}")
     visitor = visit("approver")
     run = office.submit()
     visitor.open_run(run.pk)
     nested = visitor.page.locator(".child")
-    expect(nested).to_contain_text("1 card waiting there")
+    expect(nested).to_contain_text("1 card waiting in this run")
     expect(visitor.page.locator("[data-badge]")).to_have_text("Waiting for a colleague")
     nested.get_by_role("link", name="Set Acme to inactive").click()
     child = child_of(run)

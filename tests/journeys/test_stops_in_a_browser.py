@@ -100,7 +100,7 @@ def test_where_a_run_stands_is_its_last_line_live_as_on_the_page_that_is_loaded(
     stops.release_everything(office.member("admin"))
     expect(told.last).to_contain_text("Waiting for a decision")
     live = told.all_inner_texts()
-    assert ["It may continue." in line for line in live[-2:]] == [True, False]
+    assert ["The stop was lifted." in line for line in live[-2:]] == [True, False]
     page.reload()
     expect(told.last).to_contain_text("Waiting for a decision")
     assert told.all_inner_texts() == live

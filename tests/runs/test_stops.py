@@ -1,4 +1,4 @@
-"""The stop: from its commit on nothing of what was stopped starts, through restarts, until an admin says so."""
+"""Stops: from its commit on, nothing that was stopped starts, even after a restart, until an admin resumes it."""
 
 from collections.abc import Callable
 
@@ -40,27 +40,27 @@ pytestmark = pytest.mark.django_db(transaction=True)
 Stop = Callable[[Workshop], object]
 
 
-def everything(workshop: Workshop) -> None:
+def stop_everything(workshop: Workshop) -> None:
     stops.stop_everything(workshop.operator)
 
 
-def its_employee(workshop: Workshop) -> None:
+def stop_its_employee(workshop: Workshop) -> None:
     stops.stop_employee(workshop.operator, workshop.employee.pk)
 
 
 def release(workshop: Workshop, stop: Stop) -> None:
-    if stop is everything:
+    if stop is stop_everything:
         stops.release_everything(workshop.admin)
     else:
         stops.release_employee(workshop.admin, workshop.employee.pk)
 
 
-BOTH = pytest.mark.parametrize("stop", [everything, its_employee])
+BOTH = pytest.mark.parametrize("stop", [stop_everything, stop_its_employee])
 
 
 @BOTH
-class TestWhatIsStopped:
-    def test_is_not_driven_until_it_is_released(self, workshop: Workshop, stop: Stop) -> None:
+class TestAStop:
+    def test_keeps_runs_from_being_driven_until_it_is_lifted(self, workshop: Workshop, stop: Stop) -> None:
         workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
         run = workshop.submit()
         stop(workshop)
@@ -72,7 +72,7 @@ class TestWhatIsStopped:
         assert again(run).stopped_because == ""
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
-    def test_cannot_be_given_a_task(self, workshop: Workshop, stop: Stop) -> None:
+    def test_refuses_new_tasks(self, workshop: Workshop, stop: Stop) -> None:
         workshop.play()
         stop(workshop)
         with pytest.raises(Conflict, match="acme-operator stopped"):
@@ -80,7 +80,7 @@ class TestWhatIsStopped:
         release(workshop, stop)
         assert workshop.work().status == RunStatus.SUCCEEDED
 
-    def test_does_not_take_up_its_work_again(self, workshop: Workshop, stop: Stop) -> None:
+    def test_keeps_ended_runs_from_resuming(self, workshop: Workshop, stop: Stop) -> None:
         workshop.play()
         run = workshop.work()
         stop(workshop)
@@ -90,7 +90,7 @@ class TestWhatIsStopped:
             actions.continue_run(workshop.operator, run.pk)
         assert (again(run).status, again(run).message_count) == (RunStatus.SUCCEEDED, 1)
 
-    def test_gives_up_the_answer_that_its_model_is_writing(
+    def test_gives_up_the_answer_that_the_model_is_writing(
         self, workshop: Workshop, model: ModelServer, stop: Stop
     ) -> None:
         model.script(Answer(text="Too late.", hold="middle"))
@@ -104,7 +104,7 @@ class TestWhatIsStopped:
         release(workshop, stop)
         assert workshop.drive(run).answer == "In time."
 
-    def test_starts_no_call_that_its_model_asked_for_meanwhile(
+    def test_starts_no_call_that_the_model_requested_meanwhile(
         self, workshop: Workshop, model: ModelServer, recorder: Recorder, stop: Stop
     ) -> None:
         recorder.hold("slow")
@@ -117,7 +117,7 @@ class TestWhatIsStopped:
         assert not recorder.waiting["slow"]
         assert again(run).status == RunStatus.QUEUED
 
-    def test_lets_what_executes_end_and_starts_no_more(
+    def test_lets_executing_calls_end_and_starts_no_others(
         self, workshop: Workshop, recorder: Recorder, stop: Stop
     ) -> None:
         recorder.hold("slow")
@@ -145,7 +145,7 @@ class TestWhatIsStopped:
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
         assert list(recorder.effects.values()) == [1]
 
-    def test_stays_stopped_when_its_worker_dies(self, workshop: Workshop, stop: Stop, recorder: Recorder) -> None:
+    def test_holds_when_the_worker_dies(self, workshop: Workshop, stop: Stop, recorder: Recorder) -> None:
         recorder.hold("slow")
         workshop.play(asking(call("probe.gate", name="slow")))
         run = workshop.submit()
@@ -156,16 +156,16 @@ class TestWhatIsStopped:
         run = workshop.drive(run)
         assert (run.status, run.lease_owner) == (RunStatus.QUEUED, "")
 
-    def test_is_never_claimed_although_its_run_was_not_told(self, workshop: Workshop, stop: Stop) -> None:
+    def test_holds_for_a_run_that_has_not_recorded_it_yet(self, workshop: Workshop, stop: Stop) -> None:
         run = workshop.submit()
         stop(workshop)
-        Run.objects.filter(pk=run.pk).update(stopped_because="")  # as if it had begun in the same moment
+        Run.objects.filter(pk=run.pk).update(stopped_because="")  # as if it had started at the same moment
         assert workshop.drive(run).lease_epoch == 0
         with transaction.atomic():
             sweep_once()
         assert "stopped" in again(run).stopped_because
 
-    def test_is_released_by_the_sweeper_if_the_process_died_before(self, workshop: Workshop, stop: Stop) -> None:
+    def test_is_lifted_by_the_sweeper_if_the_process_died_before(self, workshop: Workshop, stop: Stop) -> None:
         workshop.play()
         run = workshop.submit()
         stop(workshop)
@@ -176,16 +176,16 @@ class TestWhatIsStopped:
         assert again(run).stopped_because == ""
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
-    def test_says_that_it_may_go_on_also_while_it_waits_for_a_person(self, workshop: Workshop, stop: Stop) -> None:
+    def test_that_is_lifted_is_published_on_waiting_runs_too(self, workshop: Workshop, stop: Stop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         stop(workshop)
         release(workshop, stop)
         assert event_types(run)[-4:] == ["run_waiting", "run_waiting", "run_resumed", "run_waiting"]
-        assert payloads(run, "run_resumed") == [{"by": "gadget", "reason": "It may continue."}]
+        assert payloads(run, "run_resumed") == [{"by": "gadget", "reason": "The stop was lifted."}]
         assert (again(run).status, payloads(run, "run_waiting")[-1]["decisions"]) == (RunStatus.WAITING, 1)
 
-    def test_can_still_be_cancelled(self, workshop: Workshop, stop: Stop) -> None:
+    def test_does_not_prevent_cancelling(self, workshop: Workshop, stop: Stop) -> None:
         run = workshop.submit()
         stop(workshop)
         workshop.cancel(run)
@@ -193,7 +193,7 @@ class TestWhatIsStopped:
         release(workshop, stop)
         assert event_types(run)[-1] == "run_finished"
 
-    def test_is_stopped_once_however_many_press(self, workshop: Workshop, stop: Stop) -> None:
+    def test_is_recorded_once_for_concurrent_requests(self, workshop: Workshop, stop: Stop) -> None:
         refused = []
 
         def press() -> None:
@@ -208,7 +208,7 @@ class TestWhatIsStopped:
         entry = AuditEntry.objects.get(action="stopped")
         assert entry.actor == "user:acme-operator"
 
-    def test_may_be_stopped_by_an_operator_and_released_by_an_admin_only(self, workshop: Workshop, stop: Stop) -> None:
+    def test_may_be_made_by_an_operator_and_lifted_by_an_admin_only(self, workshop: Workshop, stop: Stop) -> None:
         viewer = Workshop(workshop.organization, workshop.employee, {"operator": workshop.members["viewer"]})
         with pytest.raises(Forbidden):
             stop(viewer)
@@ -220,37 +220,37 @@ class TestWhatIsStopped:
 
 
 class TestTwoStops:
-    def test_hold_until_both_are_released(self, workshop: Workshop) -> None:
+    def test_hold_until_both_are_lifted(self, workshop: Workshop) -> None:
         workshop.play()
         run = workshop.submit()
-        its_employee(workshop)
-        everything(workshop)
+        stop_its_employee(workshop)
+        stop_everything(workshop)
         assert again(run).stopped_because == "acme-operator stopped everything."
-        release(workshop, everything)
+        release(workshop, stop_everything)
         assert again(run).stopped_because == "acme-operator stopped Dana."
         assert workshop.drive(run).status == RunStatus.QUEUED
-        release(workshop, its_employee)
+        release(workshop, stop_its_employee)
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
-    def test_reach_nobody_elses(self, workshop: Workshop) -> None:
+    def test_do_not_reach_other_organizations(self, workshop: Workshop) -> None:
         other = build_workshop("globex")
         other.play()
         run = other.submit()
-        everything(workshop)
+        stop_everything(workshop)
         assert other.drive(run).status == RunStatus.SUCCEEDED
         with pytest.raises(NotFound):
             stops.stop_employee(workshop.operator, other.employee.pk)
 
-    def test_are_released_by_their_own_admin_only(self, workshop: Workshop) -> None:
+    def test_are_lifted_by_their_own_admin_only(self, workshop: Workshop) -> None:
         other = build_workshop("globex")
         tools = ("utility.calculate", "probe.effect")
         other.raise_for_all("probe.effect", Level.DESTRUCTIVE)
         stops.stop_everything(other.operator)
         stops.stop_tool(other.operator, "utility.calculate")
-        everything(workshop)
+        stop_everything(workshop)
         for tool in tools:
             stops.stop_tool(workshop.operator, tool)
-        release(workshop, everything)
+        release(workshop, stop_everything)
         for tool in tools:
             stops.release_tool(workshop.admin, tool)
         assert Organization.objects.get(pk=other.organization.pk).stopped_at is not None
@@ -258,7 +258,7 @@ class TestTwoStops:
         assert [(rule.organization_id, rule.tool) for rule in stopped] == [(other.organization.pk, "utility.calculate")]
         assert ToolRule.objects.count() == 2
 
-    def test_of_a_tool_end_no_work_beside_the_runs_of_others(self, workshop: Workshop) -> None:
+    def test_of_a_tool_end_no_side_work_of_other_organizations(self, workshop: Workshop) -> None:
         other = build_workshop("globex")
         tool = "utility.calculate"
         mine, foreign = workshop.submit().pk, other.submit().pk
@@ -269,7 +269,7 @@ class TestTwoStops:
 
 
 class TestAStoppedTool:
-    def test_is_refused_with_the_name_of_who_stopped_it(self, workshop: Workshop) -> None:
+    def test_is_refused_with_the_name_of_the_person_who_stopped_it(self, workshop: Workshop) -> None:
         stops.stop_tool(workshop.operator, "utility.calculate")
         workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
         run = workshop.work()
@@ -277,7 +277,7 @@ class TestAStoppedTool:
         assert (row.status, error_code(row)) == (CallStatus.REJECTED, "TOOL_DISABLED")
         assert "was stopped by acme-operator" in row.content
 
-    def test_takes_back_what_was_approved(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_rejects_its_approved_calls(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -286,7 +286,7 @@ class TestAStoppedTool:
         (row,) = calls(run)
         assert (row.status, error_code(row), dict(recorder.effects)) == (CallStatus.REJECTED, "TOOL_DISABLED", {})
 
-    def test_works_again_when_released_and_leaves_no_rule(self, workshop: Workshop) -> None:
+    def test_works_again_when_resumed_and_leaves_no_rule(self, workshop: Workshop) -> None:
         stops.stop_tool(workshop.operator, "utility.calculate")
         with pytest.raises(Forbidden):
             stops.release_tool(workshop.operator, "utility.calculate")
@@ -313,7 +313,7 @@ class TestAStoppedTool:
         assert not title_run(run.pk)
         assert not model.requests
 
-    def test_that_is_not_there_is_not_found(self, workshop: Workshop) -> None:
+    def test_that_does_not_exist_is_not_found(self, workshop: Workshop) -> None:
         with pytest.raises(NotFound):
             stops.stop_tool(workshop.operator, "no.such")
 
@@ -332,7 +332,7 @@ def test_a_level_raised_for_all_asks_and_stays_with_its_stop(workshop: Workshop)
 
 
 def test_a_stop_pressed_while_many_start_lets_none_start_after_it(workshop: Workshop, recorder: Recorder) -> None:
-    """Ten drivers race with the stop; each call that was started has its line before the line of the stop."""
+    """Ten drivers race with the stop; each started call has its event before the event of the stop."""
     workshop.play(*[asking(call("utility.calculate", operation="add", a=number, b=1)) for number in range(4)])
     begun = [workshop.submit() for _ in range(10)]
     works: list[Callable[[], object]] = [lambda run=run: workshop.drive(run) for run in begun]  # type: ignore[misc]

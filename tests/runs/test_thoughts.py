@@ -15,13 +15,13 @@ from tests.workshop import Workshop, passes, payloads
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def asked(model: ModelServer, number: int) -> list[dict[str, Any]]:
+def messages_of_request(model: ModelServer, number: int) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = model.requests[number]["messages"]
     return messages
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_a_thought_is_told_apart_and_never_sent_back(workshop: Workshop, model: ModelServer, streamed: bool) -> None:
+def test_a_thought_is_kept_apart_and_never_sent_back(workshop: Workshop, model: ModelServer, streamed: bool) -> None:
     sleep = Call("probe.sleep", {"ms": 0})
     model.script(
         Answer(text="<think>I should\nwait.</think>\n\nWaiting.", calls=(sleep,), streamed=streamed),
@@ -33,11 +33,11 @@ def test_a_thought_is_told_apart_and_never_sent_back(workshop: Workshop, model: 
         ("Waiting.", "I should\nwait."),
         ("All done.", "Now I know."),
     ]
-    assert "think" not in json.dumps(asked(model, 1)[1:])
+    assert "think" not in json.dumps(messages_of_request(model, 1)[1:])
     assert [line["text"] for line in payloads(run, "assistant_message")] == ["Waiting.", "All done."]
     assert [line["text"] for line in payloads(run, "assistant_thought")] == ["I should\nwait.", "Now I know."]
     thought = render_lines(run.pk, Event.objects.filter(run=run, type="assistant_thought"))[0]
-    assert "<summary>Thought in pass 1</summary>" in thought.html
+    assert "<summary>Reasoning in pass 1</summary>" in thought.html
     assert "<details open" not in thought.html
 
 

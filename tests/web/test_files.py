@@ -310,7 +310,7 @@ def test_a_question_about_many_files_shows_the_first(world: World, folder: Path)
     for number in range(MAX_SHOWN + 10):
         (folder / "reports" / f"{number}.txt").touch()
     asked = world.client("admin").post("/files/delete/reports").content.decode()
-    assert f"It deletes {MAX_SHOWN + 11} files:" in asked
+    assert f"You are deleting {MAX_SHOWN + 11} files:" in asked
     assert len(re.findall(r"<li>\s*reports/", asked)) == MAX_SHOWN
 
 

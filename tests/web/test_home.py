@@ -158,7 +158,7 @@ def test_the_page_draws_the_charts_with_titles_and_a_table(world: World) -> None
 def test_a_viewer_is_told_why_nothing_can_be_started(world: World) -> None:
     html = text_of(world.client("viewer"))
     assert "You are a viewer in Acme" in html
-    assert "Starting runs takes the operator role" in html
+    assert "To start runs, you need the operator role" in html
     assert "<textarea" not in html
 
 

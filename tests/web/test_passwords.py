@@ -109,7 +109,7 @@ class TestTheOwnPassword:
         text_of(client, self.PATH)
         sent = {"old_password": PASSWORD, "new_password1": PASSWORD + "!", "new_password2": PASSWORD + "!"}
         assert client.post(self.PATH, sent)["Location"] == "/"
-        assert "Your password is changed." in text_of(client, "/")
+        assert "Your password was changed." in text_of(client, "/")
         assert elsewhere.get("/").status_code == 302
         assert User.objects.get(username="viewer").check_password(PASSWORD + "!")
         entry = AuditEntry.objects.get()

@@ -131,7 +131,7 @@ class TestATaskThatWasHandedOver:
         world.card(child)
         fragment = world.client("viewer").get(f"/runs/{child.pk}/nested/").content.decode()
         assert "Found" in fragment
-        assert "1 card waiting there" in fragment
+        assert "1 card waiting in this run" in fragment
         end_child(child, "It is **3**.")
         fragment = world.client("viewer").get(f"/runs/{child.pk}/nested/").content.decode()
         assert "<strong>3</strong>" in fragment

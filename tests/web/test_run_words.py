@@ -47,11 +47,11 @@ def test_a_task_that_no_script_knows_is_no_answer_and_offers_what_is_known(world
     page = text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="end"')[1].split("</section>")[0]
     live = render_lines(run.pk, [event])[0].html
     for html in (page, live):
-        assert "No script fits this task" in html
+        assert "No script matches this task" in html
         assert known in html
         assert " Answer</h2>" not in html
     ModelProvider.objects.update(kind=ProviderKind.OPENAI)
-    assert "No script fits" not in render_lines(run.pk, [event])[0].html
+    assert "No script matches" not in render_lines(run.pk, [event])[0].html
 
 
 @pytest.mark.django_db(transaction=True)
@@ -109,7 +109,7 @@ def test_a_replaced_card_leaves_a_line_that_says_who_and_why(world: World) -> No
     assert [event.seq for event in fold_events(events)] == [4, 3]
     html = text_of(world.client("viewer"), f"/runs/{card.run_id}/")
     assert html.count("approver took the approval back.") == 2, "in the line, and for a screen reader"
-    assert '<a href="/approvals/5/">Card 5</a> became <a href="/approvals/6/">card 6</a>' in html
+    assert '<a href="/approvals/5/">Card 5</a> was replaced by <a href="/approvals/6/">card 6</a>' in html
 
 
 def test_a_lost_worker_is_told(world: World) -> None:
@@ -128,7 +128,7 @@ def test_a_provider_that_asked_for_patience_is_waited_for_by_name_and_time(world
     assert "data-badge>Waiting for the model</span>" in html
     head = html.split('class="delayed small"')[1].split("</p>")[0]
     assert "hidden" not in head.split(">")[0]
-    assert re.search(r"next try\s<time [^>]+>in (89|90) s</time>", head)
+    assert re.search(r"Next attempt\s<time [^>]+>in (89|90) s</time>", head)
     assert html.count("Later.") == 1
     assert "hidden" in html.split('class="continue"')[1].split(">")[0]
     Run.objects.filter(pk=run.pk).update(patience_tries=0, next_wake_at=None)
@@ -212,12 +212,12 @@ def test_a_pass_has_one_line_of_waiting_however_often_somebody_decides(world: Wo
     html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
     assert html.count('data-slot="wait-1"') == 1
     assert "Waiting for a decision <" in html
-    assert "Resumed, asked" not in html
+    assert "Resumed by" not in html
     with run_transaction(run.pk) as tx:
         tx.publish(RunResumed("approver", pass_number=1))
     html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
     assert html.count('data-slot="wait-1"') == 1
-    assert "Resumed, asked by approver <" in html
+    assert "Resumed by approver <" in html
     assert "Waiting for a decision <" not in html
 
 
@@ -227,7 +227,7 @@ def test_a_stop_and_its_end_are_lines_of_their_own(world: World) -> None:
     stops.release_everything(world.member("admin"))
     html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
     assert "operator stopped everything. Nothing more starts <" in html
-    assert "It may continue." in html
+    assert "The stop was lifted." in html
     assert "wait-" not in html
 
 
@@ -245,10 +245,10 @@ def test_where_a_run_stands_is_told_below_a_stop_and_its_end(world: World) -> No
     stops.release_everything(world.member("admin"))
     assert last_line(world, run).startswith("Waiting for a decision")
     html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
-    assert html.index("Nothing more starts <") < html.index("It may continue. <")
+    assert html.index("Nothing more starts <") < html.index("The stop was lifted. <")
     with run_transaction(run.pk) as tx:
         tx.publish(RunResumed("approver", pass_number=1))
-    assert last_line(world, run).startswith("Resumed, asked by approver")
+    assert last_line(world, run).startswith("Resumed by approver")
 
 
 @pytest.mark.parametrize("has_more", [False, True])
@@ -261,7 +261,7 @@ def test_a_settled_outcome_needs_no_attention_any_more(world: World, has_more: b
         park(tx, needs_attention=True)
     assert last_line(world, run).startswith("Needs attention")
     resolutions.resolve(world.member("approver"), call.pk, "succeeded", "I looked.")
-    assert last_line(world, run).startswith("Waiting for a decision" if has_more else "Resumed, asked by approver")
+    assert last_line(world, run).startswith("Waiting for a decision" if has_more else "Resumed by approver")
     assert "Please look" not in text_of(world.client("viewer"), f"/runs/{run.pk}/")
 
 

@@ -302,7 +302,7 @@ def test_runs_are_filtered_by_status_employee_and_text(world: World) -> None:
         html = text_of(client, f"/runs/?{query}")
         assert f"/runs/{shown.pk}/" in html
         assert f"/runs/{hidden.pk}/" not in html
-    assert "No run matches" in text_of(client, "/runs/?employee=999")
+    assert "No matching runs" in text_of(client, "/runs/?employee=999")
     assert text_of(client, "/runs/?status=nonsense&employee=x&before=y")
 
 

@@ -71,7 +71,8 @@ def test_the_last_run_is_linked(world: World) -> None:
     run = Run.objects.get(origin="schedule")
     assert f'href="/runs/{run.pk}/"' in page_of(world)
     assert now(schedule).fired == 1
-    assert f"automatically by schedule {schedule.pk}" in world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
+    html = world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
+    assert f"Started by schedule {schedule.pk} on behalf of" in html
 
 
 def test_the_last_run_says_for_what_it_waits(world: World) -> None:

@@ -213,7 +213,9 @@ def _describe_fault(error: ValueError) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        return f"{where}: {first['msg']} (given: {repr(first['input'])[:80]})"
+        message = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+        message = message.replace("String should have", "must have")
+        return f"{where}: {message}" + (f", not {repr(first['input'])[:80]}" if first["input"] else "")
     return str(error)
 
 

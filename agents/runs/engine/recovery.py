@@ -94,7 +94,7 @@ def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: Tool
     if not result.success or not failed.update(late_effect=late_effect):
         return False
     summary = result.summary[:_LONGEST_SUMMARY]
-    why = f"It was declared not done, but its worker now reports that it happened: {summary}"
+    why = f"It was marked as not done, but its worker now reports that it happened: {summary}"
     if again:
         why += f"\nThe same was requested again, so it probably happened twice. See call {', '.join(again)}."
     card = show_unknown_card(tx, call, "This happened after all", why)

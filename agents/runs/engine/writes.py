@@ -158,7 +158,7 @@ def _explain_change(due: _ApprovedCall, effect: CallEffect) -> str:
     if hash_params(due.call.params) != hash_params(due.card.params):
         return "The params were changed in the database after this was approved."
     if has_happened_since(due.card):
-        return "The same call was declared not done, but it happened. This call would repeat it."
+        return "The same call was marked as not done, but it happened. This call would repeat it."
     if compute_digest(due.call, effect.preview.as_json()) != due.card.digest:
         return "The target changed since this was approved."
     return ""

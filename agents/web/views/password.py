@@ -35,7 +35,7 @@ def change_password(request: HttpRequest, member: Membership) -> HttpResponseBas
             member.user.save(update_fields=["password"])
             members.record_own_password(member)
         update_session_auth_hash(request, member.user)
-        messages.success(request, "Your password is changed. You are logged out everywhere else.")
+        messages.success(request, "Your password was changed. You are logged out everywhere else.")
         return redirect("home")
     page = render_page(request, member, "users/own_password.html", {"form": form, "place": ""})
     page.status_code = 422 if form.is_bound else 200

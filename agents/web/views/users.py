@@ -57,7 +57,7 @@ def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def revoke_invitation(request: HttpRequest, member: Membership, invitation_id: int) -> HttpResponseBase:
     """Revoke an open invitation."""
     invitations.revoke(member, invitation_id)
-    messages.success(request, "The invitation is revoked. Its link no longer works.")
+    messages.success(request, "Invitation revoked. Its link no longer works.")
     return redirect("users")
 
 

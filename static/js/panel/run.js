@@ -29,7 +29,7 @@ function announceLine(text) {
   }
   if (!unannounced.length) {
     setTimeout(() => {
-      announce(unannounced.slice(-MAX_ANNOUNCED).join(". "));
+      announce(unannounced.slice(-MAX_ANNOUNCED).map((text) => text.replace(/\.$/, "")).join(". "));
       unannounced = [];
     }, ANNOUNCE_AFTER_MS);
   }
