@@ -1,4 +1,4 @@
-"""The card of a tool from outside lists each request that its call carries."""
+"""The card of an external tool lists each request inside its call."""
 
 from typing import Any
 
@@ -8,20 +8,20 @@ from tools.contract import Preview, ToolContext
 
 
 def preview_of(count: int, **more: Any) -> Preview:
-    """What the card of a call with so many requests shows."""
+    """Return the preview of a call with this many requests."""
     requests = [{"method": "DELETE", "path": f"/pets/{number}"} for number in range(count)]
     return compute_effect_here(Outside(**more), {"requests": requests}, ToolContext(organization_id=1)).preview
 
 
-def test_each_is_a_target_as_many_as_can_be_listed() -> None:
+def test_each_request_is_a_target_up_to_the_limit() -> None:
     preview = preview_of(MAX_LISTED_REQUESTS)
     assert (preview.effect, len(preview.targets)) == (SEND, MAX_LISTED_REQUESTS)
     assert [target.label for target in preview.targets[:2]] == ["DELETE /pets/0", "DELETE /pets/1"]
 
 
-def test_more_cannot_be_previewed() -> None:
+def test_more_requests_cannot_be_previewed() -> None:
     assert "at most 1,000 can be listed" in preview_of(MAX_LISTED_REQUESTS + 1).problem
 
 
-def test_what_gadgets_own_tools_take_is_no_request() -> None:
+def test_params_of_built_in_tools_are_no_requests() -> None:
     assert "no preview" in preview_of(1, source="built in").problem

@@ -1,4 +1,4 @@
-"""A person decides a card: once, as it was shown, and the run goes on with that at once."""
+"""A card is decided once, as it was shown, and its run continues at once."""
 
 from datetime import timedelta
 from typing import Any
@@ -31,7 +31,7 @@ EFFECT = call("probe.effect", name="a")
 
 @pytest.fixture
 def card(workshop: Workshop) -> Approval:
-    """A waiting card."""
+    """A pending card."""
     workshop.play(asking(EFFECT))
     return workshop.card(workshop.work())
 
@@ -50,10 +50,10 @@ class TestApproving:
         assert again(card.run).status == RunStatus.QUEUED
         assert statuses(card.run) == [CallStatus.APPROVED]
 
-    def test_is_told_in_the_panel_and_in_the_audit_chain(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_published_and_audited(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card)
-        (told,) = payloads(card.run, "approval_decided")
-        assert told == {
+        (event,) = payloads(card.run, "approval_decided")
+        assert event == {
             "approval_id": str(card.pk),
             "call_id": str(card.tool_call_id),
             "status": "approved",
@@ -105,16 +105,16 @@ class TestDenying:
         workshop.deny(workshop.card(run), "The budget is closed.")
         run = workshop.drive(run)
         assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Then not.")
-        told = model.requests[-1]["messages"][-1]
-        assert told["role"] == "tool"
-        assert "TOOL ERROR: APPROVAL_DENIED" in told["content"]
-        assert "The budget is closed." in told["content"]
+        message = model.requests[-1]["messages"][-1]
+        assert message["role"] == "tool"
+        assert "TOOL ERROR: APPROVAL_DENIED" in message["content"]
+        assert "The budget is closed." in message["content"]
         assert not recorder.effects
 
-    def test_is_told_in_the_panel_and_in_the_audit_chain(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_published_and_audited(self, workshop: Workshop, card: Approval) -> None:
         workshop.deny(card, "no")
-        (told,) = payloads(card.run, "approval_decided")
-        assert (told["status"], told["decided_by"], told["reason"]) == ("denied", "acme-approver", "no")
+        (event,) = payloads(card.run, "approval_decided")
+        assert (event["status"], event["decided_by"], event["reason"]) == ("denied", "acme-approver", "no")
         assert AuditEntry.objects.get(action="card_denied").payload["reason"] == "no"
 
     def test_leaves_the_siblings_waiting(self, workshop: Workshop) -> None:
@@ -146,7 +146,7 @@ class TestACardThatIsDecided:
         assert workshop.approve(card, decision_id="d-1") == first
         assert len(payloads(card.run, "approval_decided")) == 1
 
-    def test_answers_it_also_after_the_start(self, workshop: Workshop, card: Approval, recorder: Recorder) -> None:
+    def test_answers_it_even_after_the_start(self, workshop: Workshop, card: Approval, recorder: Recorder) -> None:
         workshop.approve(card, decision_id="d-1")
         workshop.drive(card.run)
         assert workshop.approve(card, decision_id="d-1").status == ApprovalStatus.CONSUMED
@@ -167,18 +167,18 @@ class TestACardThatIsDecided:
 
 
 class TestACardThatCannotBeDecided:
-    def test_of_another_organization_is_not_there(self, workshop: Workshop, card: Approval) -> None:
-        stranger = build_workshop("other").admin
+    def test_of_another_organization_is_not_found(self, workshop: Workshop, card: Approval) -> None:
+        foreign_admin = build_workshop("other").admin
         for decide in (workshop.approve, workshop.deny):
             with pytest.raises(NotFound):
-                decide(card, by=stranger)
+                decide(card, by=foreign_admin)
         with pytest.raises(NotFound):
-            workshop.edit(card, {"name": "b"}, by=stranger)
+            workshop.edit(card, {"name": "b"}, by=foreign_admin)
         with pytest.raises(NotFound):
-            workshop.undo(card, by=stranger)
+            workshop.undo(card, by=foreign_admin)
         assert stays_pending(card)
 
-    def test_that_never_was_is_not_there(self, workshop: Workshop) -> None:
+    def test_that_does_not_exist_is_not_found(self, workshop: Workshop) -> None:
         with pytest.raises(NotFound):
             decisions.approve(workshop.approver, 999_999_999, decisions.Decision("0" * 64))
 
@@ -189,7 +189,7 @@ class TestACardThatCannotBeDecided:
             assert refused.value.extra["digest"] == card.digest
         assert stays_pending(card)
 
-    def test_that_has_expired_says_so_before_the_sweeper_came(self, workshop: Workshop, card: Approval) -> None:
+    def test_that_has_expired_says_so_even_before_the_sweeper_notices(self, workshop: Workshop, card: Approval) -> None:
         expire_card(card)
         for decide in (workshop.approve, workshop.deny):
             with pytest.raises(Expired):
@@ -197,11 +197,11 @@ class TestACardThatCannotBeDecided:
         assert stays_pending(card)
 
     def test_that_was_replaced_names_the_next_one(self, workshop: Workshop, card: Approval) -> None:
-        fresh = workshop.edit(card, {"name": "b"})
+        new_card = workshop.edit(card, {"name": "b"})
         with pytest.raises(AlreadyDecided) as refused:
             workshop.approve(card)
         assert refused.value.extra["approval_status"] == ApprovalStatus.SUPERSEDED
-        assert refused.value.extra["next_approval_id"] == str(fresh.pk)
+        assert refused.value.extra["next_approval_id"] == str(new_card.pk)
 
     def test_of_a_cancelled_run_is_a_conflict(self, workshop: Workshop, card: Approval) -> None:
         workshop.cancel(card.run)
@@ -220,7 +220,7 @@ class TestACardThatCannotBeDecided:
         with pytest.raises(Expired):
             workshop.approve(expired, digest="0" * 64)
 
-    def test_asking_what_happened_is_neither_approved_nor_denied(self, workshop: Workshop) -> None:
+    def test_of_an_unknown_outcome_is_neither_approved_nor_denied(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -256,7 +256,7 @@ class TestACardThatCannotBeDecided:
     def test_may_give_a_reason_of_2000_characters(self, workshop: Workshop, card: Approval) -> None:
         assert workshop.deny(card, "x" * 2000).status == ApprovalStatus.DENIED
 
-    def test_whose_call_does_not_await_it_any_more_approves_nothing(self, workshop: Workshop, card: Approval) -> None:
+    def test_whose_call_no_longer_awaits_it_approves_nothing(self, workshop: Workshop, card: Approval) -> None:
         ToolCall.objects.filter(pk=card.tool_call_id).update(status=CallStatus.APPROVED)
         with pytest.raises(Conflict):
             workshop.approve(card)
@@ -295,12 +295,12 @@ class TestADestructiveCall:
         card = workshop.card(workshop.work())
         assert workshop.deny(card).status == ApprovalStatus.DENIED
 
-    def test_below_it_nothing_has_to_be_typed(self, workshop: Workshop, card: Approval) -> None:
+    def test_of_a_lower_level_needs_no_confirmation(self, workshop: Workshop, card: Approval) -> None:
         assert decisions.make_confirmation_phrase(card) == ""
 
 
 class TestDecidingMany:
-    def test_gives_one_outcome_for_each_and_goes_on_after_a_refusal(self, workshop: Workshop) -> None:
+    def test_gives_one_outcome_for_each_and_continues_after_a_refusal(self, workshop: Workshop) -> None:
         workshop.play(
             asking(EFFECT, call("probe.effect", name="b"), call("probe.effect", name="c"), call("probe.doom", name="d"))
         )
@@ -326,7 +326,7 @@ class TestDecidingMany:
         assert outcome.status == 200
 
 
-def test_an_approval_is_void_for_a_run_that_is_being_cancelled(workshop: Workshop, recorder: Recorder) -> None:
+def test_no_card_is_decided_while_its_run_is_being_cancelled(workshop: Workshop, recorder: Recorder) -> None:
     recorder.hold("slow")
     workshop.play(asking(EFFECT, call("probe.gate", name="slow")))
     run = workshop.submit()
@@ -343,7 +343,7 @@ def test_an_approval_is_void_for_a_run_that_is_being_cancelled(workshop: Worksho
     assert again(run).status == RunStatus.CANCELLED
 
 
-def test_a_viewer_and_an_operator_decide_nothing(workshop: Workshop, card: Approval) -> None:
+def test_viewers_and_operators_cannot_decide(workshop: Workshop, card: Approval) -> None:
     for role in ("viewer", "operator"):
         member = workshop.members[role]
         for decide in (workshop.approve, workshop.deny):
@@ -356,7 +356,7 @@ def test_a_viewer_and_an_operator_decide_nothing(workshop: Workshop, card: Appro
     assert stays_pending(card)
 
 
-def test_a_card_keeps_for_as_many_days_as_the_organization_says(workshop: Workshop) -> None:
+def test_a_card_expires_after_the_organizations_number_of_days(workshop: Workshop) -> None:
     workshop.organization.card_days = 2
     workshop.organization.save()
     workshop.play(asking(EFFECT))

@@ -1,4 +1,4 @@
-"""Whoever decides at the same moment: one outcome, and at most one effect."""
+"""Concurrent decisions have one outcome, and at most one effect."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -17,26 +17,28 @@ from tests.workshop import Workshop, again, all_at_once, asking, call, calls, ex
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def outcome_of(act: Callable[[], object], outcomes: Counter[str]) -> None:
-    """Whoever is told that the database is busy, as one of fifty may be on a slow machine, tries again."""
+def count_outcome(act: Callable[[], object], outcomes: Counter[str]) -> None:
+    """Count the outcome of `act`; try again while the database is busy, as it may be for one of fifty."""
     try:
         act()
     except OperationalError as error:
         if not describe_outage(error):
             raise
-        outcome_of(act, outcomes)
+        count_outcome(act, outcomes)
     except Refusal as refusal:
         outcomes[type(refusal).__name__] += 1
     else:
         outcomes["done"] += 1
 
 
-def test_fifty_approve_at_once_one_does_and_the_effect_happens_once(workshop: Workshop, recorder: Recorder) -> None:
+def test_of_fifty_concurrent_approvals_one_counts_and_the_effect_happens_once(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)
     outcomes: Counter[str] = Counter()
-    all_at_once([lambda: outcome_of(lambda: workshop.approve(card), outcomes)] * 50)
+    all_at_once([lambda: count_outcome(lambda: workshop.approve(card), outcomes)] * 50)
     assert outcomes == {"done": 1, "AlreadyDecided": 49}
     run = workshop.drive(run)
     assert run.status == RunStatus.SUCCEEDED
@@ -44,12 +46,12 @@ def test_fifty_approve_at_once_one_does_and_the_effect_happens_once(workshop: Wo
     assert len(payloads(run, "approval_decided")) == 1
 
 
-def test_fifty_with_the_same_decision_id_all_get_the_same_answer(workshop: Workshop, recorder: Recorder) -> None:
+def test_fifty_approvals_with_one_decision_id_all_get_the_same_answer(workshop: Workshop, recorder: Recorder) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)
     outcomes: Counter[str] = Counter()
-    all_at_once([lambda: outcome_of(lambda: workshop.approve(card, decision_id="d"), outcomes)] * 50)
+    all_at_once([lambda: count_outcome(lambda: workshop.approve(card, decision_id="d"), outcomes)] * 50)
     assert outcomes == {"done": 50}
     workshop.drive(run)
     assert list(recorder.effects.values()) == [1]
@@ -61,8 +63,8 @@ def test_approving_against_denying_has_one_outcome(workshop: Workshop, recorder:
     run = workshop.work()
     card = workshop.card(run)
     outcomes: Counter[str] = Counter()
-    approve = lambda: outcome_of(lambda: workshop.approve(card), outcomes)  # noqa: E731
-    deny = lambda: outcome_of(lambda: workshop.deny(card, by=workshop.admin), outcomes)  # noqa: E731
+    approve = lambda: count_outcome(lambda: workshop.approve(card), outcomes)  # noqa: E731
+    deny = lambda: count_outcome(lambda: workshop.deny(card, by=workshop.admin), outcomes)  # noqa: E731
     all_at_once([approve, deny] * 5)
     assert outcomes == {"done": 1, "AlreadyDecided": 9}
     workshop.drive(run)
@@ -81,17 +83,17 @@ def test_deciding_against_expiry_and_cancelling_has_one_outcome(
     card = workshop.card(run)
     outcomes: Counter[str] = Counter()
 
-    def lapse() -> None:
+    def expire() -> None:
         expire_card(card)
         sweep_once()
 
     cancelling: Counter[str] = Counter()
     works: list[Callable[[], object]] = [
-        lambda: outcome_of(lambda: workshop.approve(card), outcomes),
-        lambda: outcome_of(lambda: workshop.deny(card), outcomes),
-        lambda: outcome_of(lambda: workshop.cancel(run), cancelling),
+        lambda: count_outcome(lambda: workshop.approve(card), outcomes),
+        lambda: count_outcome(lambda: workshop.deny(card), outcomes),
+        lambda: count_outcome(lambda: workshop.cancel(run), cancelling),
     ]
-    all_at_once([*works, lapse, lambda: workshop.drive(run)])
+    all_at_once([*works, expire, lambda: workshop.drive(run)])
     run = workshop.drive(run)
     (done,) = calls(run)
     final = {
@@ -111,7 +113,7 @@ def test_deciding_against_expiry_and_cancelling_has_one_outcome(
     assert decided.count("approved") + decided.count("denied") + decided.count("expired") <= 1
 
 
-def test_an_expired_card_is_approved_by_nobody_and_expires_once(workshop: Workshop, recorder: Recorder) -> None:
+def test_an_expired_card_cannot_be_approved_and_expires_once(workshop: Workshop, recorder: Recorder) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)
@@ -138,8 +140,8 @@ def test_editing_against_approving_leaves_one_card_or_one_start(workshop: Worksh
     run = workshop.work()
     card = workshop.card(run)
     outcomes: Counter[str] = Counter()
-    approve = lambda: outcome_of(lambda: workshop.approve(card), outcomes)  # noqa: E731
-    edit = lambda: outcome_of(lambda: workshop.edit(card, {"name": "b"}), outcomes)  # noqa: E731
+    approve = lambda: count_outcome(lambda: workshop.approve(card), outcomes)  # noqa: E731
+    edit = lambda: count_outcome(lambda: workshop.edit(card, {"name": "b"}), outcomes)  # noqa: E731
     all_at_once([approve, edit] * 3)
     assert outcomes["done"] == 1
     run = workshop.drive(run)
@@ -153,7 +155,7 @@ def test_an_undo_against_the_start_leaves_one_card_or_one_start(workshop: Worksh
     card = workshop.card(run)
     workshop.approve(card)
     outcomes: Counter[str] = Counter()
-    all_at_once([lambda: outcome_of(lambda: workshop.undo(card), outcomes), lambda: workshop.drive(run)])
+    all_at_once([lambda: count_outcome(lambda: workshop.undo(card), outcomes), lambda: workshop.drive(run)])
     run = workshop.drive(run)
     undone = outcomes["done"] == 1
     assert (len(workshop.cards(run)), len(recorder.effects)) == ((1, 0) if undone else (0, 1))
@@ -165,6 +167,6 @@ def test_ten_edits_at_once_make_one_new_card(workshop: Workshop) -> None:
     run = workshop.work()
     card = workshop.card(run)
     decided = Counter[str]()
-    all_at_once([lambda n=n: outcome_of(lambda: workshop.edit(card, {"name": str(n)}), decided) for n in range(10)])  # type: ignore[misc]
+    all_at_once([lambda n=n: count_outcome(lambda: workshop.edit(card, {"name": str(n)}), decided) for n in range(10)])  # type: ignore[misc]
     assert decided == {"done": 1, AlreadyDecided.__name__: 9}
     assert len(workshop.cards(run)) == 1

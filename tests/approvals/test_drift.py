@@ -1,4 +1,4 @@
-"""What was approved is what runs: if the target, the tool or the rules have changed since, it is asked again."""
+"""Only what was approved runs: if the target, the tool or the rules have changed since, the card is asked again."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def rename_behind_its_back(record: Record, name: str) -> None:
     record.save()
 
 
-def approved(workshop: Workshop, *asked: dict[str, object]) -> Run:
+def approve_all(workshop: Workshop, *asked: dict[str, object]) -> Run:
     workshop.play(asking(*asked))
     run = workshop.work()
     for card in workshop.cards(run):
@@ -43,23 +43,23 @@ class TestATargetThatChanged:
     def test_sends_the_call_back_to_a_new_card(
         self, workshop: Workshop, record: Record, recorder: Recorder, tool: str
     ) -> None:
-        run = approved(workshop, call(tool, record_id=record.pk, to="New"))
+        run = approve_all(workshop, call(tool, record_id=record.pk, to="New"))
         rename_behind_its_back(record, "Acme 2")
         run = workshop.drive(run)
         assert (run.status, statuses(run)) == (RunStatus.WAITING, [CallStatus.AWAITING_APPROVAL])
-        (fresh,) = workshop.cards(run)
-        assert (fresh.sequence, fresh.preview["targets"][0]["label"]) == (2, "Acme 2")
-        assert "The target changed" in fresh.why
+        (new_card,) = workshop.cards(run)
+        assert (new_card.sequence, new_card.preview["targets"][0]["label"]) == (2, "Acme 2")
+        assert "The target changed" in new_card.why
         old = Approval.objects.get(run=run, sequence=1)
         assert (old.status, old.consumed_at) == (ApprovalStatus.SUPERSEDED, None)
-        assert payloads(run, "approval_decided")[-1]["next_approval_id"] == str(fresh.pk)
+        assert payloads(run, "approval_decided")[-1]["next_approval_id"] == str(new_card.pk)
         assert not recorder.effects
 
     @pytest.mark.parametrize("tool", ["probe.rename", "probe.announce"], ids=["inside", "outside"])
     def test_runs_once_the_new_card_is_approved(
         self, workshop: Workshop, record: Record, recorder: Recorder, tool: str
     ) -> None:
-        run = approved(workshop, call(tool, record_id=record.pk, to="New"))
+        run = approve_all(workshop, call(tool, record_id=record.pk, to="New"))
         rename_behind_its_back(record, "Acme 2")
         run = workshop.drive(run)
         workshop.approve(workshop.card(run))
@@ -71,7 +71,7 @@ class TestATargetThatChanged:
     def test_three_times_fails_the_call(
         self, workshop: Workshop, record: Record, recorder: Recorder, tool: str
     ) -> None:
-        run = approved(workshop, call(tool, record_id=record.pk, to="New"))
+        run = approve_all(workshop, call(tool, record_id=record.pk, to="New"))
         for number in range(2):
             rename_behind_its_back(record, f"Acme {number}")
             run = workshop.drive(run)
@@ -88,7 +88,7 @@ class TestATargetThatChanged:
     def test_to_nothing_shows_a_card_that_cannot_be_previewed(
         self, workshop: Workshop, record: Record, recorder: Recorder, tool: str
     ) -> None:
-        run = approved(workshop, call(tool, record_id=record.pk, to="New"))
+        run = approve_all(workshop, call(tool, record_id=record.pk, to="New"))
         record.delete()
         run = workshop.drive(run)
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
@@ -96,7 +96,7 @@ class TestATargetThatChanged:
         workshop.deny(workshop.card(run))
 
     def test_by_an_approved_call_of_the_same_pass_is_asked_again(self, workshop: Workshop, record: Record) -> None:
-        run = approved(
+        run = approve_all(
             workshop,
             call("probe.rename", record_id=record.pk, to="One"),
             call("probe.rename", record_id=record.pk, to="Two"),
@@ -115,11 +115,13 @@ class TestATargetThatChanged:
         record.refresh_from_db()
         assert record.name == "Acme 2"
 
-    def test_by_another_run_at_the_same_moment_is_written_once_and_asked_again_once(
+    def test_by_two_runs_at_the_same_moment_is_written_once_and_asked_again_once(
         self, workshop: Workshop, record: Record
     ) -> None:
-        first = approved(workshop, call("data.updateRecord", record_id=str(record.pk), changes={"score": 10}))
-        second = approved(workshop, call("data.updateRecord", record_id=str(record.pk), changes={"status": "pending"}))
+        first = approve_all(workshop, call("data.updateRecord", record_id=str(record.pk), changes={"score": 10}))
+        second = approve_all(
+            workshop, call("data.updateRecord", record_id=str(record.pk), changes={"status": "pending"})
+        )
         all_at_once([lambda: workshop.drive(first), lambda: workshop.drive(second)])
         assert sorted(statuses(first) + statuses(second)) == [CallStatus.AWAITING_APPROVAL, CallStatus.SUCCEEDED]
         record.refresh_from_db()
@@ -131,7 +133,7 @@ class TestAToolThatChanged:
     def test_in_its_definition_is_asked_again(
         self, workshop: Workshop, record: Record, toolbox: Toolbox, recorder: Recorder
     ) -> None:
-        run = approved(workshop, call("probe.effect", name="a"), call("probe.rename", record_id=record.pk, to="New"))
+        run = approve_all(workshop, call("probe.effect", name="a"), call("probe.rename", record_id=record.pk, to="New"))
         for tool_class in (Effect, Rename):
             toolbox.unregister(tool_class.name)
             changed = type(tool_class.__name__, (tool_class,), {"description": "Does something else by now."})
@@ -148,16 +150,16 @@ class TestAToolThatChanged:
     def test_only_in_its_title_or_formatting_runs(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
-        run = approved(workshop, call("probe.effect", name="a"))
+        run = approve_all(workshop, call("probe.effect", name="a"))
         toolbox.unregister(Effect.name)
         same = {"display_name": "An effect", "description": "Has  an effect\n outside."}
         toolbox.register(type("Effect", (Effect,), same)())
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
-    def test_in_how_it_reads_its_params_is_asked_again(
+    def test_in_its_parsing_of_params_is_asked_again(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
-        run = approved(workshop, call("probe.effect", name="a"))
+        run = approve_all(workshop, call("probe.effect", name="a"))
         toolbox.unregister(Effect.name)
         other = type("Effect", (Effect,), {"Params": Loud})()
         assert other.definition_hash == Effect().definition_hash
@@ -170,7 +172,7 @@ class TestAToolThatChanged:
     def test_in_its_level_is_asked_again_at_the_new_one(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
-        run = approved(workshop, call("probe.effect", name="a"))
+        run = approve_all(workshop, call("probe.effect", name="a"))
         workshop.raise_for_all("probe.effect", Level.DESTRUCTIVE)
         run = workshop.drive(run)
         (row,) = calls(run)
@@ -179,7 +181,7 @@ class TestAToolThatChanged:
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
         assert list(recorder.effects.values()) == [1]
 
-    def test_after_an_edit_keeps_what_the_model_asked_for(
+    def test_after_an_edit_keeps_the_models_own_params(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
@@ -193,12 +195,12 @@ class TestAToolThatChanged:
         workshop.deny(workshop.card(run))
 
 
-class TestACallThatIsForbiddenByNow:
+class TestACallThatIsNowForbidden:
     @pytest.mark.parametrize("tool", ["probe.rename", "probe.announce"], ids=["inside", "outside"])
     def test_because_the_tool_was_disabled_is_rejected(
         self, workshop: Workshop, record: Record, toolbox: Toolbox, recorder: Recorder, tool: str
     ) -> None:
-        run = approved(workshop, call(tool, record_id=record.pk, to="New"))
+        run = approve_all(workshop, call(tool, record_id=record.pk, to="New"))
         toolbox.disable(tool)
         run = workshop.drive(run)
         (row,) = calls(run)
@@ -211,7 +213,7 @@ class TestACallThatIsForbiddenByNow:
     def test_because_the_grant_was_taken_away_is_rejected(
         self, workshop: Workshop, record: Record, recorder: Recorder
     ) -> None:
-        run = approved(workshop, call("probe.announce", record_id=record.pk))
+        run = approve_all(workshop, call("probe.announce", record_id=record.pk))
         workshop.employee.grants.filter(tool=Announce.name).delete()
         run = workshop.drive(run)
         assert (statuses(run), error_code(calls(run)[0])) == ([CallStatus.REJECTED], "NOT_PERMITTED")
@@ -220,40 +222,40 @@ class TestACallThatIsForbiddenByNow:
     def test_because_the_tool_is_gone_is_rejected(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
-        run = approved(workshop, call("probe.effect", name="a"))
+        run = approve_all(workshop, call("probe.effect", name="a"))
         toolbox.unregister("probe.effect")
         run = workshop.drive(run)
         assert (statuses(run), error_code(calls(run)[0])) == ([CallStatus.REJECTED], "TOOL_NOT_FOUND")
 
 
 def test_a_harmless_edit_of_the_employee_voids_no_card(workshop: Workshop, recorder: Recorder) -> None:
-    run = approved(workshop, call("probe.effect", name="a"))
+    run = approve_all(workshop, call("probe.effect", name="a"))
     workshop.employee.name, workshop.employee.instructions = "Dana Scully", "Trust no one."
     workshop.employee.save()
     assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
 
 class TestRowsChangedInTheDatabase:
-    """The digest seals what was shown, whoever changes the rows, and whatever hashes stand in them."""
+    """The digest seals the values that the card shows, whatever is changed in the rows and their hashes."""
 
     @pytest.mark.parametrize("stored_hash", ["0" * 64, None], ids=["with another hash", "with the old hash"])
     def test_params_changed_after_the_approval_do_not_run(
         self, workshop: Workshop, recorder: Recorder, stored_hash: str | None
     ) -> None:
-        run = approved(workshop, call("probe.effect", name="a"))
+        run = approve_all(workshop, call("probe.effect", name="a"))
         hashes = {"params_hash": stored_hash} if stored_hash else {}
         run.tool_calls.update(params={"name": "b"}, **hashes)
         run = workshop.drive(run)
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
         assert not recorder.effects
-        (fresh,) = workshop.cards(run)
-        assert fresh.params == {"name": "b"}
-        assert "params were changed" in fresh.why
-        workshop.approve(fresh)
+        (new_card,) = workshop.cards(run)
+        assert new_card.params == {"name": "b"}
+        assert "params were changed" in new_card.why
+        workshop.approve(new_card)
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
-    def test_nor_those_of_a_transactional_tool(self, workshop: Workshop, record: Record) -> None:
-        run = approved(workshop, call("probe.rename", record_id=record.pk, to="New"))
+    def test_params_of_a_transactional_tool_do_not_run_either(self, workshop: Workshop, record: Record) -> None:
+        run = approve_all(workshop, call("probe.rename", record_id=record.pk, to="New"))
         run.tool_calls.update(params={"record_id": record.pk, "to": "Stolen", "gate": ""})
         assert statuses(workshop.drive(run)) == [CallStatus.AWAITING_APPROVAL]
         record.refresh_from_db()
@@ -264,26 +266,26 @@ class TestRowsChangedInTheDatabase:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         card = workshop.card(run)
-        mine = Approval.objects.filter(pk=card.pk)
+        rows = Approval.objects.filter(pk=card.pk)
         if changed == "call":
             run.tool_calls.update(params={"name": "b"})
         elif changed == "params":
-            mine.update(params={"name": "harmless"})
+            rows.update(params={"name": "harmless"})
         elif changed == "preview":
-            mine.update(preview={**card.preview, "effect": "harmless"})
+            rows.update(preview={**card.preview, "effect": "harmless"})
         else:
-            mine.update(level="draft")
+            rows.update(level="draft")
         with pytest.raises(Conflict, match="changed in the database"):
             workshop.approve(card)
         assert workshop.deny(card).status == ApprovalStatus.DENIED
 
-    def test_numbers_that_a_database_writes_in_another_way_change_nothing(
+    def test_numbers_that_a_database_writes_differently_change_nothing(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         values = {"large": 1e23, "zero": -0.0, "small": 1e-7, "whole": 1.0, "long": 2**63 + 1}
         toolbox.register(Weigh())
         Grant.objects.create(employee=workshop.employee, tool=Weigh.name)
-        run = approved(workshop, call(Weigh.name, values=values))
+        run = approve_all(workshop, call(Weigh.name, values=values))
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
 

@@ -1,4 +1,4 @@
-"""Editing a card approves nothing: it makes the next card, because nobody has seen that effect yet."""
+"""Editing a card approves nothing: it creates a new card, because nobody has seen the new effect yet."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,21 +39,21 @@ def card(workshop: Workshop, record: Record) -> Approval:
 
 
 class TestTheNextCard:
-    def test_replaces_the_old_one_and_is_sealed_anew(self, workshop: Workshop, card: Approval, record: Record) -> None:
-        fresh = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+    def test_replaces_the_old_one_with_a_new_digest(self, workshop: Workshop, card: Approval, record: Record) -> None:
+        new_card = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         card.refresh_from_db()
         assert card.status == ApprovalStatus.SUPERSEDED
-        assert (fresh.status, fresh.sequence) == (ApprovalStatus.PENDING, 2)
-        assert fresh.digest != card.digest
-        assert fresh.preview["targets"][0]["after"] == {"name": "Two"}
-        assert fresh.why == "acme-approver changed the params.\nThis changes data."
+        assert (new_card.status, new_card.sequence) == (ApprovalStatus.PENDING, 2)
+        assert new_card.digest != card.digest
+        assert new_card.preview["targets"][0]["after"] == {"name": "Two"}
+        assert new_card.why == "acme-approver changed the params.\nThis changes data."
 
     def test_gives_the_reason_for_the_new_params(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.visit", host="one.example")))
-        fresh = workshop.edit(workshop.card(workshop.work()), {"host": "two.example"})
-        assert "one.example" not in fresh.why
-        assert "Contacts two.example, not on the list of allowed hosts." in fresh.why
-        assert calls(fresh.run)[0].why == "contacts two.example, not on the list of allowed hosts"
+        new_card = workshop.edit(workshop.card(workshop.work()), {"host": "two.example"})
+        assert "one.example" not in new_card.why
+        assert "Contacts two.example, not on the list of allowed hosts." in new_card.why
+        assert calls(new_card.run)[0].why == "contacts two.example, not on the list of allowed hosts"
 
     def test_gives_a_long_reason_in_full(self, workshop: Workshop) -> None:
         first, second = (
@@ -65,29 +65,27 @@ class TestTheNextCard:
         assert f"{second}, not on the list" in workshop.edit(card, {"host": second}).why
 
     def test_starts_nothing_until_it_is_approved(self, workshop: Workshop, card: Approval, record: Record) -> None:
-        fresh = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        new_card = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         assert again(card.run).status == RunStatus.WAITING
         assert statuses(card.run) == [CallStatus.AWAITING_APPROVAL]
-        workshop.approve(fresh)
+        workshop.approve(new_card)
         assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
         record.refresh_from_db()
         assert record.name == "Two"
 
-    def test_is_told_in_the_panel_and_in_the_audit_chain(
-        self, workshop: Workshop, card: Approval, record: Record
-    ) -> None:
-        fresh = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+    def test_is_published_and_audited(self, workshop: Workshop, card: Approval, record: Record) -> None:
+        new_card = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         (replaced,) = payloads(card.run, "approval_decided")
-        assert (replaced["status"], replaced["next_approval_id"]) == ("superseded", str(fresh.pk))
+        assert (replaced["status"], replaced["next_approval_id"]) == ("superseded", str(new_card.pk))
         requested = payloads(card.run, "approval_requested")
-        assert [line["approval_id"] for line in requested] == [str(card.pk), str(fresh.pk)]
+        assert [line["approval_id"] for line in requested] == [str(card.pk), str(new_card.pk)]
         assert requested[1]["params"]["to"] == "Two"
         assert AuditEntry.objects.get(action="card_edited").payload["params"]["to"] == "Two"
 
     def test_refuses_the_digest_of_the_old_one(self, workshop: Workshop, card: Approval, record: Record) -> None:
-        fresh = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
+        new_card = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         with pytest.raises(StaleDigest):
-            workshop.approve(fresh, digest=card.digest)
+            workshop.approve(new_card, digest=card.digest)
         with pytest.raises(AlreadyDecided):
             workshop.approve(card)
 
@@ -96,30 +94,30 @@ class TestTheNextCard:
     ) -> None:
         decision = decisions.Decision(digest=card.digest, decision_id="once")
         params = {"record_id": record.pk, "to": "Two"}
-        fresh = decisions.edit(workshop.approver, card.pk, decision, params)
-        assert decisions.edit(workshop.approver, card.pk, decision, params) == fresh
+        new_card = decisions.edit(workshop.approver, card.pk, decision, params)
+        assert decisions.edit(workshop.approver, card.pk, decision, params) == new_card
         with pytest.raises(AlreadyDecided) as refused:
             decisions.edit(workshop.admin, card.pk, decision, params)
         assert refused.value.extra["decided_by"] == "acme-approver"
-        assert workshop.cards(card.run) == [fresh]
+        assert workshop.cards(card.run) == [new_card]
 
     def test_is_the_same_for_that_decision_even_after_it_was_executed(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
         decision = decisions.Decision(digest=card.digest, decision_id="once")
         params = {"record_id": record.pk, "to": "Two"}
-        fresh = decisions.edit(workshop.approver, card.pk, decision, params)
-        workshop.approve(fresh)
+        new_card = decisions.edit(workshop.approver, card.pk, decision, params)
+        workshop.approve(new_card)
         assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
         workshop.employee.grants.all().delete()
-        assert decisions.edit(workshop.approver, card.pk, decision, params).pk == fresh.pk
+        assert decisions.edit(workshop.approver, card.pk, decision, params).pk == new_card.pk
 
     def test_is_not_taken_away_by_undoing_the_old_one(self, workshop: Workshop, card: Approval, record: Record) -> None:
         workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         with pytest.raises(Conflict):
             workshop.undo(card)
 
-    def test_may_be_edited_and_denied_in_its_turn(self, workshop: Workshop, card: Approval, record: Record) -> None:
+    def test_may_be_edited_and_denied_too(self, workshop: Workshop, card: Approval, record: Record) -> None:
         second = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         third = workshop.edit(second, {"record_id": record.pk, "to": "Three"})
         assert third.sequence == 3
@@ -128,23 +126,23 @@ class TestTheNextCard:
         record.refresh_from_db()
         assert record.name == "Acme"
 
-    def test_is_never_drawn_with_the_params_of_the_old_one(
+    def test_is_never_shown_with_the_params_of_the_old_one(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
-        """Somebody edits after the call was read for the panel and before its card is."""
+        """Somebody edits the card after the panel has read its call and before it reads the card."""
         line_of_card = list(Event.objects.filter(run=card.run_id, type="approval_requested"))
         edited: list[Approval] = []
 
         def edit() -> None:
             edited.append(workshop.edit(card, {"record_id": record.pk, "to": "Two"}))
 
-        def meddle(execute: Any, sql: str, *others: Any) -> Any:
+        def edit_before_the_card_is_read(execute: Any, sql: str, *others: Any) -> Any:
             if sql.startswith("SELECT") and "approvals_approval" in sql and not edited:
                 with beside(edit):
                     pass
             return execute(sql, *others)
 
-        with connection.execute_wrapper(meddle):
+        with connection.execute_wrapper(edit_before_the_card_is_read):
             (line,) = render_lines(card.run_id, line_of_card)
         assert f'data-digest="{edited[0].digest}"' in line.html
         exact = line.html.partition('class="exact"')[2].partition("<pre")[2].partition("</pre>")[0]
@@ -153,7 +151,7 @@ class TestTheNextCard:
 
 
 class TestTheCall:
-    def test_keeps_what_the_model_asked_for(self, workshop: Workshop, card: Approval, record: Record) -> None:
+    def test_keeps_the_models_own_params(self, workshop: Workshop, card: Approval, record: Record) -> None:
         signature = calls(card.run)[0].signature
         second = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         workshop.edit(second, {"record_id": record.pk, "to": "Three"})
@@ -168,8 +166,8 @@ class TestTheCall:
         run = workshop.work()
         workshop.approve(workshop.edit(workshop.card(run), {"name": "b"}))
         workshop.drive(run)
-        told = model.requests[-1]["messages"][-1]["content"]
-        assert told.startswith('A person changed the params before approving, to: {"name":"b"}\n')
+        content = model.requests[-1]["messages"][-1]["content"]
+        assert content.startswith('A person changed the params before approving, to: {"name":"b"}\n')
         assistant = model.requests[-1]["messages"][-2]
         assert assistant["tool_calls"][0]["function"]["arguments"] == '{"name": "a"}'
         assert recorder.waiting == {"b": 1}
@@ -211,11 +209,11 @@ class TestARefusedEdit:
 
 
 class TestAnEditThatLosesARace:
-    """Its preview takes a moment, in which somebody else decides the card: the answer says so, on every door."""
+    """Somebody else decides the card while the edit's preview is computed; the answer says so."""
 
     @pytest.fixture
     def held_card(self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder, record: Record) -> Approval:
-        """The first preview has passed its gate; the next one holds."""
+        """A card whose first preview is done; the next one holds."""
         toolbox.register(Remove())
         Grant.objects.create(employee=workshop.employee, tool=Remove.name)
         workshop.play(asking(call(Remove.name, record_id=record.pk, gate="first")))
@@ -239,13 +237,13 @@ class TestAnEditThatLosesARace:
         return answers[0].status_code, answers[0].json()
 
     def test_says_who_decided_and_how(self, workshop: Workshop, held_card: Approval, recorder: Recorder) -> None:
-        status, told = self.edited_meanwhile(
+        status, answer = self.edited_meanwhile(
             held_card, workshop.approver, recorder, lambda: workshop.deny(held_card, by=workshop.admin)
         )
-        assert (status, told["code"], told["decided_by"]) == (409, "decided", "acme-admin")
-        assert told["detail"] == "the card was denied by acme-admin; the edit was not applied"
+        assert (status, answer["code"], answer["decided_by"]) == (409, "decided", "acme-admin")
+        assert answer["detail"] == "the card was denied by acme-admin; the edit was not applied"
 
-    def test_says_so_too_where_the_effect_itself_is_in_the_way(
+    def test_says_so_even_if_the_preview_fails(
         self, workshop: Workshop, held_card: Approval, recorder: Recorder, record: Record
     ) -> None:
         """The approved call has removed the record, so the preview of the edit finds nothing."""
@@ -254,17 +252,17 @@ class TestAnEditThatLosesARace:
             workshop.approve(held_card, by=workshop.admin)
             Record.objects.filter(pk=record.pk).delete()
 
-        status, told = self.edited_meanwhile(held_card, workshop.approver, recorder, approve_and_run)
-        assert (status, told["code"]) == (409, "decided")
-        assert told["detail"] == "the card was approved by acme-admin; the edit was not applied"
+        status, answer = self.edited_meanwhile(held_card, workshop.approver, recorder, approve_and_run)
+        assert (status, answer["code"]) == (409, "decided")
+        assert answer["detail"] == "the card was approved by acme-admin; the edit was not applied"
 
     def test_says_that_the_card_expired(self, workshop: Workshop, held_card: Approval, recorder: Recorder) -> None:
-        status, told = self.edited_meanwhile(held_card, workshop.approver, recorder, lambda: expire_card(held_card))
-        assert (status, told["detail"]) == (410, "the card has expired; the edit was not applied")
+        status, answer = self.edited_meanwhile(held_card, workshop.approver, recorder, lambda: expire_card(held_card))
+        assert (status, answer["detail"]) == (410, "the card has expired; the edit was not applied")
 
 
 class Remove(Tool):
-    """A write whose preview may hold, and then looks for its record."""
+    """A write whose preview may hold before it loads its record."""
 
     name = "probe.remove"
     description = "Removes a record."

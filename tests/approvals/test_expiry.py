@@ -28,7 +28,7 @@ class TestAnExpiredCard:
         assert again(run).status == RunStatus.QUEUED
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
-    def test_is_told_in_the_panel_and_in_the_audit_chain(self, workshop: Workshop) -> None:
+    def test_is_published_and_audited(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         expire_card(workshop.card(run))
@@ -43,11 +43,11 @@ class TestAnExpiredCard:
         expire_card(workshop.card(run))
         sweep_once()
         workshop.drive(run)
-        told = model.requests[-1]["messages"][-1]["content"]
-        assert "TOOL ERROR: APPROVAL_EXPIRED" in told
-        assert "not a refusal" in told
+        content = model.requests[-1]["messages"][-1]["content"]
+        assert "TOOL ERROR: APPROVAL_EXPIRED" in content
+        assert "not a refusal" in content
 
-    def test_is_decided_by_nobody_any_more(self, workshop: Workshop) -> None:
+    def test_can_no_longer_be_decided(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         card = workshop.card(workshop.work())
         expire_card(card)
@@ -68,14 +68,14 @@ class TestAnExpiredCard:
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL, CallStatus.EXPIRED]
 
 
-class TestACardThatIsNot:
-    def test_due_stays(self, workshop: Workshop) -> None:
+class TestOtherCards:
+    def test_before_their_expiry_stay_open(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         assert sweep_once() == 0
         assert len(workshop.cards(run)) == 1
 
-    def test_waiting_any_more_does_not_expire(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_that_were_decided_do_not_expire(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
         run = workshop.work()
         approved, denied = workshop.cards(run)
@@ -89,7 +89,7 @@ class TestACardThatIsNot:
         with pytest.raises(AlreadyDecided):
             workshop.deny(denied)
 
-    def test_an_approval_but_a_question_about_an_unknown_outcome_never_expires(self, workshop: Workshop) -> None:
+    def test_of_unknown_outcomes_never_expire(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
         run = workshop.work()
         workshop.approve(workshop.card(run))

@@ -1,4 +1,4 @@
-"""A file is written and deleted as its card shows it, through the engine: changed meanwhile, it is asked again."""
+"""A file is written or deleted as its card shows; if it changed meanwhile, the card is asked again."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def note(workshop: Workshop, settings: Settings, tmp_path: Path) -> Path:
     return place / "a.txt"
 
 
-def approved(workshop: Workshop, asked: dict[str, object]) -> Run:
+def approve_call(workshop: Workshop, asked: dict[str, object]) -> Run:
     workshop.play(asking(asked))
     run = workshop.work()
     workshop.approve(workshop.card(run))
     return run
 
 
-def test_a_write_shows_before_and_after_and_does_that(workshop: Workshop, note: Path) -> None:
+def test_a_write_shows_its_change_and_makes_it(workshop: Workshop, note: Path) -> None:
     workshop.play(asking(WRITE))
     run = workshop.work()
     card = workshop.card(run)
@@ -52,23 +52,23 @@ def test_a_write_shows_before_and_after_and_does_that(workshop: Workshop, note: 
 
 
 def test_a_file_that_changed_after_the_approval_is_asked_again(workshop: Workshop, note: Path) -> None:
-    run = approved(workshop, WRITE)
+    run = approve_call(workshop, WRITE)
     note.write_text("somebody else's")
     run = workshop.drive(run)
     assert (run.status, statuses(run)) == (RunStatus.WAITING, [CallStatus.AWAITING_APPROVAL])
-    fresh = workshop.card(run)
-    assert fresh.preview["targets"][0]["before"] == {"content": "somebody else's"}
+    new_card = workshop.card(run)
+    assert new_card.preview["targets"][0]["before"] == {"content": "somebody else's"}
     assert note.read_text() == "somebody else's"
-    workshop.approve(fresh)
+    workshop.approve(new_card)
     assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
     assert note.read_text() == "new"
 
 
 @pytest.mark.parametrize("asked", [WRITE, DELETE], ids=["write", "delete"])
-def test_a_file_that_changes_in_the_very_last_moment_is_left_alone(
+def test_a_file_that_changes_at_the_last_moment_is_left_alone(
     workshop: Workshop, note: Path, asked: dict[str, object]
 ) -> None:
-    run = approved(workshop, asked)
+    run = approve_call(workshop, asked)
     (row,) = calls(run)
     folder = os.open(note.parent.parent, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(folder, fcntl.LOCK_EX)
@@ -82,7 +82,7 @@ def test_a_file_that_changes_in_the_very_last_moment_is_left_alone(
 
 
 def test_a_deletion_lists_what_is_lost_and_asks_again_if_there_is_more(workshop: Workshop, note: Path) -> None:
-    run = approved(workshop, DELETE)
+    run = approve_call(workshop, DELETE)
     note.with_name("b.txt").write_text("new")
     run = workshop.drive(run)
     card = workshop.card(run)

@@ -1,4 +1,4 @@
-"""Who may do what: roles include the ones below, four eyes keep people from deciding their own runs' cards."""
+"""Permissions of people: a role includes those below it, and four eyes keep people from deciding their own cards."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -13,7 +13,7 @@ from tests.workshop import Workshop, asking, call, calls, statuses
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def own_run(workshop: Workshop) -> Run:
+def start_own_run(workshop: Workshop) -> Run:
     """A waiting run that the approver started."""
     workshop.play(asking(call("probe.effect", name="a")))
     run, _ = actions.submit(workshop.approver, actions.Submission(workshop.employee.pk, "My own work"))
@@ -22,12 +22,12 @@ def own_run(workshop: Workshop) -> Run:
 
 class TestFourEyes:
     @pytest.fixture(autouse=True)
-    def _turned_on(self, workshop: Workshop) -> None:
+    def _four_eyes(self, workshop: Workshop) -> None:
         workshop.organization.four_eyes = True
         workshop.organization.save()
 
-    def test_refuse_the_one_who_started_the_run(self, workshop: Workshop) -> None:
-        run = own_run(workshop)
+    def test_refuse_the_person_who_started_the_run(self, workshop: Workshop) -> None:
+        run = start_own_run(workshop)
         card = workshop.card(run)
         for decide in (workshop.approve, workshop.deny):
             with pytest.raises(Forbidden) as refused:
@@ -35,16 +35,16 @@ class TestFourEyes:
             assert "four eyes" in refused.value.detail
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
 
-    def test_let_another_one_decide(self, workshop: Workshop) -> None:
-        run = own_run(workshop)
+    def test_let_another_person_decide(self, workshop: Workshop) -> None:
+        run = start_own_run(workshop)
         assert workshop.approve(workshop.card(run), by=workshop.admin).status == ApprovalStatus.APPROVED
 
-    def test_let_approvers_decide_what_others_started(self, workshop: Workshop) -> None:
+    def test_let_approvers_decide_cards_of_runs_of_others(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         assert workshop.deny(workshop.card(run)).status == ApprovalStatus.DENIED
 
-    def test_count_an_admin_too(self, workshop: Workshop) -> None:
+    def test_refuse_admins_too(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run, _ = actions.submit(workshop.admin, actions.Submission(workshop.employee.pk, "My own work"))
         workshop.drive(run)
@@ -53,7 +53,7 @@ class TestFourEyes:
 
 
 def test_without_four_eyes_an_approver_decides_own_cards(workshop: Workshop) -> None:
-    run = own_run(workshop)
+    run = start_own_run(workshop)
     assert workshop.approve(workshop.card(run)).status == ApprovalStatus.APPROVED
 
 

@@ -1,4 +1,4 @@
-"""A call that was declared not done happens after all: a person is shown it, and nothing that has ended changes."""
+"""A call that was declared not done happens after all: a person is shown it, and no ended row changes."""
 
 import pytest
 
@@ -26,7 +26,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def give_up(workshop: Workshop, recorder: Recorder, times: int = 1) -> Run:
-    """A run whose write took its effect, withholds its reply, and was declared not done; it asks `times` times."""
+    """Return a run whose write had its effect without a reply and was declared not done.
+
+    Args:
+        times: the number of requests for the same write.
+    """
     recorder.hold("slow")
     workshop.play(*[asking(call("probe.shortEffect", name="slow"))] * times)
     run = workshop.work()
@@ -37,11 +41,11 @@ def give_up(workshop: Workshop, recorder: Recorder, times: int = 1) -> Run:
 
 
 def report(recorder: Recorder, run: Run) -> ToolCall:
-    """Let the write reply at last; returns its call once that is known."""
+    """Let the write reply, and return its call once the reply is recorded."""
     first = calls(run)[0]
     recorder.release("slow")
-    heard = AuditEntry.objects.filter(action="late_report", subject=f"tool_call:{first.pk}")
-    eventually(lambda: heard.all().exists())
+    reports = AuditEntry.objects.filter(action="late_report", subject=f"tool_call:{first.pk}")
+    eventually(lambda: reports.all().exists())
     return calls(run)[0]
 
 
@@ -75,7 +79,7 @@ class TestALateEffect:
         assert payloads(run, "late_effect")[0]["approval_id"] == str(card.pk)
         assert AuditEntry.objects.get(action="late_effect").payload["summary"] == "Did slow"
 
-    def test_in_a_run_that_goes_on_leaves_it_as_it_is(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_does_not_change_a_waiting_run(self, workshop: Workshop, recorder: Recorder) -> None:
         run = give_up(workshop, recorder, times=2)
         assert run.status == RunStatus.WAITING
         report(recorder, run)
@@ -94,7 +98,7 @@ class TestALateEffect:
 
 
 class TestASecondEffect:
-    """A person said not done, the model asked again, and the second card was approved: now it happened twice."""
+    """A person said "not done", the model asked again, and the second card was approved: it happened twice."""
 
     def test_is_named_on_the_card_and_on_the_call(self, workshop: Workshop, recorder: Recorder) -> None:
         run = give_up(workshop, recorder, times=2)
@@ -110,7 +114,7 @@ class TestASecondEffect:
         assert sum(recorder.effects.values()) == 2
 
     @pytest.mark.parametrize("is_approved", [True, False])
-    def test_does_not_start_before_somebody_has_heard_of_the_first(
+    def test_does_not_start_before_somebody_knows_of_the_first(
         self, workshop: Workshop, recorder: Recorder, is_approved: bool
     ) -> None:
         """The second card was shown when the first effect counted as not done, so it is asked again."""
@@ -152,7 +156,7 @@ class TestAcknowledging:
             workshop.resolve(late, resolutions.ACKNOWLEDGED)
 
     @pytest.mark.parametrize("outcome", ["succeeded", "not_done"])
-    def test_is_all_that_can_be_done(self, workshop: Workshop, late: ToolCall, outcome: str) -> None:
+    def test_is_the_only_possible_resolution(self, workshop: Workshop, late: ToolCall, outcome: str) -> None:
         with pytest.raises(Conflict):
             workshop.resolve(late, outcome)
         assert open_card(late.run)

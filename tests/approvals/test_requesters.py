@@ -1,4 +1,4 @@
-"""The two-person rule: nobody decides the card of a call that they asked for, in any way and on any interface."""
+"""The two-person rule: nobody decides the card of a call that they asked for, in any way, on any interface."""
 
 from collections.abc import Callable
 
@@ -21,8 +21,8 @@ from tests.workshop.colleagues import (
     answer,
     ask,
     child_of,
+    delegate,
     drive_all,
-    hand_over,
     hire,
     may_ask,
     may_delegate,
@@ -31,7 +31,7 @@ from tests.workshop.colleagues import (
 from tools.contract import Level
 from tools.schedules.models import Schedule
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_kept_is_stale")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
 
 EFFECT = call("probe.effect", name="a")
 EVERY_DAY = ("0 9 * * *", "Europe/Berlin")
@@ -93,53 +93,53 @@ def after_an_edit(workshop: Workshop) -> Approval:
     return workshop.edit(workshop.card(workshop.work()), {"name": "mine"})
 
 
-def after_an_edit_that_somebody_else_approved_and_took_back(workshop: Workshop) -> Approval:
+def after_an_edit_that_somebody_else_approved_and_undid(workshop: Workshop) -> Approval:
     card = after_an_edit(workshop)
     workshop.approve(card, by=workshop.admin, grace_s=60)
     return workshop.undo(card, by=workshop.admin)
 
 
-def after_making_its_schedule(workshop: Workshop) -> Approval:
-    """Somebody else resumed it, so it works for them."""
+def after_creating_its_schedule(workshop: Workshop) -> Approval:
+    """Somebody else resumed the schedule, so its runs start on their behalf."""
     workshop.play(asking(EFFECT))
     schedule = schedules.create(workshop.approver, workshop.employee.pk, "My work", EVERY_DAY)
     schedules.pause(workshop.approver, schedule.pk)
     schedules.resume(workshop.operator, schedule.pk)
-    return fired(workshop, schedule)
+    return fire_schedule(workshop, schedule)
 
 
-def after_a_message_where_its_schedule_was_made(workshop: Workshop) -> Approval:
+def after_a_message_to_the_run_that_created_its_schedule(workshop: Workshop) -> Approval:
     workshop.play(asking(EFFECT))
     run = workshop.submit()
     actions.add_message(workshop.approver, run.pk, "Do this daily.")
-    return from_a_run(workshop, run)
+    return fire_schedule_created_in(workshop, run)
 
 
-def after_editing_the_call_that_made_its_schedule(workshop: Workshop) -> Approval:
+def after_editing_the_call_that_created_its_schedule(workshop: Workshop) -> Approval:
     run = workshop.submit()
     workshop.play(asking(EFFECT))
     card = workshop.card(workshop.drive(run))
     workshop.edit(card, {"name": "mine"})
     run.tool_calls.update(tool="schedule.create")
-    return from_a_run(workshop, run)
+    return fire_schedule_created_in(workshop, run)
 
 
-def from_a_run(workshop: Workshop, run: Run) -> Approval:
+def fire_schedule_created_in(workshop: Workshop, run: Run) -> Approval:
     schedule = schedules.create(workshop.operator, workshop.employee.pk, "Work", EVERY_DAY)
     Schedule.objects.filter(pk=schedule.pk).update(made_in_run=str(run.pk))
-    return fired(workshop, schedule)
+    return fire_schedule(workshop, schedule)
 
 
-def fired(workshop: Workshop, schedule: Schedule) -> Approval:
+def fire_schedule(workshop: Workshop, schedule: Schedule) -> Approval:
     Schedule.objects.filter(pk=schedule.pk).update(next_at=Now())
     assert schedules.fire(schedule.pk)
     return workshop.card(workshop.drive(Run.objects.latest("pk")))
 
 
 def with_a_colleague(workshop: Workshop) -> Run:
-    """A run that hands its task to a colleague, who asks for a write."""
+    """Start a run that delegates its task to a colleague, who requests a write."""
     may_delegate(workshop.employee, hire(workshop, "Kim", asking(EFFECT)))
-    workshop.play(asking(hand_over("Kim", "Do it")))
+    workshop.play(asking(delegate("Kim", "Do it")))
     return workshop.submit()
 
 
@@ -153,7 +153,7 @@ def after_a_message_to_the_run_above(workshop: Workshop) -> Approval:
 def after_an_answer_in_the_run_above(workshop: Workshop) -> Approval:
     may_ask(workshop.employee)
     run = with_a_colleague(workshop)
-    workshop.play(asking(ask("Which?")), asking(hand_over("Kim", "Do it")))
+    workshop.play(asking(ask("Which?")), asking(delegate("Kim", "Do it")))
     workshop.drive(run)
     answer(workshop, question_of(run), "Mine.", by=workshop.approver)
     drive_all(workshop, run)
@@ -169,7 +169,7 @@ def after_starting_the_run_above(workshop: Workshop) -> Approval:
     return workshop.card(child)
 
 
-def after_editing_the_call_that_handed_it_over(workshop: Workshop) -> Approval:
+def after_editing_the_call_that_delegated_it(workshop: Workshop) -> Approval:
     workshop.raise_for_all(DELEGATE, Level.WRITE)
     run = workshop.drive(with_a_colleague(workshop))
     card = workshop.edit(workshop.card(run), {"employee": "Kim", "task": "Do it for me"})
@@ -198,20 +198,22 @@ WAYS: list[tuple[Callable[[Workshop], Approval], str]] = [
     (after_a_denial_with_a_reason, "gave a reason in this run"),
     (after_saying_what_happened, "gave a reason in this run"),
     (after_an_edit, "edited this call"),
-    (after_an_edit_that_somebody_else_approved_and_took_back, "edited this call"),
-    (after_making_its_schedule, "created its schedule"),
-    (after_a_message_where_its_schedule_was_made, "sent a message to a run that led to it"),
-    (after_editing_the_call_that_made_its_schedule, "edited a call that led to it"),
+    (after_an_edit_that_somebody_else_approved_and_undid, "edited this call"),
+    (after_creating_its_schedule, "created its schedule"),
+    (after_a_message_to_the_run_that_created_its_schedule, "sent a message to a run that led to it"),
+    (after_editing_the_call_that_created_its_schedule, "edited a call that led to it"),
     (after_a_message_to_the_run_above, "sent a message to a run that led to it"),
     (after_an_answer_in_the_run_above, "answered a question in a run that led to it"),
     (after_starting_the_run_above, "started a run that led to it"),
-    (after_editing_the_call_that_handed_it_over, "edited a call that led to it"),
+    (after_editing_the_call_that_delegated_it, "edited a call that led to it"),
     (after_editing_the_recipe, "edited this call"),
 ]
 
 
 @pytest.mark.parametrize(("way", "act"), WAYS, ids=[way.__name__ for way, _ in WAYS])
-def test_who_asked_decides_through_no_door(workshop: Workshop, way: Callable[[Workshop], Approval], act: str) -> None:
+def test_a_requester_cannot_decide_on_any_interface(
+    workshop: Workshop, way: Callable[[Workshop], Approval], act: str
+) -> None:
     card = way(workshop)
     name, client = workshop.approver.user.get_username(), Client()
     client.force_login(workshop.approver.user)
@@ -235,15 +237,15 @@ def test_who_asked_decides_through_no_door(workshop: Workshop, way: Callable[[Wo
     assert answered.json()["status"] == "approved"
 
 
-def test_a_denial_without_a_word_asks_for_nothing(workshop: Workshop) -> None:
+def test_a_denial_without_a_reason_does_not_count(workshop: Workshop) -> None:
     workshop.play(asking(EFFECT), asking(call("probe.effect", name="other")))
     run = workshop.work()
     workshop.deny(workshop.card(run), "")
     assert workshop.approve(workshop.card(workshop.drive(run))).status == ApprovalStatus.APPROVED
 
 
-def test_who_asked_elsewhere_decides(workshop: Workshop) -> None:
-    """A message into another run, an edit of another call, and a schedule's later owner are no reason."""
+def test_requests_elsewhere_do_not_count(workshop: Workshop) -> None:
+    """A message to another run and an edit of another call do not matter."""
     workshop.play(asking(EFFECT, call("probe.effect", name="b")))
     actions.add_message(workshop.approver, workshop.work().pk, "Use my account.")
     run = workshop.work()
@@ -254,7 +256,7 @@ def test_who_asked_elsewhere_decides(workshop: Workshop) -> None:
         workshop.approve(workshop.card(run))
 
 
-def test_what_was_done_counts_for_one_person_once_and_in_words(workshop: Workshop) -> None:
+def test_each_person_is_named_once_with_their_first_act(workshop: Workshop) -> None:
     card = after_a_message(workshop)
     actions.add_message(workshop.approver, card.run_id, "And again.")
     actions.add_message(workshop.admin, card.run_id, "And I.")

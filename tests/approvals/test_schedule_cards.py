@@ -1,4 +1,4 @@
-"""An employee makes and cancels schedules only by a card, which shows what starts, when, and on whose behalf."""
+"""An employee creates or cancels a schedule only by a card, which shows what starts, when, and on whose behalf."""
 
 from typing import Any
 
@@ -19,24 +19,24 @@ CREATE = call("schedule.create", task="Summarize the week", cron="0 9 * * MON", 
 
 @pytest.fixture
 def shop(workshop: Workshop) -> Workshop:
-    """A workshop whose employee may use the three tools."""
+    """A workshop whose employee may use the schedule tools."""
     for tool in ("schedule.list", "schedule.create", "schedule.cancel"):
         Grant.objects.create(employee=workshop.employee, tool=tool)
     return workshop
 
 
-def asked(shop: Workshop, wanted: dict[str, Any]) -> Run:
+def run_call(shop: Workshop, wanted: dict[str, Any]) -> Run:
     shop.play(asking(wanted))
     return shop.work()
 
 
-def existing(shop: Workshop, task: str = "Look around") -> Schedule:
+def create_schedule(shop: Workshop, task: str = "Look around") -> Schedule:
     return schedules.create(shop.operator, shop.employee.pk, task, ("0 9 * * *", "UTC"))
 
 
 class TestCreating:
-    def test_shows_what_starts_when_and_for_whom_and_stores_nothing(self, shop: Workshop) -> None:
-        run = asked(shop, CREATE)
+    def test_shows_what_starts_when_and_on_whose_behalf_and_stores_nothing(self, shop: Workshop) -> None:
+        run = run_call(shop, CREATE)
         card = shop.card(run)
         assert card.sentence.startswith(
             "Start “Summarize the week” every Monday at 09:00 (Europe/Berlin) by **Dana**. Next times: Mon "
@@ -53,8 +53,8 @@ class TestCreating:
         }
         assert not Schedule.objects.exists()
 
-    def test_approved_makes_the_row_and_it_fires(self, shop: Workshop) -> None:
-        run = asked(shop, CREATE)
+    def test_once_approved_stores_the_schedule_which_fires(self, shop: Workshop) -> None:
+        run = run_call(shop, CREATE)
         shop.approve(shop.card(run))
         run = shop.drive(run)
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.SUCCEEDED])
@@ -77,8 +77,8 @@ class TestCreating:
             shop.operator.user,
         )
 
-    def test_denied_makes_nothing(self, shop: Workshop) -> None:
-        run = asked(shop, CREATE)
+    def test_once_denied_stores_nothing(self, shop: Workshop) -> None:
+        run = run_call(shop, CREATE)
         shop.deny(shop.card(run))
         assert statuses(shop.drive(run)) == [CallStatus.DENIED]
         assert not Schedule.objects.exists()
@@ -86,20 +86,20 @@ class TestCreating:
     def test_is_not_asked_again_only_because_time_has_passed(
         self, shop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        run = asked(shop, call("schedule.create", task="Look", cron="*/5 * * * *"))
+        run = run_call(shop, call("schedule.create", task="Look", cron="*/5 * * * *"))
         card = shop.card(run)
         sentence = card.sentence
         shop.approve(card)
-        monkeypatch.setattr("tools.builtin.schedule.NEXT_TIMES", 3)  # as if the next times were others by now
+        monkeypatch.setattr("tools.builtin.schedule.NEXT_TIMES", 3)  # as if the next times had changed
         run = shop.drive(run)
         assert statuses(run) == [CallStatus.SUCCEEDED]
         card.refresh_from_db()
         assert card.sentence == sentence
 
-    def test_is_asked_again_in_an_equal_schedule_made_meanwhile(self, shop: Workshop) -> None:
-        run = asked(shop, call("schedule.create", task="Look around", cron="0 9 * * *"))
+    def test_does_not_run_if_an_equal_schedule_was_created_meanwhile(self, shop: Workshop) -> None:
+        run = run_call(shop, call("schedule.create", task="Look around", cron="0 9 * * *"))
         shop.approve(shop.card(run))
-        existing(shop)
+        create_schedule(shop)
         run = shop.drive(run)
         assert statuses(run) != [CallStatus.SUCCEEDED]
         assert Schedule.objects.count() == 1
@@ -115,13 +115,15 @@ class TestCreating:
             ({"cron": "0 9 * * *", "employee_id": "1"}, "INVALID_PARAMETER"),
         ],
     )
-    def test_what_cannot_be_is_refused_without_a_card(self, shop: Workshop, params: dict[str, str], code: str) -> None:
-        run = asked(shop, call("schedule.create", **{"task": "Look", **params}))
+    def test_an_impossible_schedule_is_refused_without_a_card(
+        self, shop: Workshop, params: dict[str, str], code: str
+    ) -> None:
+        run = run_call(shop, call("schedule.create", **{"task": "Look", **params}))
         assert (statuses(run), error_code(last_call(run))) == ([CallStatus.REJECTED], code)
         assert not shop.cards(run)
 
     def test_is_limited(self, shop: Workshop) -> None:
-        first = existing(shop)
+        first = create_schedule(shop)
         Schedule.objects.bulk_create(
             Schedule(
                 organization=shop.organization,
@@ -133,16 +135,16 @@ class TestCreating:
             )
             for number in range(99)
         )
-        run = asked(shop, CREATE)
+        run = run_call(shop, CREATE)
         assert error_code(last_call(run)) == "LIMIT_EXCEEDED"
         schedules.cancel(shop.operator, first.pk)
-        assert shop.card(asked(shop, CREATE))
+        assert shop.card(run_call(shop, CREATE))
 
 
 class TestCancelling:
     def test_shows_what_ends_and_ends_it(self, shop: Workshop) -> None:
-        schedule = existing(shop)
-        run = asked(shop, call("schedule.cancel", schedule_id=str(schedule.pk)))
+        schedule = create_schedule(shop)
+        run = run_call(shop, call("schedule.cancel", schedule_id=str(schedule.pk)))
         card = shop.card(run)
         assert card.sentence == f"Cancel schedule **{schedule.pk}**: “Look around” every day at 09:00 (UTC)"
         (target,) = card.preview["targets"]
@@ -152,38 +154,38 @@ class TestCancelling:
         schedule.refresh_from_db()
         assert (schedule.state, schedule.cancelled_by, schedule.next_at) == ("cancelled", "Dana", None)
 
-    def test_goes_on_though_it_fired_meanwhile(self, shop: Workshop) -> None:
-        schedule = existing(shop)
-        run = asked(shop, call("schedule.cancel", schedule_id=str(schedule.pk)))
+    def test_works_although_it_fired_meanwhile(self, shop: Workshop) -> None:
+        schedule = create_schedule(shop)
+        run = run_call(shop, call("schedule.cancel", schedule_id=str(schedule.pk)))
         shop.approve(shop.card(run))
         Schedule.objects.update(next_at=Now())
         sweep_once()
         assert statuses(shop.drive(run)) == [CallStatus.SUCCEEDED]
 
     def test_is_asked_again_if_its_state_changed(self, shop: Workshop) -> None:
-        schedule = existing(shop)
-        run = asked(shop, call("schedule.cancel", schedule_id=str(schedule.pk)))
+        schedule = create_schedule(shop)
+        run = run_call(shop, call("schedule.cancel", schedule_id=str(schedule.pk)))
         shop.approve(shop.card(run))
         schedules.pause(shop.operator, schedule.pk)
         assert statuses(shop.drive(run)) == [CallStatus.AWAITING_APPROVAL]
         assert shop.card(run).preview["targets"][0]["before"] == {"state": "paused"}
 
-    def test_of_one_that_is_not_there_or_another_organizations_is_refused(self, shop: Workshop) -> None:
-        foreign = existing(build_workshop("other"))
+    def test_a_missing_or_foreign_schedule_is_refused(self, shop: Workshop) -> None:
+        foreign = create_schedule(build_workshop("other"))
         for schedule_id in (str(foreign.pk), "999999999"):
-            run = asked(shop, call("schedule.cancel", schedule_id=schedule_id))
+            run = run_call(shop, call("schedule.cancel", schedule_id=schedule_id))
             assert error_code(last_call(run)) == "NOT_FOUND"
         foreign.refresh_from_db()
         assert foreign.state == "active"
 
 
 class TestListing:
-    def test_tells_what_starts_by_itself_here_and_asks_nobody(self, shop: Workshop) -> None:
-        existing(build_workshop("other"), "Foreign")
-        kept, paused, gone = existing(shop), existing(shop, "Rest"), existing(shop, "Gone")
+    def test_lists_the_organizations_schedules_without_approval(self, shop: Workshop) -> None:
+        create_schedule(build_workshop("other"), "Foreign")
+        kept, paused, gone = create_schedule(shop), create_schedule(shop, "Rest"), create_schedule(shop, "Gone")
         schedules.pause(shop.operator, paused.pk)
         schedules.cancel(shop.operator, gone.pk)
-        run = asked(shop, call("schedule.list"))
+        run = run_call(shop, call("schedule.list"))
         rows = data_of(last_call(run))["schedules"]
         assert [(row["id"], row["task"], row["state"]) for row in rows] == [
             (str(kept.pk), "Look around", "active"),
@@ -193,12 +195,12 @@ class TestListing:
         assert rows[1]["next_at"] is None
 
     def test_of_none_says_so(self, shop: Workshop) -> None:
-        run = asked(shop, call("schedule.list"))
+        run = run_call(shop, call("schedule.list"))
         (row,) = calls(run)
         assert row.content.startswith("There are no schedules.")
 
 
-def test_nobody_is_there_on_whose_behalf_it_could_work(shop: Workshop) -> None:
+def test_a_run_without_a_person_cannot_create_a_schedule(shop: Workshop) -> None:
     shop.play(asking(CREATE))
     run = shop.submit()
     Run.objects.filter(pk=run.pk).update(created_by=None)

@@ -1,4 +1,4 @@
-"""A card shows no credentials: neither its effect, nor its sentence, nor why it could not be shown."""
+"""A card shows no credentials: not in its effect, its sentence, or the refusal of its preview."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONTEXT = ToolContext(1, credentials={"github": {"token": TOKEN}})
 
 
 class Telling(Echo):
-    """Says the token in its preview, or in what it refuses with."""
+    """Puts the token into its preview, or into its refusal."""
 
     level = Level.WRITE
     refuses = False
@@ -30,18 +30,18 @@ class Telling(Echo):
         return f"Change **{preview.targets[0].label}**"
 
 
-def shown(tool: Telling) -> CallEffect:
+def compute(tool: Telling) -> CallEffect:
     return compute_effect_here(tool, tool.check_params({"text": "a"}), CONTEXT)
 
 
 def test_the_effect_and_the_sentence_are_cleaned() -> None:
-    effect = shown(Telling())
+    effect = compute(Telling())
     assert effect.sentence == "Change **at [hidden]**"
     (target,) = effect.preview.targets
     assert (target.label, target.before, target.after) == ("at [hidden]", {"key": "[hidden]"}, {"[hidden]": "new"})
 
 
-def test_so_is_what_a_preview_refuses_with() -> None:
+def test_the_refusal_of_a_preview_is_cleaned_too() -> None:
     with pytest.raises(ToolError) as caught:
-        shown(Telling(refuses=True))
+        compute(Telling(refuses=True))
     assert (caught.value.message, caught.value.expected) == ("[hidden] was refused.", "not [hidden]")

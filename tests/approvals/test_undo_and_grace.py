@@ -1,4 +1,4 @@
-"""Grace: an approval may wait some seconds for its start, and who gave it may take it back until then."""
+"""Grace: an approval may wait some seconds for its start, and the person who gave it can undo it until then."""
 
 from datetime import timedelta
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def card(workshop: Workshop) -> Approval:
-    """A waiting card for an effect outside."""
+    """A pending card for an effect outside."""
     workshop.play(asking(call("probe.effect", name="a")))
     return workshop.card(workshop.work())
 
@@ -37,9 +37,7 @@ class TestGrace:
         assert workshop.drive(card.run).status == RunStatus.WAITING
         assert not recorder.effects
 
-    def test_is_over_when_the_sweeper_finds_it_over(
-        self, workshop: Workshop, card: Approval, recorder: Recorder
-    ) -> None:
+    def test_ends_when_the_sweeper_notices(self, workshop: Workshop, card: Approval, recorder: Recorder) -> None:
         workshop.approve(card, grace_s=10)
         make_due(card.run)
         sweep_once()
@@ -48,7 +46,7 @@ class TestGrace:
         assert list(recorder.effects.values()) == [1]
         assert event_types(card.run).count("run_resumed") == 1
 
-    def test_of_one_call_does_not_hold_up_another(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_of_one_call_does_not_delay_another(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
         run = workshop.work()
         slow, quick = workshop.cards(run)
@@ -59,30 +57,32 @@ class TestGrace:
         assert run.status == RunStatus.WAITING
         assert recorder.waiting == {"b": 1}
 
-    def test_can_be_a_minute_at_most_and_none_by_default(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_zero_by_default(self, workshop: Workshop, card: Approval) -> None:
         approved = workshop.approve(card)
         assert approved.start_after is not None
         assert Approval.objects.filter(pk=card.pk, start_after__lte=Now()).exists()
 
 
 class TestUndo:
-    def test_makes_a_new_card_and_starts_nothing(self, workshop: Workshop, card: Approval, recorder: Recorder) -> None:
+    def test_creates_a_new_card_and_starts_nothing(
+        self, workshop: Workshop, card: Approval, recorder: Recorder
+    ) -> None:
         workshop.approve(card, grace_s=10)
-        fresh = workshop.undo(card)
-        assert (fresh.status, fresh.sequence) == (ApprovalStatus.PENDING, 2)
-        assert "took the approval back" in fresh.why
+        new_card = workshop.undo(card)
+        assert (new_card.status, new_card.sequence) == (ApprovalStatus.PENDING, 2)
+        assert "took the approval back" in new_card.why
         make_due(card.run)
         sweep_once()
         assert workshop.drive(card.run).status == RunStatus.WAITING
         assert statuses(card.run) == [CallStatus.AWAITING_APPROVAL]
         assert not recorder.effects
 
-    def test_is_told_in_the_panel_and_in_the_audit_chain(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_published_and_audited(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card, grace_s=10)
-        fresh = workshop.undo(card)
-        told = payloads(card.run, "approval_decided")
-        assert [line["status"] for line in told] == ["approved", "superseded"]
-        assert told[1]["next_approval_id"] == str(fresh.pk)
+        new_card = workshop.undo(card)
+        events = payloads(card.run, "approval_decided")
+        assert [line["status"] for line in events] == ["approved", "superseded"]
+        assert events[1]["next_approval_id"] == str(new_card.pk)
         assert AuditEntry.objects.get(action="decision_undone").actor == "user:acme-approver"
 
     def test_is_refused_for_a_call_that_does_not_wait_for_its_start(self, workshop: Workshop, card: Approval) -> None:
@@ -99,7 +99,7 @@ class TestUndo:
         assert workshop.drive(card.run).status == RunStatus.WAITING
         assert not recorder.effects
 
-    def test_leaves_a_card_that_can_be_approved_anew_and_has_one_effect(
+    def test_leaves_a_card_that_can_be_approved_again_with_one_effect(
         self, workshop: Workshop, card: Approval, recorder: Recorder
     ) -> None:
         workshop.approve(card, grace_s=10)
@@ -118,21 +118,21 @@ class TestUndo:
         self, workshop: Workshop, card: Approval, recorder: Recorder
     ) -> None:
         workshop.approve(card, grace_s=10, decision_id="first")
-        fresh = workshop.undo(card)
+        new_card = workshop.undo(card)
         with pytest.raises(Conflict):
             decisions.undo(workshop.approver, card.pk, "another")
-        workshop.approve(fresh)
+        workshop.approve(new_card)
         assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
         with pytest.raises(Conflict):
             workshop.undo(card)
 
-    def test_is_for_the_one_who_decided(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_for_the_person_who_decided(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card, grace_s=10)
         with pytest.raises(Conflict):
             workshop.undo(card, by=workshop.admin)
         assert statuses(card.run) == [CallStatus.APPROVED]
 
-    def test_names_the_decision_that_it_takes_back(self, workshop: Workshop, card: Approval) -> None:
+    def test_names_the_decision_to_undo(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card, grace_s=10, decision_id="d-1")
         with pytest.raises(Conflict):
             decisions.undo(workshop.approver, card.pk, "d-2")
@@ -145,14 +145,14 @@ class TestUndo:
             workshop.undo(card)
         assert list(recorder.effects.values()) == [1]
 
-    def test_is_nothing_for_a_card_that_waits_or_was_denied(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_refused_for_a_pending_or_denied_card(self, workshop: Workshop, card: Approval) -> None:
         with pytest.raises(Conflict):
             workshop.undo(card)
         workshop.deny(card)
         with pytest.raises(Conflict):
             workshop.undo(card)
 
-    def test_is_nothing_for_a_cancelled_run(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_refused_for_a_cancelled_run(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card, grace_s=10)
         workshop.cancel(card.run)
         with pytest.raises(Conflict):
@@ -165,13 +165,13 @@ class TestAnApprovalThatDidNotStartInTime:
         workshop.approve(card)
         Approval.objects.filter(pk=card.pk).update(start_after=Now() - timedelta(hours=1))
         sweep_once()
-        (fresh,) = workshop.cards(card.run)
-        assert fresh.sequence == 2
-        assert "could not start in time" in fresh.why
+        (new_card,) = workshop.cards(card.run)
+        assert new_card.sequence == 2
+        assert "could not start in time" in new_card.why
         assert workshop.drive(card.run).status == RunStatus.WAITING
         assert not recorder.effects
 
-    def test_is_not_asked_again_if_the_call_may_not_run_any_more(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_not_asked_again_if_the_call_may_no_longer_run(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card)
         workshop.employee.grants.all().delete()
         Approval.objects.filter(pk=card.pk).update(start_after=Now() - timedelta(hours=1))
@@ -186,11 +186,11 @@ class TestAnApprovalThatDidNotStartInTime:
         workshop.approve(card)
         Approval.objects.filter(pk=card.pk).update(valid_until=Now() - timedelta(seconds=1))
         assert workshop.drive(card.run).status == RunStatus.WAITING
-        (fresh,) = workshop.cards(card.run)
-        assert "not used in time" in fresh.why
+        (new_card,) = workshop.cards(card.run)
+        assert "not used in time" in new_card.why
         assert not recorder.effects
 
-    def test_is_asked_once_though_two_sweepers_see_it(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_asked_again_once_by_two_sweeps(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card, grace_s=10)
         Approval.objects.filter(pk=card.pk).update(start_after=Now() - timedelta(hours=1))
         sweep_once()

@@ -1,4 +1,4 @@
-"""A write whose outcome nobody knows stops and asks; the machine never tries it again, a person says what happened."""
+"""A write with an unknown outcome needs attention: the engine never repeats it, and a person says what happened."""
 
 import pytest
 
@@ -25,7 +25,7 @@ from tests.workshop import (
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def approved_and_driven(workshop: Workshop, *asked: dict[str, object]) -> Run:
+def approve_and_drive(workshop: Workshop, *asked: dict[str, object]) -> Run:
     workshop.play(asking(*asked))
     run = workshop.work()
     for card in workshop.cards(run):
@@ -36,30 +36,30 @@ def approved_and_driven(workshop: Workshop, *asked: dict[str, object]) -> Run:
 @pytest.fixture
 def lost(workshop: Workshop) -> Run:
     """A run with one call whose outcome is unknown."""
-    return approved_and_driven(workshop, call("probe.failingEffect", code="NETWORK_ERROR"))
+    return approve_and_drive(workshop, call("probe.failingEffect", code="NETWORK_ERROR"))
 
 
 class TestAWriteThatFails:
     @pytest.mark.parametrize("code", ["TIMEOUT", "NETWORK_ERROR", "TOOL_EXECUTION_FAILED", "OUTCOME_UNKNOWN", ""])
     def test_without_certainty_is_unknown(self, workshop: Workshop, code: str) -> None:
-        run = approved_and_driven(workshop, call("probe.failingEffect", code=code))
+        run = approve_and_drive(workshop, call("probe.failingEffect", code=code))
         assert run.status == RunStatus.NEEDS_ATTENTION
         assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN]
 
     @pytest.mark.parametrize("code", ["NOT_FOUND", "UNAUTHORIZED", "RATE_LIMIT_EXCEEDED", "OPERATION_FAILED"])
     def test_with_a_definite_code_has_failed(self, workshop: Workshop, code: str) -> None:
-        run = approved_and_driven(workshop, call("probe.failingEffect", code=code))
+        run = approve_and_drive(workshop, call("probe.failingEffect", code=code))
         (row,) = calls(run)
         assert (run.status, row.status, error_code(row)) == (RunStatus.SUCCEEDED, CallStatus.FAILED, code)
 
     def test_without_having_been_attempted_has_failed(self, workshop: Workshop) -> None:
-        run = approved_and_driven(workshop, call("probe.failingEffect", code="NETWORK_ERROR", attempted=False))
+        run = approve_and_drive(workshop, call("probe.failingEffect", code="NETWORK_ERROR", attempted=False))
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.FAILED])
 
-    def test_says_nothing_of_an_exception_of_its_own(self, workshop: Workshop) -> None:
-        run = approved_and_driven(workshop, call("probe.failingEffect"))
-        told = [*payloads(run, "tool_result"), workshop.card(run).why]
-        assert "hunter2" not in str(told)
+    def test_hides_the_text_of_an_exception(self, workshop: Workshop) -> None:
+        run = approve_and_drive(workshop, call("probe.failingEffect"))
+        shown_texts = [*payloads(run, "tool_result"), workshop.card(run).why]
+        assert "hunter2" not in str(shown_texts)
 
 
 class TestAnApprovedRead:
@@ -74,7 +74,7 @@ class TestAnApprovedRead:
         workshop.resolve(calls(run)[0], "not_done")
 
     def test_that_answers_has_its_result(self, workshop: Workshop) -> None:
-        run = approved_and_driven(workshop, call("probe.visit", host="example.org"))
+        run = approve_and_drive(workshop, call("probe.visit", host="example.org"))
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.SUCCEEDED])
 
 
@@ -87,15 +87,15 @@ class TestAnUnknownOutcome:
         assert card.sentence == f"It is not known whether this happened: {approved.sentence}"
         assert card.preview == approved.preview
 
-    def test_is_a_line_in_the_panel_and_in_the_audit_chain(self, workshop: Workshop, lost: Run) -> None:
+    def test_is_published_and_audited(self, workshop: Workshop, lost: Run) -> None:
         assert event_types(lost)[-2:] == ["tool_result", "run_needs_attention"]
         (result,) = payloads(lost, "tool_result")
         assert result["result"]["error"]["code"] == "OUTCOME_UNKNOWN"
-        (told,) = payloads(lost, "run_needs_attention")
-        assert told["approval_ids"] == [str(workshop.card(lost).pk)]
+        (event,) = payloads(lost, "run_needs_attention")
+        assert event["approval_ids"] == [str(workshop.card(lost).pk)]
         assert AuditEntry.objects.filter(action="outcome_unknown").count() == 1
 
-    def test_is_never_tried_again_by_the_machine(self, workshop: Workshop, lost: Run) -> None:
+    def test_is_never_repeated_automatically(self, workshop: Workshop, lost: Run) -> None:
         for _ in range(3):
             sweep_once()
             workshop.drive(lost)
@@ -105,7 +105,7 @@ class TestAnUnknownOutcome:
 
     def test_lets_the_approved_siblings_run(self, workshop: Workshop) -> None:
         record = workshop.record()
-        run = approved_and_driven(
+        run = approve_and_drive(
             workshop,
             call("probe.failingEffect", code="NETWORK_ERROR"),
             call("probe.rename", record_id=record.pk, to="New"),
@@ -117,7 +117,7 @@ class TestAnUnknownOutcome:
         assert (lost.lease_owner, lost.lease_expires_at) == ("", None)
         assert workshop.say(lost).status == RunStatus.NEEDS_ATTENTION
 
-    def test_is_waiting_only_once_it_is_settled_while_a_card_is_open(self, workshop: Workshop) -> None:
+    def test_leaves_the_run_waiting_once_resolved_if_a_card_is_open(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR"), call("probe.effect", name="a")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -128,7 +128,7 @@ class TestAnUnknownOutcome:
 
 
 class TestResolving:
-    def test_as_succeeded_goes_on_with_what_the_person_says(self, workshop: Workshop, lost: Run) -> None:
+    def test_as_succeeded_continues_with_the_persons_reason(self, workshop: Workshop, lost: Run) -> None:
         done = workshop.resolve(calls(lost)[0], "succeeded", "I see it in the ledger.")
         assert done.status == CallStatus.SUCCEEDED
         assert "I see it in the ledger." in done.content
@@ -145,15 +145,15 @@ class TestResolving:
         run = workshop.drive(run)
         workshop.resolve(calls(run)[0], "not_done", "Nothing arrived.")
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
-        told = model.requests[-1]["messages"][-1]["content"]
-        assert "TOOL ERROR: OUTCOME_UNKNOWN" in told
-        assert "Nothing arrived." in told
-        assert "You may ask for it again" in told
+        content = model.requests[-1]["messages"][-1]["content"]
+        assert "TOOL ERROR: OUTCOME_UNKNOWN" in content
+        assert "Nothing arrived." in content
+        assert "You may ask for it again" in content
 
-    def test_is_told_audited_and_closes_the_card(self, workshop: Workshop, lost: Run) -> None:
+    def test_is_published_and_audited_and_closes_the_card(self, workshop: Workshop, lost: Run) -> None:
         row = workshop.resolve(calls(lost)[0], "not_done", "No.")
-        told = payloads(lost, "call_resolved")
-        assert told == [{"call_id": str(row.pk), "outcome": "not_done", "by": "acme-approver", "reason": "No."}]
+        events = payloads(lost, "call_resolved")
+        assert events == [{"call_id": str(row.pk), "outcome": "not_done", "by": "acme-approver", "reason": "No."}]
         assert AuditEntry.objects.get(action="outcome_resolved").actor == "user:acme-approver"
         assert not workshop.cards(lost)
         assert again(lost).status == RunStatus.QUEUED

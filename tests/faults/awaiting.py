@@ -3,14 +3,18 @@
 import time
 from collections.abc import Callable
 
-LOOK_EVERY_S = 0.03
+POLL_S = 0.03
 
 
 def await_that(condition: Callable[[], object], what: str | Callable[[], str], seconds: float = 60) -> float:
-    """Seconds until the condition held; AssertionError with `what` should have been if it does not in time."""
+    """Wait for the condition, and return the seconds that it took.
+
+    Raises:
+        AssertionError: the condition did not become true in time; the message says `what` was expected.
+    """
     began = time.monotonic()
     while not condition():
         if time.monotonic() - began > seconds:
             raise AssertionError(f"not within {seconds:g} s: {what() if callable(what) else what}")
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_S)
     return time.monotonic() - began

@@ -1,4 +1,4 @@
-"""Fault tests: real processes that live through one file's tests; after each of them everything must have settled."""
+"""Fault tests: real processes that serve all tests of a file; after each test, all runs must be settled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_django import DjangoDbBlocker
 
 from tests.emptying import empty_tables
 from tests.faults.awaiting import await_that
-from tests.faults.site import Site, unsettled
+from tests.faults.site import Site, list_unsettled_runs
 from tests.model_server import ModelServer
 from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation
@@ -29,7 +29,7 @@ def recorder() -> Iterator[Recorder]:
 def installation(
     request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder
 ) -> Iterator[Installation]:
-    """A Gadget at a tenth of the real times, or at the file's TIMING_SCALE; its processes serve one test after another.
+    """Gadget at a tenth of the real times, or at the file's TIMING_SCALE; its processes serve one test after another.
 
     VARIABLES of the file are added to the environment.
     """
@@ -43,26 +43,26 @@ def installation(
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
-    """A model that can be held."""
+    """A model whose answers can be held."""
     with ModelServer() as server:
         yield server
 
 
 @pytest.fixture
 def site(transactional_db: None, installation: Installation, recorder: Recorder, model: ModelServer) -> Iterator[Site]:
-    """A test's own rows; when the test has ended, the invariants must hold."""
+    """The rows of one test; afterwards the runs must be settled, and the invariants hold."""
     running = Site(installation, build_workshop(), recorder, model)
     yield running
-    await_that(lambda: not unsettled(), "all runs are settled")
+    await_that(lambda: not list_unsettled_runs(), "all runs are settled")
     assert_invariants()
     assert max(recorder.effects.values(), default=0) <= 1, recorder.effects
 
 
 @pytest.fixture(autouse=True)
-def _clean_stage(
+def _release_everything(
     transactional_db: None, installation: Installation, recorder: Recorder, model: ModelServer
 ) -> Iterator[None]:
-    """Whatever a test left: nobody is held or stands still."""
+    """Release and resume everything that the test held or paused."""
     yield
     model.reset()
     recorder.reset()

@@ -1,4 +1,4 @@
-"""A browser's end of a run's socket, over a real connection: it comes again with the last number that it has."""
+"""A browser's end of a run's socket, over a real connection: it reconnects with the last number that it has."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from agents.accounts.models import Membership
 from agents.runs.models import Run
 from tests.processes import Installation
 
-COMES_AGAIN_S = 0.2
-LOOKS_UP_S = 0.5
+RECONNECT_S = 0.2
+POLL_S = 0.5
 
 
-class Looker:
-    """Who may look at a run of the installation, by an API token."""
+class SocketOpener:
+    """Opens sockets of the installation with an API token."""
 
     def __init__(self, installation: Installation, member: Membership) -> None:
         self._address = f"ws://127.0.0.1:{installation.port}/ws/runs"
-        self._secret = issue_token(member, "looker")[1]
+        self._secret = issue_token(member, "sockets")[1]
 
-    def look(self, run: Run, after: int = 0) -> ClientConnection:
-        """An open socket; its messages come from after that number."""
+    def open(self, run: Run, after: int = 0) -> ClientConnection:
+        """Open a socket for the run's events after that number."""
         headers = {"Authorization": f"Bearer {self._secret}"}
         return connect(f"{self._address}/{run.pk}/?after={after}", additional_headers=headers, open_timeout=20)
 
 
 class Follower:
-    """Follows a run from its first event on until told to stop, through whatever happens to the web."""
+    """Follows a run from its first event until it is stopped, and reconnects when the connection is lost."""
 
-    def __init__(self, looker: Looker, run: Run) -> None:
+    def __init__(self, opener: SocketOpener, run: Run) -> None:
         self.messages: list[dict[str, Any]] = []
         self.connections = 0
-        self._looker, self._run = looker, run
+        self._opener, self._run = opener, run
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="follower", daemon=True)
 
@@ -51,7 +51,7 @@ class Follower:
 
     @property
     def numbers(self) -> list[int]:
-        """The numbers of the events, in the order in which they came."""
+        """The numbers of the events, in the order of their arrival."""
         return [message["seq"] for message in self.messages if message["seq"] is not None]
 
     @property
@@ -61,22 +61,26 @@ class Follower:
     def _follow(self) -> None:
         while not self._stopped.is_set():
             try:
-                with self._looker.look(self._run, self.numbers[-1] if self.numbers else 0) as socket:
+                with self._opener.open(self._run, self.numbers[-1] if self.numbers else 0) as socket:
                     self.connections += 1
                     self._listen(socket)
             except (OSError, ConnectionClosed, InvalidHandshake, TimeoutError):
-                self._stopped.wait(COMES_AGAIN_S)
+                self._stopped.wait(RECONNECT_S)
 
     def _listen(self, socket: ClientConnection) -> None:
         while not self._stopped.is_set():
             try:
-                self.messages.append(json.loads(socket.recv(LOOKS_UP_S)))
+                self.messages.append(json.loads(socket.recv(POLL_S)))
             except TimeoutError:
                 continue
 
 
 def next_event(socket: ClientConnection, seconds: float) -> dict[str, Any]:
-    """The next numbered message; TimeoutError if none comes in time."""
+    """Return the next numbered message.
+
+    Raises:
+        TimeoutError: none comes in time.
+    """
     while True:
         message: dict[str, Any] = json.loads(socket.recv(seconds))
         if message["seq"] is not None:

@@ -1,4 +1,4 @@
-"""A running Gadget with the world outside it, and what a fault test does to both."""
+"""A running Gadget with its outside world, and the actions of fault tests on both."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ PAUSE_TRIES = 50
 
 @dataclass
 class Site:
-    """Real processes, one organization, the recorder outside, and a model that can be held.
+    """Real processes, one organization, the recorder as the outside world, and a model whose answers can be held.
 
-    Decisions are made in the test's process, which reaches no queue: only the sweeper tells the workers of them.
+    Decisions are made in the test's process, which reaches no queue, so only the sweeper hints them to the workers.
     """
 
     installation: Installation
@@ -52,7 +52,7 @@ class Site:
             process.await_line(" ready")
 
     def have_workers(self, count: int, *others: ProcessSpec) -> None:
-        """See to it that a sweeper and exactly so many workers live; `others` are started along with them."""
+        """Ensure that a sweeper and exactly `count` workers live; start `others` along with them."""
         living = self.workers()
         for surplus in living[count:]:
             surplus.kill()
@@ -61,7 +61,7 @@ class Site:
         self.start(*missing, *others, *([] if has_sweeper else [build_sweeper_process()]))
 
     def workers(self) -> list[RealProcess]:
-        """Those that live."""
+        """List the living workers."""
         return [each for each in self.installation.processes if each.name.startswith("worker") and each.is_alive]
 
     def start_another_worker(self) -> None:
@@ -72,7 +72,7 @@ class Site:
         return build_worker_process(earlier + place + 1)
 
     def submit(self, task: str, *passes: Pass) -> Run:
-        """A run of the employee whose script plays these passes for exactly this task."""
+        """Submit a task, for which the employee's script plays these passes."""
         self._scripts.append({"title": task, "task": f"^{task}$", "passes": list(passes), "answer": "Done."})
         provider = self.workshop.employee.provider
         provider.script = yaml.safe_dump({"scripts": self._scripts})
@@ -80,12 +80,12 @@ class Site:
         return self.workshop.submit(task)
 
     def submit_to_model(self, task: str = "Think") -> Run:
-        """A run of another employee, whose model is `self.model`."""
+        """Submit a task to another employee, whose model is `self.model`."""
         organization = self.workshop.organization
-        held = {"kind": ProviderKind.OPENAI, "base_url": self.model.url, "api_key": "sk-test", "timeout_s": 60}
-        provider, _ = ModelProvider.objects.get_or_create(organization=organization, name="Held", defaults=held)
-        answered = {"provider": provider, "model": "fake"}
-        employee, _ = Employee.objects.get_or_create(organization=organization, name="Mo", defaults=answered)
+        columns = {"kind": ProviderKind.OPENAI, "base_url": self.model.url, "api_key": "sk-test", "timeout_s": 60}
+        provider, _ = ModelProvider.objects.get_or_create(organization=organization, name="Held", defaults=columns)
+        uses_model = {"provider": provider, "model": "fake"}
+        employee, _ = Employee.objects.get_or_create(organization=organization, name="Mo", defaults=uses_model)
         Grant.objects.get_or_create(employee=employee, tool="probe.gate")
         submission = actions.Submission(employee_id=employee.pk, task=task)
         return actions.submit(self.workshop.operator, submission)[0]
@@ -98,12 +98,12 @@ class Site:
                 current_app.send_task(job, args=[run.pk], ignore_result=True, **place)
 
     def driver_of(self, run: Run) -> RealProcess:
-        """The worker that holds the run's lease."""
-        pid = fresh(run).lease_owner.partition("-")[0]
+        """Return the worker that holds the run's lease."""
+        pid = reload(run).lease_owner.partition("-")[0]
         return next(process for process in self.installation.processes if str(process.pid) == pid)
 
     def pause(self, worker: RealProcess) -> None:
-        """SIGSTOP at a moment when it is not writing: a file that a stopped process has locked stays locked for all."""
+        """Send SIGSTOP while the worker is not writing: a file that a paused process has locked stays locked."""
         for _ in range(PAUSE_TRIES):
             worker.pause()
             if connection.vendor != "sqlite" or not _file_is_locked():
@@ -113,18 +113,18 @@ class Site:
         raise AssertionError(f"{worker.name} always holds the database")
 
     def pause_driver_of(self, run: Run) -> RealProcess:
-        """SIGSTOP of the worker that holds the run's lease; returns it."""
+        """Pause the worker that holds the run's lease, and return it."""
         driver = self.driver_of(run)
         self.pause(driver)
         return driver
 
     def await_status(self, run: Run, *statuses: str, seconds: float = 60) -> Run:
-        """The run, once it has one of these statuses."""
-        await_that(lambda: fresh(run).status in statuses, lambda: f"{statuses}, but {self.story(run)}", seconds)
-        return fresh(run)
+        """Return the run once it has one of these statuses."""
+        await_that(lambda: reload(run).status in statuses, lambda: f"{statuses}, but {self.describe(run)}", seconds)
+        return reload(run)
 
     def await_card(self, run: Run) -> Approval:
-        """The run's card, once it waits for a decision."""
+        """Return the run's card once it waits for a decision."""
         self.await_status(run, RunStatus.WAITING)
         return self.workshop.card(run)
 
@@ -133,24 +133,24 @@ class Site:
         return self.workshop.approve(self.await_card(run), **more)
 
     def resolve(self, run: Run, outcome: str) -> None:
-        """A person says what became of the run's unknown call."""
+        """Resolve the run's unknown outcome, as a person does."""
         (call,) = ToolCall.objects.filter(run=run, status="outcome_unknown")
         resolutions.resolve(self.workshop.approver, call.pk, outcome, "Looked at it outside.")
 
-    def story(self, run: Run) -> str:
-        """What happened to the run, for a failing test."""
-        now = fresh(run)
+    def describe(self, run: Run) -> str:
+        """Describe the run for a failing test."""
+        now = reload(run)
         lines = Event.objects.filter(run=run).order_by("seq").values_list("type", flat=True)
         return f"{now.status} {now.exit_reason} crashes={now.crash_count} {now.problem!r} {list(lines)}"
 
 
 @contextmanager
-def leaving(worker: RealProcess) -> Iterator[None]:
-    """SIGTERM; when the block has ended, the worker must have gone by itself."""
-    going = threading.Thread(target=worker.stop, args=(20.0,))
-    going.start()
+def stopping(worker: RealProcess) -> Iterator[None]:
+    """Send SIGTERM; the worker must have ended on its own at the end of the block."""
+    stop = threading.Thread(target=worker.stop, args=(20.0,))
+    stop.start()
     yield
-    going.join()
+    stop.join()
 
 
 def _file_is_locked() -> bool:
@@ -162,16 +162,16 @@ def _file_is_locked() -> bool:
     return False
 
 
-def fresh(run: Run) -> Run:
+def reload(run: Run) -> Run:
     return Run.objects.get(pk=run.pk)
 
 
 def has_ended(run: Run) -> bool:
-    return fresh(run).status in ENDED
+    return reload(run).status in ENDED
 
 
-def unsettled() -> list[int]:
-    """Runs that a machine still has to do something about."""
+def list_unsettled_runs() -> list[int]:
+    """List the runs that the engine still has to continue."""
     parked = Q(status__in=PARKED)
     graced = Q(approvals__status=ApprovalStatus.APPROVED, approvals__start_after__gt=Now())
     busy = Run.objects.exclude(parked | Q(status__in=ENDED)) | Run.objects.filter(parked & graced)
@@ -179,15 +179,15 @@ def unsettled() -> list[int]:
 
 
 def read(name: str) -> Pass:
-    """A pass with one read that waits at this gate of the recorder."""
+    """Return a pass with one read that waits at this gate of the recorder."""
     return {"calls": [{"tool": "probe.gate", "params": {"name": name}}]}
 
 
 def effect(name: str) -> Pass:
-    """A pass with one write outside our database."""
+    """Return a pass with one write outside our database."""
     return {"calls": [{"tool": "probe.effect", "params": {"name": name}}]}
 
 
 def rename(record_id: int, to: str, gate: str = "") -> Pass:
-    """A pass with one write inside our database, which may hold in its transaction."""
+    """Return a pass with one write inside our database, which may hold in its transaction."""
     return {"calls": [{"tool": "probe.rename", "params": {"record_id": record_id, "to": to, "gate": gate}}]}

@@ -1,4 +1,4 @@
-"""The spots at which a worker may die, each reached from outside, and what must become of a run that stood there."""
+"""The points at which a worker may die, each reached from outside, and the expected end of their runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from agents.approvals.models import Approval
 from agents.runs.models import CallStatus, Run, RunStatus
-from tests.faults.site import Site, effect, fresh, read, rename
+from tests.faults.site import Site, effect, read, reload, rename
 from tests.workshop import calls, event_types, passes, statuses
 from tools.records.models import Record
 
@@ -15,7 +15,7 @@ SETTLED_WITHIN_S = 60
 
 @dataclass
 class Spots:
-    """Runs brought to the spots at which a worker may die; `check` says what must have become of them."""
+    """Runs brought to the points at which a worker may die; `settle` checks how they end."""
 
     site: Site
     runs: dict[str, Run] = field(default_factory=dict)
@@ -25,8 +25,8 @@ class Spots:
     def bring(self, spot: str) -> None:
         getattr(self, f"_bring_{spot}")()
 
-    def let_go(self) -> None:
-        """Whoever takes over is not held any more."""
+    def release(self) -> None:
+        """Release the model and all gates for the next worker."""
         self.site.model.release()
         for gate in ("read", "pay", "inside"):
             self.site.recorder.release(gate)
@@ -63,7 +63,7 @@ class Spots:
         self.site.recorder.await_arrival("pay")
 
     def _settle_paying(self, run: Run) -> None:
-        """The effect was taken, and nobody reported it: a person is asked, and the run goes on."""
+        """The effect happened, but was not reported: a person is asked, and the run continues."""
         self.site.await_status(run, RunStatus.NEEDS_ATTENTION, seconds=SETTLED_WITHIN_S)
         assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN]
         self.site.resolve(run, "succeeded")
@@ -92,7 +92,7 @@ class Spots:
         self.card = self.site.await_card(run)
 
     def _settle_waiting(self, run: Run) -> None:
-        assert fresh(run).crash_count == 0
+        assert reload(run).crash_count == 0
         self.site.workshop.approve(self.card)
         self.site.await_status(run, RunStatus.SUCCEEDED, seconds=SETTLED_WITHIN_S)
         (call,) = calls(run)
@@ -100,7 +100,7 @@ class Spots:
         assert self.site.recorder.effects[call.idempotency_key] == 1
 
     def _bring_decided(self) -> None:
-        """Every worker stands still from before the decision, so that nobody has begun what it allows."""
+        """Pause every worker before the decision, so that none starts the approved call."""
         self.runs["decided"] = run = self.site.submit("Decide", effect("decided"))
         card = self.site.await_card(run)
         for worker in self.site.workers():

@@ -1,6 +1,6 @@
 """A backup taken while workers write and people decide loses no decision that was answered before it began.
 
-Restored, it makes nothing run twice, as long as people act on the warnings.
+After it was restored, nothing runs twice, as long as people act on the warnings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EACH_DENIED = 4
 """Every fourth card is denied."""
 
 
-def test_what_was_decided_before_it_is_there_and_nothing_runs_twice(
+def test_a_backup_has_all_earlier_decisions_and_nothing_runs_twice(
     site: Site, tmp_path: Path, settings: Settings
 ) -> None:
     settings.GADGET_FILES_DIR = Path(site.installation.environment["GADGET_DATA_DIR"]) / "files"
@@ -62,10 +62,10 @@ def test_what_was_decided_before_it_is_there_and_nothing_runs_twice(
 
 
 class People:
-    """Decide cards as they come; where a card carries a warning, they look at the outside world first.
+    """People who decide cards as they come; for a card with a warning, they check the outside world first.
 
     Attributes:
-        answered: the cards that were decided, and when the answer was there.
+        answered: the decided cards, each with the time of the answer.
     """
 
     def __init__(self, site: Site) -> None:

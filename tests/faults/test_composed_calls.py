@@ -1,4 +1,4 @@
-"""kill -9 of a worker inside a call that is made of others: what was done stays done, and nothing is done twice."""
+"""kill -9 of a worker inside a call made of other calls: finished calls stay, and nothing is done twice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from agents.employees.models import Grant
 from agents.runs.models import CallStatus, Run, RunStatus
-from tests.faults.site import Site, fresh
+from tests.faults.site import Site, reload
 from tests.workshop import asking, call, calls, error_code, event_types, statuses
 from tools.records.models import Record
 
@@ -15,7 +15,7 @@ DONE = CallStatus.SUCCEEDED
 
 @pytest.fixture
 def composing(site: Site) -> Site:
-    """A site with two workers, whose employee may use tools that are made of others."""
+    """A site with two workers, whose employee may use tools made of other tools."""
     names = ["probe.composed", "probe.relay"]
     Grant.objects.bulk_create([Grant(employee=site.workshop.employee, tool=name) for name in names])
     site.have_workers(2)
@@ -23,7 +23,7 @@ def composing(site: Site) -> Site:
 
 
 def submit_inner(site: Site, tool: str) -> Run:
-    """A run whose one call makes an inner call of `tool`, which stands at the gate "inner"."""
+    """Submit a run whose one call makes an inner call of `tool`, which waits at the gate "inner"."""
     site.recorder.hold("inner")
     params = {"inner": tool, "params": {"name": "inner"}, "gate": "outer"}
     run = site.submit("Compose", asking(call("probe.composed", **params)))
@@ -31,16 +31,16 @@ def submit_inner(site: Site, tool: str) -> Run:
     return run
 
 
-def submit_relay(site: Site, *held: str) -> tuple[Run, Record]:
-    """A run whose one call is a recipe, with the record that it renames; these gates are held."""
-    for gate in held:
+def submit_relay(site: Site, *gates: str) -> tuple[Run, Record]:
+    """Submit a run whose one call is a recipe, with the record that it renames; hold these gates."""
+    for gate in gates:
         site.recorder.hold(gate)
     record = site.workshop.record(name="Old")
     return site.submit("Relay", asking(call("probe.relay", record_id=record.pk))), record
 
 
 def kill_driver(site: Site, run: Run, *gates: str) -> None:
-    """kill -9 of the worker that drives the run; whoever takes over is held at these gates no more."""
+    """Kill the worker that drives the run, and release these gates for the next one."""
     site.driver_of(run).kill()
     for gate in gates:
         site.recorder.release(gate)
@@ -57,15 +57,15 @@ def attempts(run: Run) -> list[int]:
 
 class TestAnInnerCall:
     @pytest.mark.parametrize("tool", ["probe.gate", "probe.draw"])
-    def test_that_executes_is_given_up_and_made_anew_by_its_caller(self, composing: Site, tool: str) -> None:
+    def test_that_executes_fails_and_is_repeated_by_its_caller(self, composing: Site, tool: str) -> None:
         run = submit_inner(composing, tool)
         assert statuses(run) == [CallStatus.EXECUTING, CallStatus.EXECUTING]
         kill_driver(composing, run, "inner")
         composing.await_status(run, RunStatus.SUCCEEDED)
-        parent, lost, anew = calls(run)
+        parent, lost, repeated = calls(run)
         assert (parent.status, parent.attempts) == (DONE, 2)
         assert (lost.status, error_code(lost), lost.attempts) == (CallStatus.FAILED, "WORKER_LOST", 1)
-        assert (anew.status, anew.attempts, anew.parent_call_id) == (DONE, 1, parent.pk)
+        assert (repeated.status, repeated.attempts, repeated.parent_call_id) == (DONE, 1, parent.pk)
         assert event_types(run).count("tool_start") == event_types(run).count("tool_result") + 1 == 4
 
     def test_that_has_ended_keeps_its_result_when_its_caller_is_lost(self, composing: Site) -> None:
@@ -76,13 +76,13 @@ class TestAnInnerCall:
         _, first = calls(run)
         kill_driver(composing, run, "outer")
         composing.await_status(run, RunStatus.SUCCEEDED)
-        parent, same, anew = calls(run)
-        assert (parent.status, parent.attempts, anew.status) == (DONE, 2, DONE)
+        parent, same, repeated = calls(run)
+        assert (parent.status, parent.attempts, repeated.status) == (DONE, 2, DONE)
         assert (same.status, same.result, same.finished_at) == (DONE, first.result, first.finished_at)
 
 
 class TestARecipe:
-    def test_runs_a_read_again_that_was_lost_with_its_worker(self, composing: Site) -> None:
+    def test_repeats_a_read_that_was_lost_with_its_worker(self, composing: Site) -> None:
         run, record = submit_relay(composing, "first")
         composing.recorder.await_arrival("first")
         kill_driver(composing, run, "first")
@@ -91,7 +91,7 @@ class TestARecipe:
         assert (statuses(run), attempts(run)) == ([DONE] * 4, [1, 2, 1, 1])
         assert_renamed_once(record)
 
-    def test_does_a_transactional_step_once_that_was_rolled_back_with_its_worker(self, composing: Site) -> None:
+    def test_runs_a_transactional_step_once_after_it_was_rolled_back(self, composing: Site) -> None:
         run, record = submit_relay(composing, "second")
         composing.approve_next(run)
         composing.recorder.await_arrival("second")
@@ -102,7 +102,7 @@ class TestARecipe:
         assert event_types(run).count("approval_requested") == 1
         assert_renamed_once(record)
 
-    def test_goes_on_after_a_card_that_outlived_every_worker(self, composing: Site) -> None:
+    def test_continues_after_a_card_that_outlived_every_worker(self, composing: Site) -> None:
         run, record = submit_relay(composing)
         card = composing.await_card(run)
         for worker in composing.workers():
@@ -111,10 +111,10 @@ class TestARecipe:
         composing.start_another_worker()
         composing.await_status(run, RunStatus.SUCCEEDED)
         assert (statuses(run), attempts(run)) == ([DONE] * 4, [1, 1, 1, 1])
-        assert (fresh(run).crash_count, composing.recorder.waiting["first"]) == (0, 1)
+        assert (reload(run).crash_count, composing.recorder.waiting["first"]) == (0, 1)
         assert_renamed_once(record)
 
-    def test_waits_at_its_step_s_card_after_its_worker_died(self, composing: Site) -> None:
+    def test_waits_at_the_card_of_its_step_after_its_worker_died(self, composing: Site) -> None:
         run, record = submit_relay(composing, "between first and second")
         composing.recorder.await_arrival("between first and second")
         kill_driver(composing, run, "between first and second")
@@ -133,8 +133,8 @@ class TestARecipe:
         assert_renamed_once(record)
 
     @pytest.mark.parametrize("place", ["between first and second", "between second and third"])
-    def test_goes_on_between_two_steps(self, composing: Site, place: str) -> None:
-        """The worker dies when one step has ended and the next is not there yet."""
+    def test_continues_between_two_steps(self, composing: Site, place: str) -> None:
+        """The worker dies when one step has ended and the next does not exist yet."""
         run, record = submit_relay(composing, place)
         if place == "between second and third":
             composing.approve_next(run)

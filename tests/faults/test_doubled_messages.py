@@ -1,4 +1,4 @@
-"""A message of the queue says only "look": fifty of them start one driver."""
+"""A queue message is only a hint: fifty copies start one driver."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import redis
 from agents.platform.notify import ADVANCE_JOB
 from agents.runs.models import RunStatus
 from tests.faults.awaiting import await_that
-from tests.faults.site import Site, fresh
+from tests.faults.site import Site, reload
 from tests.workshop import event_types, passes
 
 COPIES = 50
@@ -26,11 +26,11 @@ def test_fifty_copies_of_a_message_start_one_driver(site: Site) -> None:
     site.model.wait_for_held(1, timeout=30)
     site.send(ADVANCE_JOB, *[run] * COPIES)
     await_that(lambda: _all_are_taken(site), "every copy has been taken", 20)
-    assert fresh(run).lease_epoch == 1
+    assert reload(run).lease_epoch == 1
     site.model.release()
     done = site.await_status(run, RunStatus.SUCCEEDED)
     site.send(ADVANCE_JOB, *[run] * COPIES)
     await_that(lambda: _all_are_taken(site), "every copy has been taken", 20)
-    assert fresh(run).lease_epoch == done.lease_epoch == 1
+    assert reload(run).lease_epoch == done.lease_epoch == 1
     assert len(site.model.requests) == len(passes(run)) == 1
     assert event_types(run) == ["run_started", "pass_started", "assistant_message", "run_finished"]

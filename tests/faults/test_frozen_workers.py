@@ -16,12 +16,12 @@ from agents.runs.models import Event, EventType, RunStatus
 from gadget_site.management.processes import build_sweeper_process, build_worker_process
 from gadget_site.management.supervisor import Supervisor
 from tests.faults.awaiting import await_that
-from tests.faults.site import Site, fresh
+from tests.faults.site import Site, reload
 
 
 @contextmanager
 def supervised(site: Site, output: io.StringIO) -> Iterator[None]:
-    """A worker under a supervisor."""
+    """Run a worker under a supervisor during the block."""
     worker = build_worker_process(1)
     environment = {**site.installation.environment, **worker.environment}
     supervisor, over = Supervisor(Path(settings.BASE_DIR), output), threading.Event()
@@ -41,14 +41,14 @@ def supervised(site: Site, output: io.StringIO) -> Iterator[None]:
         supervisor.stop()
 
 
-def test_a_frozen_worker_is_replaced_and_its_run_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frozen_worker_is_replaced_and_its_run_continues(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gadget_site.management.supervisor.FROZEN_AFTER_S", 4.0)
     output = io.StringIO()
     site.start(build_sweeper_process())
     with supervised(site, output):
         await_that(lambda: "worker ready" in output.getvalue(), output.getvalue, 30)
         run = site.submit("Freeze", {"calls": [{"tool": "probe.freeze", "params": {"name": "once"}}]})
-        await_that(lambda: fresh(run).crash_count == 1, lambda: site.story(run) + output.getvalue(), 30)
+        await_that(lambda: reload(run).crash_count == 1, lambda: site.describe(run) + output.getvalue(), 30)
         site.await_status(run, RunStatus.SUCCEEDED)
     assert "no heartbeat for 4 s; killing it" in output.getvalue()
     assert Event.objects.filter(run=run, type=EventType.RUN_RESUMED, payload__by="gadget").count() == 1

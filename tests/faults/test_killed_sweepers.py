@@ -18,7 +18,7 @@ ROUNDS = 3
 SCHEDULES = 10
 
 
-def test_each_time_fires_once_whoever_dies_in_between(site: Site) -> None:
+def test_each_time_fires_once_although_sweepers_die(site: Site) -> None:
     site.workshop.play()
     site.have_workers(1, build_sweeper_process())
     operator, employee = site.workshop.operator, site.workshop.employee
@@ -26,15 +26,15 @@ def test_each_time_fires_once_whoever_dies_in_between(site: Site) -> None:
         schedules.create(operator, employee.pk, f"Task {number}", ("0 9 * * *", "Europe/Berlin"))
     for round_ in range(1, ROUNDS + 1):
         Schedule.objects.update(next_at=Now() - timedelta(minutes=round_))
-        await_that(lambda: fired() > (round_ - 1) * SCHEDULES, "the first one has fired")  # noqa: B023
+        await_that(lambda: count_fired_runs() > (round_ - 1) * SCHEDULES, "the first one has fired")  # noqa: B023
         victim = next(one for one in site.installation.processes if one.name == "sweeper" and one.is_alive)
         victim.kill()
         site.start(build_sweeper_process())
-        await_that(lambda: fired() == round_ * SCHEDULES, "all have fired")  # noqa: B023
+        await_that(lambda: count_fired_runs() == round_ * SCHEDULES, "all have fired")  # noqa: B023
     counted = Counter(Run.objects.filter(origin=Origin.SCHEDULE).values_list("task", flat=True))
     assert counted == {f"Task {number}": ROUNDS for number in range(SCHEDULES)}
     assert set(Schedule.objects.values_list("fired", flat=True)) == {ROUNDS}
 
 
-def fired() -> int:
+def count_fired_runs() -> int:
     return Run.objects.filter(origin=Origin.SCHEDULE).count()

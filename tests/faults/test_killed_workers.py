@@ -1,4 +1,4 @@
-"""kill -9 of a worker, wherever it is: nothing is lost, no write starts twice, and what nobody can know is asked."""
+"""kill -9 of a worker at any point: nothing is lost, no write starts twice, and people resolve unknown outcomes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agents.approvals.models import Approval
 from agents.runs import actions
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
 from tests.faults.awaiting import await_that
-from tests.faults.site import Site, effect, fresh, has_ended, read, rename
+from tests.faults.site import Site, effect, has_ended, read, reload, rename
 from tests.faults.spots import Spots
 from tests.workshop import calls, statuses
 from tools.records.models import Record
@@ -24,7 +24,7 @@ def spots(site: Site) -> Spots:
 
 
 @pytest.mark.parametrize("spot", ["asking", "reading", "paying", "renaming", "waiting"])
-def test_another_worker_takes_the_run_over_and_ends_it_rightly(spots: Spots, spot: str) -> None:
+def test_another_worker_takes_the_run_over_and_ends_it_correctly(spots: Spots, spot: str) -> None:
     site = spots.site
     site.have_workers(2)
     spots.bring(spot)
@@ -33,11 +33,11 @@ def test_another_worker_takes_the_run_over_and_ends_it_rightly(spots: Spots, spo
     if spot == "renaming":
         await_that(lambda: _is_writable(spots.record), "the half-done rename is rolled back", 5)
         assert _name_of(spots.record) == "Old"
-    spots.let_go()
+    spots.release()
     spots.settle(spot)
 
 
-def test_another_worker_takes_over_though_the_databases_clock_was_set_back(site: Site) -> None:
+def test_another_worker_takes_over_although_the_databases_clock_was_set_back(site: Site) -> None:
     """The lease of the lost worker ends in an hour; that of the living one is renewed, and stays."""
     site.have_workers(2)
     site.recorder.hold("read")
@@ -49,13 +49,13 @@ def test_another_worker_takes_over_though_the_databases_clock_was_set_back(site:
     living = site.submit("Read too", read("read"))
     site.recorder.await_arrival("read", 2)
     Run.objects.filter(pk=living.pk).update(lease_expires_at=Now() + timedelta(hours=1))
-    await_that(lambda: fresh(lost).crash_count == 1, "the lost worker is noticed", 15)
+    await_that(lambda: reload(lost).crash_count == 1, "the lost worker is noticed", 15)
     site.recorder.release("read")
     site.await_status(lost, RunStatus.SUCCEEDED)
     assert site.await_status(living, RunStatus.SUCCEEDED).lease_epoch == 1
 
 
-def test_a_write_that_a_person_says_was_not_done_may_be_asked_for_again_on_a_new_card(site: Site) -> None:
+def test_a_write_resolved_as_not_done_may_be_requested_again_with_a_new_card(site: Site) -> None:
     site.have_workers(2)
     site.recorder.hold("pay")
     run = site.submit("Pay", effect("pay"), effect("pay"))
@@ -73,7 +73,7 @@ def test_a_write_that_a_person_says_was_not_done_may_be_asked_for_again_on_a_new
 
 
 class TestBetweenDecisionAndStart:
-    """The worker hears nothing of the decision: it stands still from before it."""
+    """The worker does not notice the decision, because it is paused before."""
 
     def test_the_next_worker_starts_each_call_once_and_not_before_its_grace_is_over(self, site: Site) -> None:
         site.have_workers(1)
@@ -98,21 +98,21 @@ class TestBetweenDecisionAndStart:
             assert decided.start_after is not None
             assert call.started_at >= decided.start_after
 
-    def test_an_approval_that_is_taken_back_meanwhile_starts_nothing(self, site: Site) -> None:
+    def test_an_approval_that_is_undone_meanwhile_starts_nothing(self, site: Site) -> None:
         site.have_workers(1)
         run = site.submit("Pay", effect("pay"))
         card = site.await_card(run)
         site.pause(site.workers()[0])
         site.workshop.approve(card, grace_s=30)
-        again = site.workshop.undo(card)
+        new_card = site.workshop.undo(card)
         site.workers()[0].resume()
-        site.workshop.deny(again)
+        site.workshop.deny(new_card)
         site.await_status(run, RunStatus.SUCCEEDED)
         assert statuses(run) == [CallStatus.DENIED]
         assert not site.recorder.effects
 
 
-def test_a_run_cancelled_while_its_worker_lies_dead_ends_cancelled_and_keeps_the_unknown_visible(site: Site) -> None:
+def test_a_run_cancelled_after_its_worker_died_ends_and_keeps_the_unknown_outcome_visible(site: Site) -> None:
     site.have_workers(1)
     site.recorder.hold("pay")
     run = site.submit("Pay", effect("pay"))
@@ -122,10 +122,10 @@ def test_a_run_cancelled_while_its_worker_lies_dead_ends_cancelled_and_keeps_the
     actions.cancel(site.workshop.operator, run.pk)
     site.recorder.release("pay")
     await_that(lambda: has_ended(run), "the sweeper ends the run")
-    assert fresh(run).status == RunStatus.CANCELLED
+    assert reload(run).status == RunStatus.CANCELLED
     assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN]
     site.resolve(run, "succeeded")
-    assert fresh(run).status == RunStatus.CANCELLED
+    assert reload(run).status == RunStatus.CANCELLED
 
 
 def _name_of(record: Record) -> str:
@@ -133,7 +133,7 @@ def _name_of(record: Record) -> str:
 
 
 def _is_writable(record: Record) -> bool:
-    """Nobody holds the record's row (or the file, on SQLite) any more."""
+    """Return True if the record's row (on SQLite, the file) is not locked."""
     with transaction.atomic():
         return (
             Record.objects.select_for_update(skip_locked=connection.features.has_select_for_update_skip_locked)

@@ -1,6 +1,6 @@
-"""The database goes away under every process while a worker is in the middle: its work is neither lost nor doubled.
+"""The database becomes unavailable while a worker is busy: its work is neither lost nor done twice.
 
-PostgreSQL ends every connection, as at a restart; SQLite has no server to lose, so a stranger holds its lock a while.
+PostgreSQL ends every connection, as at a restart. SQLite has no server to lose, so another connection holds its lock.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from contextlib import closing, contextmanager
 from django.db import connection
 
 from agents.runs.models import CallStatus, ExitReason, RunStatus
-from tests.faults.site import Site, effect, fresh, read, rename
+from tests.faults.site import Site, effect, read, reload, rename
 from tests.workshop import calls, event_types, passes
 from tests.workshop.conditions import locked_database
 
 BUSY_S = 1.0
 TIMING_SCALE = 0.2
-"""Once the database is back, a worker has two heartbeats to renew its lease, here 2 s: also on a busy machine."""
+"""After an outage, a worker has two heartbeats to renew its lease: 2 s here, enough on a busy machine."""
 LOCKED_S = 12.0
 """Twice a lease, and six times as long as PostgreSQL lets a statement wait for a lock."""
 END_ALL_OTHERS = (
@@ -30,21 +30,21 @@ END_ALL_OTHERS = (
 
 @contextmanager
 def lost_database() -> Iterator[None]:
-    """In the block, nobody's connection works any more; or nobody can write until a second after it."""
+    """End all connections before the block; on SQLite, block all writes until a second after it."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(END_ALL_OTHERS)
             assert len(cursor.fetchall()) > 1, "somebody was connected"
         yield
         return
-    with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=20, isolation_level=None)) as stranger:
-        stranger.execute("BEGIN IMMEDIATE")
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=20, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
         yield
         time.sleep(BUSY_S)
-        stranger.execute("ROLLBACK")
+        other.execute("ROLLBACK")
 
 
-def test_while_the_model_is_asked_its_answer_is_recorded_once(site: Site) -> None:
+def test_an_answer_that_comes_meanwhile_is_recorded_once(site: Site) -> None:
     site.have_workers(1)
     site.model.hold()
     run = site.submit_to_model()
@@ -52,10 +52,10 @@ def test_while_the_model_is_asked_its_answer_is_recorded_once(site: Site) -> Non
     with lost_database():
         site.model.release()
     site.await_status(run, RunStatus.SUCCEEDED)
-    assert (len(passes(run)), fresh(run).crash_count) == (1, 0)
+    assert (len(passes(run)), reload(run).crash_count) == (1, 0)
 
 
-def test_while_a_read_executes_its_result_is_recorded_once(site: Site) -> None:
+def test_the_result_of_a_read_is_recorded_once(site: Site) -> None:
     site.have_workers(1)
     site.recorder.hold("read")
     run = site.submit("Read", read("read"))
@@ -66,7 +66,7 @@ def test_while_a_read_executes_its_result_is_recorded_once(site: Site) -> None:
     assert [call.status for call in calls(run)] == [CallStatus.SUCCEEDED]
 
 
-def test_while_a_write_outside_executes_what_it_reports_is_recorded(site: Site) -> None:
+def test_the_result_of_an_outside_write_is_recorded(site: Site) -> None:
     site.have_workers(1)
     site.recorder.hold("pay")
     run = site.submit("Pay", effect("pay"))
@@ -76,12 +76,12 @@ def test_while_a_write_outside_executes_what_it_reports_is_recorded(site: Site) 
         site.recorder.release("pay")
     site.await_status(run, RunStatus.SUCCEEDED)
     (call,) = calls(run)
-    assert (call.status, call.attempts, fresh(run).crash_count) == (CallStatus.SUCCEEDED, 1, 0)
+    assert (call.status, call.attempts, reload(run).crash_count) == (CallStatus.SUCCEEDED, 1, 0)
     assert site.recorder.effects[call.idempotency_key] == 1
 
 
-def test_a_lock_that_outlives_every_lease_and_patience_ends_no_run(site: Site) -> None:
-    """A migration does that. What a write has done stays known, and nobody is taken for lost."""
+def test_a_lock_longer_than_every_lease_and_timeout_ends_no_run(site: Site) -> None:
+    """A migration may hold such a lock. The result of a write stays known, and no worker counts as lost."""
     site.have_workers(1)
     site.model.hold()
     site.recorder.hold("read")
@@ -104,8 +104,8 @@ def test_a_lock_that_outlives_every_lease_and_patience_ends_no_run(site: Site) -
     assert (call.status, call.attempts, event_types(paying).count("call_resolved")) == (CallStatus.SUCCEEDED, 1, 0)
 
 
-def test_inside_a_transactional_write_it_happens_once(site: Site) -> None:
-    """SQLite's one lock is the write's own while it is inside, so there the stranger comes just before it."""
+def test_a_transactional_write_happens_once(site: Site) -> None:
+    """On SQLite, the write itself holds the only lock, so there the database is locked just before it."""
     site.have_workers(1)
     gate = "inside" if connection.vendor == "postgresql" else ""
     record = site.workshop.record(name="Old")

@@ -1,4 +1,4 @@
-"""One worker executes everything that a tool can do wrong: each gets its own result, and nobody else notices."""
+"""One worker executes calls that go wrong in every way: each gets its own result, and no other call is affected."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CLEAR = {
 
 @pytest.fixture
 def worker(site: Site) -> Site:
-    """One worker, whose employee may use every bad tool, on a model whose requests can be read."""
+    """One worker, whose employee may use every bad tool with a model whose requests can be read."""
     site.have_workers(1)
     employee = site.workshop.employee
     Grant.objects.bulk_create([Grant(employee=employee, tool=tool.name) for tool in PROBES])
@@ -54,34 +54,34 @@ def ways(tool: str, *hows: str) -> list[Call]:
     return [Call(tool, {"how": how}) for how in hows or WAYS if hows or how not in ("hangs", "prints")]
 
 
-def run_of(site: Site, *asked: Call) -> Run:
-    """A run whose model asks for all of these at once, when it has ended."""
+def run_calls(site: Site, *asked: Call) -> Run:
+    """Run these calls in one pass, and return the ended run."""
     site.model.script(Answer(calls=asked), Answer(text="Done."))
     run = site.workshop.submit("Misbehave")
     return site.await_status(run, RunStatus.SUCCEEDED)
 
 
-def good_of(run: Run) -> tuple[int, int]:
-    """The process that served the good call, and its memory then in MB."""
+def measure_good_call(run: Run) -> tuple[int, int]:
+    """Return the process that executed the good call, and its memory in MB."""
     row = ToolCall.objects.get(run=run, tool="bad.good")
     assert row.status == CallStatus.SUCCEEDED
     return data_of(row)["pid"], data_of(row)["memory"]
 
 
 @pytest.mark.parametrize("kind", ["", "Async"])
-def test_each_has_its_own_clear_result_and_the_same_worker_goes_on(worker: Site, kind: str) -> None:
-    pid, memory = good_of(run_of(worker, GOOD))
+def test_each_call_has_its_own_clear_result_and_the_worker_continues(worker: Site, kind: str) -> None:
+    pid, memory = measure_good_call(run_calls(worker, GOOD))
     tool = "bad.async" if kind else "bad.read"
-    run = run_of(worker, *ways(tool), *ways(f"bad.brief{kind}", "hangs"), GOOD)
+    run = run_calls(worker, *ways(tool), *ways(f"bad.brief{kind}", "hangs"), GOOD)
     for row in calls(run):
-        _assert_told(row)
-    assert good_of(run)[0] == pid
+        _assert_result(row)
+    assert measure_good_call(run)[0] == pid
     assert [process.pid for process in worker.workers()] == [pid]
-    _assert_forgotten(worker, pid, memory)
-    _assert_secret(worker)
+    _assert_memory_is_freed(worker, pid, memory)
+    _assert_secret_is_hidden(worker)
 
 
-def _assert_told(row: ToolCall) -> None:
+def _assert_result(row: ToolCall) -> None:
     how = row.params.get("how", "")
     if how in UNCLEAR:
         assert (row.status, error_code(row)) == (CallStatus.FAILED, "TOOL_EXECUTION_FAILED"), how
@@ -96,12 +96,12 @@ def _assert_told(row: ToolCall) -> None:
         assert row.status == CallStatus.SUCCEEDED, how
 
 
-def _assert_forgotten(site: Site, pid: int, before: int) -> None:
-    """The next runs are the same process's, and it does not keep what was too large."""
+def _assert_memory_is_freed(site: Site, pid: int, before: int) -> None:
+    """Check that the same process drives the next runs, and frees the memory of the large results."""
     seen: list[int] = []
 
     def is_forgotten() -> bool:
-        served_by, memory = good_of(run_of(site, GOOD))
+        served_by, memory = measure_good_call(run_calls(site, GOOD))
         assert served_by == pid
         seen.append(memory - before)
         return seen[-1] < FORGOTTEN_MB
@@ -109,7 +109,7 @@ def _assert_forgotten(site: Site, pid: int, before: int) -> None:
     await_that(is_forgotten, lambda: f"the memory is freed: {seen} MB more", 30)
 
 
-def _assert_secret(site: Site) -> None:
+def _assert_secret_is_hidden(site: Site) -> None:
     for model in (ToolCall, Event, AuditEntry, Message, Pass):
         assert SECRET not in str(list(model.objects.values())), model
     assert SECRET not in str(site.model.requests)
@@ -119,17 +119,17 @@ def _assert_secret(site: Site) -> None:
     assert "logged [hidden]" in process.output
 
 
-def test_of_a_write_outside_nobody_says_that_it_did_nothing(worker: Site) -> None:
+def test_a_failed_outside_write_has_an_unknown_outcome(worker: Site) -> None:
     hows = ["raises", "exits", "runs out", "is unspeakable", "is huge", "is nothing", "is no JSON"]
     _write_and_settle(worker, *hows)
 
 
-def test_nor_where_its_result_cannot_be_read(worker: Site) -> None:
+def test_an_outside_write_with_an_unreadable_result_has_an_unknown_outcome(worker: Site) -> None:
     _write_and_settle(worker, "cannot be read", "cannot be dumped")
 
 
 def _write_and_settle(site: Site, *hows: str) -> None:
-    """All of them are approved; of each, people are asked what became of it."""
+    """Approve all calls, and check that each ends with an unknown outcome."""
     site.model.script(Answer(calls=tuple(ways("bad.write", *hows))), Answer(text="Done."))
     run = site.workshop.submit("Write badly")
     site.await_card(run)
@@ -144,8 +144,8 @@ def _write_and_settle(site: Site, *hows: str) -> None:
     assert found == [CallStatus.OUTCOME_UNKNOWN] * len(hows)
 
 
-def test_what_a_tool_prints_is_cleaned_too(worker: Site) -> None:
-    run_of(worker, *ways("bad.read", "prints"))
+def test_secrets_are_hidden_in_printed_output_too(worker: Site) -> None:
+    run_calls(worker, *ways("bad.read", "prints"))
     (process,) = worker.workers()
     process.await_line("stdout ")
     assert SECRET not in process.output

@@ -7,7 +7,7 @@ import time
 from agents.runs.models import RunStatus
 from gadget_site.management.processes import build_sweeper_process, build_worker_process
 from tests.faults.awaiting import await_that
-from tests.faults.site import Site, effect, fresh
+from tests.faults.site import Site, effect, reload
 
 
 def test_a_run_is_submitted_decided_and_ended(site: Site) -> None:
@@ -26,7 +26,7 @@ def test_no_hint_counts_as_sent_and_a_worker_that_starts_meanwhile_works(site: S
         run = site.submit("Pay", effect("pay"))
         swept_until = time.monotonic() + 0.5
         await_that(lambda: time.monotonic() > swept_until, "the sweeper has looked a few times")
-        assert fresh(run).hinted_at is None
+        assert reload(run).hinted_at is None
         site.installation.spawn(build_worker_process(9))
         site.approve_next(run)
         site.await_status(run, RunStatus.SUCCEEDED)

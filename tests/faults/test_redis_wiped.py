@@ -1,4 +1,4 @@
-"""Redis is wiped while runs wait and browsers look: decisions resume the runs within 10 s, and no socket notices."""
+"""Redis is wiped while runs wait and pages are open: decisions resume the runs within 10 s, and sockets stay open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agents.approvals.models import Approval
 from agents.runs.models import Event, RunStatus
 from gadget_site.management.processes import build_web_process
 from tests.faults.awaiting import await_that
-from tests.faults.follower import Follower, Looker
+from tests.faults.follower import Follower, SocketOpener
 from tests.faults.site import Site, effect
 
 TIMING_SCALE = 1.0
@@ -32,11 +32,11 @@ def _approve_over_rest(site: Site, card: Approval) -> None:
 
 
 @pytest.mark.alone
-def test_a_decision_resumes_the_run_and_the_socket_tells_it(site: Site) -> None:
+def test_a_decision_resumes_the_run_and_the_socket_shows_it(site: Site) -> None:
     site.have_workers(1, build_web_process())
     over_rest, without_a_hint = site.submit("Pay", effect("pay")), site.submit("Pay again", effect("again"))
     cards = [site.await_card(over_rest), site.await_card(without_a_hint)]
-    with Follower(Looker(site.installation, site.workshop.operator), over_rest) as follower:
+    with Follower(SocketOpener(site.installation, site.workshop.operator), over_rest) as follower:
         await_that(lambda: "run_waiting" in follower.types, "the socket shows that the run waits", 10)
         site.installation.wipe_redis()
         decided = time.monotonic()
@@ -46,7 +46,7 @@ def test_a_decision_resumes_the_run_and_the_socket_tells_it(site: Site) -> None:
             site.await_status(run, RunStatus.SUCCEEDED, seconds=RESUMES_WITHIN_S)
         print(f"both done {time.monotonic() - decided:.1f} s after the decision")
         stored = list(Event.objects.filter(run=over_rest).order_by("seq").values_list("seq", "type"))
-        await_that(lambda: "run_finished" in follower.types, "the socket tells the end", 10)
+        await_that(lambda: "run_finished" in follower.types, "the socket shows the end", 10)
         assert list(zip(follower.numbers, follower.types, strict=True)) == stored
         assert follower.connections == 1
     assert sorted(site.recorder.effects.values()) == [1, 1]

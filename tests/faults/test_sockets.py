@@ -1,4 +1,4 @@
-"""Sockets of a real web process: no event is lost or doubled, whatever happens to the web or how slow the reader is."""
+"""Sockets of a real web process: no event is lost or repeated, even if the process is killed or the reader is slow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import AssistantMessage
 from agents.runs.models import Event, Run
 from tests.faults.awaiting import await_that
-from tests.faults.follower import Follower, Looker, next_event
+from tests.faults.follower import Follower, SocketOpener, next_event
 from tests.faults.site import Site
 from tests.processes import RealProcess
 
@@ -19,13 +19,13 @@ MANY = 1000
 AT_ONCE = 50
 
 
-def _have_web(site: Site) -> RealProcess:
+def _ensure_web(site: Site) -> RealProcess:
     webs = [process for process in site.installation.processes if process.name == "web" and process.is_alive]
     return webs[0] if webs else site.installation.start_web()
 
 
-def _happen(run: Run, count: int) -> None:
-    """So many events in one transaction."""
+def _publish_events(run: Run, count: int) -> None:
+    """Publish `count` events in one transaction."""
     with run_transaction(run.pk) as tx:
         for number in range(count):
             tx.publish(AssistantMessage(f"{number}: {'word ' * 40}", pass_number=1))
@@ -44,38 +44,38 @@ def run(site: Site) -> Iterator[Run]:
 
 
 @pytest.fixture
-def looker(site: Site) -> Looker:
-    return Looker(site.installation, site.workshop.operator)
+def opener(site: Site) -> SocketOpener:
+    return SocketOpener(site.installation, site.workshop.operator)
 
 
-def test_a_follower_resumes_by_number_when_the_web_was_killed_and_started_again(
-    site: Site, run: Run, looker: Looker
+def test_a_follower_resumes_by_number_after_the_web_process_was_killed(
+    site: Site, run: Run, opener: SocketOpener
 ) -> None:
-    web = _have_web(site)
-    with Follower(looker, run) as follower:
-        _happen(run, 30)
-        await_that(lambda: len(follower.numbers) == 31, "what happened before the kill", 20)
-        _happen(run, 30)
+    web = _ensure_web(site)
+    with Follower(opener, run) as follower:
+        _publish_events(run, 30)
+        await_that(lambda: len(follower.numbers) == 31, "the events before the kill", 20)
+        _publish_events(run, 30)
         web.kill()
-        _happen(run, 30)
-        _have_web(site)
-        _happen(run, 30)
-        await_that(lambda: len(follower.numbers) >= 121, "what happened before, during and after", 20)
-        _happen(run, 1)
+        _publish_events(run, 30)
+        _ensure_web(site)
+        _publish_events(run, 30)
+        await_that(lambda: len(follower.numbers) >= 121, "the events before, during and after", 20)
+        _publish_events(run, 1)
         await_that(lambda: len(follower.numbers) >= 122, "one more", 20)
         assert follower.numbers == _stored(run) == list(range(1, 123))
         assert follower.connections == 2
 
 
-def test_a_reader_who_looks_up_only_after_a_thousand_events_gets_each_once(
-    site: Site, run: Run, looker: Looker
+def test_a_reader_that_reads_only_after_a_thousand_events_gets_each_once(
+    site: Site, run: Run, opener: SocketOpener
 ) -> None:
-    _have_web(site)
-    with looker.look(run) as socket:
+    _ensure_web(site)
+    with opener.open(run) as socket:
         assert next_event(socket, 10)["seq"] == 1
         for _ in range(MANY // AT_ONCE):
-            _happen(run, AT_ONCE)
-        got = [next_event(socket, 20)["seq"] for _ in range(MANY)]
-        assert [1, *got] == _stored(run)
+            _publish_events(run, AT_ONCE)
+        numbers = [next_event(socket, 20)["seq"] for _ in range(MANY)]
+        assert [1, *numbers] == _stored(run)
         with pytest.raises(TimeoutError):
             next_event(socket, 0.5)

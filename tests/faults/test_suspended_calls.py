@@ -1,4 +1,4 @@
-"""kill -9 of a worker around calls that wait: nobody is asked twice, no task is handed over twice or forgotten."""
+"""kill -9 of a worker around suspended calls: no question is asked twice, and no task is delegated twice or lost."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from agents.employees.models import Employee
 from agents.runs import actions
 from agents.runs.models import CallStatus, Run, RunStatus
 from tests.faults.awaiting import await_that
-from tests.faults.site import Site, fresh, has_ended
+from tests.faults.site import Site, has_ended, reload
 from tests.workshop import asking, call, calls, event_types, statuses
-from tests.workshop.colleagues import ask, child_of, hand_over, hire, may_ask, may_delegate, question_of
+from tests.workshop.colleagues import ask, child_of, delegate, hire, may_ask, may_delegate, question_of
 
 
 @pytest.fixture
 def kim(site: Site) -> Employee:
-    """A colleague who has to pass a gate, and to whom the workshop's employee may hand tasks."""
+    """A colleague whose work waits at a gate, and to whom the workshop's employee may delegate tasks."""
     colleague = hire(site.workshop, "Kim", asking(call("probe.gate", name="kim")), answer="From Kim.")
     may_delegate(site.workshop.employee, colleague)
     may_ask(site.workshop.employee)
     return colleague
 
 
-def handed_over(site: Site) -> tuple[Run, Run]:
-    """A run that waits for a colleague, and the colleague's, which stands at its gate."""
+def submit_delegation(site: Site) -> tuple[Run, Run]:
+    """Submit a run that waits for a colleague; return it with the colleague's run, which waits at its gate."""
     site.recorder.hold("kim")
-    run = site.submit("Hand over", asking(hand_over()))
+    run = site.submit("Hand over", asking(delegate()))
     site.await_status(run, RunStatus.WAITING)
     site.recorder.await_arrival("kim")
     return run, child_of(run)
@@ -43,15 +43,15 @@ def test_a_question_outlives_every_worker(site: Site, kim: Employee) -> None:
     site.start_another_worker()
     site.await_status(run, RunStatus.SUCCEEDED)
     assert Approval.objects.filter(run=run).count() == 1
-    assert (fresh(run).crash_count, statuses(run)) == (0, [CallStatus.SUCCEEDED])
+    assert (reload(run).crash_count, statuses(run)) == (0, [CallStatus.SUCCEEDED])
 
 
-def test_a_question_beside_a_read_whose_worker_dies_is_asked_once(site: Site, kim: Employee) -> None:
+def test_a_question_in_the_pass_of_a_read_whose_worker_dies_is_asked_once(site: Site, kim: Employee) -> None:
     site.have_workers(2)
     site.recorder.hold("read")
     run = site.submit("Ask and read", asking(ask(), call("probe.gate", name="read")))
     site.recorder.await_arrival("read")
-    await_that(lambda: CallStatus.SUSPENDED in statuses(run), "the question is asked while the read goes on")
+    await_that(lambda: CallStatus.SUSPENDED in statuses(run), "the question is asked while the read runs")
     questions.answer(site.workshop.operator, question_of(run).pk, "While it runs.")
     site.driver_of(run).kill()
     site.recorder.release("read")
@@ -60,23 +60,23 @@ def test_a_question_beside_a_read_whose_worker_dies_is_asked_once(site: Site, ki
     assert event_types(run).count("question_asked") == 1
 
 
-def test_the_worker_of_a_child_dies_and_its_parent_gets_the_answer_all_the_same(site: Site, kim: Employee) -> None:
+def test_a_parent_gets_the_answer_although_the_worker_of_the_child_died(site: Site, kim: Employee) -> None:
     site.have_workers(2)
-    run, child = handed_over(site)
+    run, child = submit_delegation(site)
     site.driver_of(child).kill()
     site.recorder.release("kim")
     site.await_status(run, RunStatus.SUCCEEDED)
-    assert (fresh(child).status, Run.objects.filter(parent=run).count()) == (RunStatus.SUCCEEDED, 1)
+    assert (reload(child).status, Run.objects.filter(parent=run).count()) == (RunStatus.SUCCEEDED, 1)
     (row,) = calls(run)
     assert row.status == CallStatus.SUCCEEDED
     assert event_types(run).count("tool_result") == 1
 
 
-def test_a_cancelled_parent_takes_a_child_along_whose_worker_lies_dead(site: Site, kim: Employee) -> None:
+def test_a_cancelled_parent_cancels_a_child_whose_worker_died(site: Site, kim: Employee) -> None:
     site.have_workers(1)
-    run, child = handed_over(site)
+    run, child = submit_delegation(site)
     site.workers()[0].kill()
     actions.cancel(site.workshop.operator, run.pk)
     site.recorder.release("kim")
     await_that(lambda: has_ended(child), "the sweeper ends the child")
-    assert (fresh(run).status, fresh(child).status) == (RunStatus.CANCELLED, RunStatus.CANCELLED)
+    assert (reload(run).status, reload(child).status) == (RunStatus.CANCELLED, RunStatus.CANCELLED)

@@ -3,8 +3,8 @@
 from tests.workshop.fixtures import (  # noqa: F401
     _django_db_helper,
     commits_do_not_wait_for_the_disk,
+    conversation_cache_is_checked,
     model,
-    nothing_kept_is_stale,
     recorder,
     toolbox,
     workshop,

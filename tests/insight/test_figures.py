@@ -24,7 +24,7 @@ from agents.runs.events import ToolFinished
 from agents.runs.models import CallStatus, Event, EventType, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.recorder import Recorder
-from tests.runs.counted import assert_true, begin, count_all
+from tests.runs.counted import assert_figures_are_true, count_all, make_counting_due
 from tests.workshop import (
     Workshop,
     again,
@@ -93,7 +93,7 @@ class TestWhateverHappens:
         chance = random.Random(seed)
         other = build_workshop("globex")
         workshop.allow_passes(8)
-        begin()
+        make_counting_due()
         with counting_beside():
             for _ in range(5):
                 place = chance.choice([workshop, other])
@@ -106,16 +106,16 @@ class TestWhateverHappens:
                         place.drive(run)
         assert Event.objects.count() > 30
         count_all(most=7)
-        assert_true()
+        assert_figures_are_true()
 
     def test_several_at_once_in_small_steps_count_nothing_twice(self, workshop: Workshop) -> None:
         workshop.play(asking(*[call("utility.calculate", operation="add", a=n, b=1) for n in range(8)]))
         for _ in range(3):
             workshop.work()
-        begin()
+        make_counting_due()
         all_at_once([lambda: [counting.count_batch(2) for _ in range(6)]] * 4)
         count_all(most=3)
-        assert_true()
+        assert_figures_are_true()
 
 
 def counting_beside() -> Any:
@@ -158,7 +158,7 @@ class TestWhatCounts:
         assert (found.succeeded, found.failed, found.asked, found.approved) == (1, 0, 1, 1)
         assert list(found.days) == [datetime.now(UTC).date()]
         assert found.p50_ms is not None
-        assert_true()
+        assert_figures_are_true()
 
     def test_refused_denied_and_repeated_calls_are_none(self, workshop: Workshop) -> None:
         same = call("utility.calculate", operation="add", a=1, b=1)
@@ -172,7 +172,7 @@ class TestWhatCounts:
             "probe.effect": 0,
         }
         assert figures_of(workshop, "probe.effect").denied == 1
-        assert_true()
+        assert_figures_are_true()
 
     @pytest.mark.parametrize(("outcome", "sums"), [("succeeded", (1, 0)), ("not_done", (0, 1))])
     def test_an_unknown_outcome_counts_when_a_person_has_settled_it(
@@ -191,7 +191,7 @@ class TestWhatCounts:
         assert found.p50_ms is None, "nobody measured how long it took"
         error = found.last_error
         assert (error.code, error.message) == ("OUTCOME_UNKNOWN", "I rang them.") if error else outcome == "succeeded"
-        assert_true()
+        assert_figures_are_true()
 
     def test_a_late_report_counts_once_and_after_a_persons_word_not_at_all(
         self, workshop: Workshop, recorder: Recorder
@@ -211,7 +211,7 @@ class TestWhatCounts:
         count_all()
         found = figures_of(workshop, "probe.shortEffect")
         assert (found.succeeded, found.failed) == (1, 1)
-        assert_true()
+        assert_figures_are_true()
 
     def test_a_read_that_was_started_again_counts_once(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock")))
@@ -221,7 +221,7 @@ class TestWhatCounts:
         workshop.drive(lose_worker(run))
         count_all()
         assert figures_of(workshop, "probe.clock").calls == 1
-        assert_true()
+        assert_figures_are_true()
 
     @pytest.mark.parametrize("told", [12, None, "", "²", "٣", "1e3", "-1", "9" * 40, [1], {"id": 1}, True])
     def test_an_event_that_names_no_call_holds_nothing_up(self, workshop: Workshop, told: Any) -> None:
@@ -306,18 +306,18 @@ class TestCounting:
             commit.set()
         count_all()
         assert figures_of(workshop, "probe.clock").calls == 2
-        assert_true()
+        assert_figures_are_true()
 
     def test_a_crash_before_the_commit_counts_nothing(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock"), call("probe.fail", code="NOT_FOUND")))
         workshop.work()
-        begin()
+        make_counting_due()
         with missing_table("insight_totaluse"), pytest.raises(DatabaseError):
             eventually(lambda: not counting.count_batch())
         assert not ToolFigures.objects.exists()
         assert FiguresHead.objects.get().event_id == 0
         count_all()
-        assert_true()
+        assert_figures_are_true()
 
     def test_the_sweeper_counts_and_then_leaves_it_alone_for_a_while(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock")))
@@ -351,10 +351,10 @@ class TestCounting:
         """After a restored dump, the numbers that were remembered may be of the future."""
         workshop.play(asking(call("probe.clock")))
         workshop.work()
-        begin()
+        make_counting_due()
         FiguresHead.objects.update(event_bound=1, asked_in=2**60)
         count_all()
-        assert_true()
+        assert_figures_are_true()
 
 
 @contextmanager

@@ -101,7 +101,7 @@ def organization_filters(files: str, tests: str) -> Target:
 
 
 TARGETS = [
-    engine("lease", "runs: work_beside_a_run lease stops worker: sweeper runs: recovery worker: job runs: cancel", 12),
+    engine("lease", "runs: side_work lease stops worker: sweeper runs: recovery worker: job runs: cancel", 12),
     engine(
         "writes",
         "runs: permitted_at_the_start approvals: drift runs: late_report transactional_writes approvals: "

@@ -1,4 +1,4 @@
-"""The truth that figures are held to: counted from calls, cards, passes and events by brute force."""
+"""The expected figures, counted from calls, cards, passes and events by brute force."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.workshop import eventually
 
 
 def count_all(most: int = counting.AT_ONCE) -> None:
-    """Until everything that is committed now was counted; other users of the server may hold that up for a moment."""
+    """Count until everything committed by now is counted; other users of the server may delay that."""
     newest = Event.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     last_pass = Pass.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
-    begin()
+    make_counting_due()
 
     def is_counted() -> bool:
         counting.count_batch(most)
@@ -37,13 +37,13 @@ def count_all(most: int = counting.AT_ONCE) -> None:
     eventually(is_counted)
 
 
-def begin() -> None:
-    """A head that is due."""
+def make_counting_due() -> None:
+    """Make counting due."""
     FiguresHead.objects.get_or_create(pk=FiguresHead.ONLY, defaults={"looked_at": Now(), "due_at": Now()})
 
 
-def counted(model: type[Model], *keys: str) -> dict[tuple[Any, ...], dict[str, int]]:
-    """What the rows of this model say, without the columns that are 0."""
+def read_figures(model: type[Model], *keys: str) -> dict[tuple[Any, ...], dict[str, int]]:
+    """Return the numbers in the rows of this model by key, without those that are 0."""
     skipped = {"id", "organization", "employee", "day", "tool", "currency", "slowest_ms"}
     found: dict[tuple[Any, ...], dict[str, int]] = {}
     for row in model._default_manager.values():
@@ -55,18 +55,18 @@ def counted(model: type[Model], *keys: str) -> dict[tuple[Any, ...], dict[str, i
     return {key: numbers for key, numbers in found.items() if numbers}
 
 
-def true_calls() -> dict[tuple[int, str], Counter[str]]:
-    """By organization and tool, from the calls and cards themselves."""
+def count_calls() -> dict[tuple[int, str], Counter[str]]:
+    """Count by organization and tool, from the calls and cards themselves."""
     found: dict[tuple[int, str], Counter[str]] = {}
     ended = ToolCall.objects.filter(status__in=(CallStatus.SUCCEEDED, CallStatus.FAILED))
-    told = {(event.run_id, event.seq): event for event in Event.objects.filter(type=EventType.TOOL_RESULT)}
+    result_events = {(event.run_id, event.seq): event for event in Event.objects.filter(type=EventType.TOOL_RESULT)}
     for one in ended:
         sums = found.setdefault((one.organization_id, one.tool), Counter())
         sums[str(one.status)] += 1
-        if (one.run_id, one.finished_seq) in told and one.duration_ms is not None:
-            took = one.duration_ms
-            sums[next((name for name, longest in BUCKETS.items() if took <= longest), "longer")] += 1
-            sums["duration_ms"] += took
+        if (one.run_id, one.finished_seq) in result_events and one.duration_ms is not None:
+            duration = one.duration_ms
+            sums[next((name for name, longest in BUCKETS.items() if duration <= longest), "longer")] += 1
+            sums["duration_ms"] += duration
     for card in Approval.objects.filter(kind=ApprovalKind.APPROVAL).select_related("tool_call"):
         sums = found.setdefault((card.organization_id, card.tool_call.tool), Counter())
         sums["asked"] += 1
@@ -75,19 +75,19 @@ def true_calls() -> dict[tuple[int, str], Counter[str]]:
     return found
 
 
-def assert_true() -> None:
-    """Every table of figures agrees with the rows that it counts."""
-    truth = true_calls()
-    by_tool = counted(ToolFigures, "organization_id", "tool")
+def assert_figures_are_true() -> None:
+    """Check that every table of figures agrees with the rows that it counts."""
+    truth = count_calls()
+    by_tool = read_figures(ToolFigures, "organization_id", "tool")
     assert by_tool == {key: dict(+sums) for key, sums in truth.items() if +sums}
     of_employees: dict[str, Counter[str]] = {}
-    for (_, tool), numbers in counted(EmployeeFigures, "employee_id", "tool").items():
+    for (_, tool), numbers in read_figures(EmployeeFigures, "employee_id", "tool").items():
         of_employees.setdefault(tool, Counter()).update(numbers)
     altogether: dict[str, Counter[str]] = {}
     for (_, tool), sums in truth.items():
         altogether.setdefault(tool, Counter()).update(sums)
     assert of_employees == {tool: +sums for tool, sums in altogether.items()}
-    totals = {tool: Counter(sums) for (tool,), sums in counted(TotalFigures, "tool").items()}
+    totals = {tool: Counter(sums) for (tool,), sums in read_figures(TotalFigures, "tool").items()}
     assert totals == of_employees
     assert_use_is_true()
 
@@ -103,6 +103,6 @@ def assert_use_is_true() -> None:
         truth.setdefault(event.run.employee_id, Counter()).update(used)
     for event in Event.objects.filter(type=EventType.RUN_FINISHED).select_related("run"):
         truth.setdefault(event.run.employee_id, Counter())[f"runs_{event.payload['status']}"] += 1
-    assert counted(EmployeeUse, "employee_id") == {(key,): dict(+sums) for key, sums in truth.items()}
+    assert read_figures(EmployeeUse, "employee_id") == {(key,): dict(+sums) for key, sums in truth.items()}
     whole: Counter[str] = sum(truth.values(), Counter())
-    assert counted(TotalUse, "currency") == ({("USD",): dict(whole)} if whole else {})
+    assert read_figures(TotalUse, "currency") == ({("USD",): dict(whole)} if whole else {})

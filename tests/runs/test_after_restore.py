@@ -1,4 +1,4 @@
-"""After a restored backup nobody knows what happened since: open intents lapse, what was executing is settled."""
+"""After a backup was restored, unstarted approvals are asked again, and executing calls are settled."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_a_run_that_was_driven_is_queued_and_its_reads_run_again(workshop: Works
     assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
 
-def test_a_write_that_was_executing_is_unknown(workshop: Workshop, recorder: Recorder) -> None:
+def test_an_executing_write_gets_an_unknown_outcome(workshop: Workshop, recorder: Recorder) -> None:
     with write_in_flight(workshop, recorder) as run:
         assert recover_runs()["unsettled"] == 1
         assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN]
@@ -56,7 +56,7 @@ def test_approvals_that_have_not_started_are_asked_again(workshop: Workshop, rec
     assert not recorder.effects
 
 
-def test_waiting_cards_stay_as_they_are(workshop: Workshop) -> None:
+def test_pending_cards_stay_as_they_are(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)
@@ -74,7 +74,7 @@ def test_a_run_that_was_being_cancelled_ends(workshop: Workshop) -> None:
     assert workshop.drive(run).status == RunStatus.CANCELLED
 
 
-def test_done_twice_does_nothing_more(workshop: Workshop, recorder: Recorder) -> None:
+def test_recovering_twice_changes_nothing_more(workshop: Workshop, recorder: Recorder) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     workshop.approve(workshop.card(run), grace_s=30)

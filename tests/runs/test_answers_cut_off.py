@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
         ("SAFETY", ExitReason.ANSWER_FILTERED, "content filter"),
     ],
 )
-def test_its_text_is_kept_and_the_run_says_that_it_is_not_whole(
+def test_the_text_of_an_incomplete_answer_is_kept_and_the_run_fails(
     workshop: Workshop, model: ModelServer, finish: str, reason: ExitReason, words: str
 ) -> None:
     model.script(Answer(text="The three largest are Acme, Ini", finish=finish))
@@ -33,7 +33,9 @@ def test_its_text_is_kept_and_the_run_says_that_it_is_not_whole(
     assert len(model.requests) == 1
 
 
-def test_of_a_pass_with_calls_it_is_told_and_the_run_goes_on(workshop: Workshop, model: ModelServer) -> None:
+def test_an_incomplete_answer_with_calls_is_published_and_the_run_continues(
+    workshop: Workshop, model: ModelServer
+) -> None:
     sleep = Call("probe.sleep", {"ms": 0})
     model.script(Answer(text="First I", calls=(sleep,), finish="length"), Answer(text="Done."))
     run = workshop.work()
@@ -42,7 +44,7 @@ def test_of_a_pass_with_calls_it_is_told_and_the_run_goes_on(workshop: Workshop,
     assert event_types(run).count("answer_cut") == 1
 
 
-def test_without_any_text_it_is_asked_once_more(workshop: Workshop, model: ModelServer) -> None:
+def test_an_empty_answer_is_requested_once_more(workshop: Workshop, model: ModelServer) -> None:
     model.enqueue(Answer(finish="length"), Answer(text="Short enough."))
     run = workshop.work()
     assert (run.status, run.problem.partition(":")[0]) == (RunStatus.QUEUED, "answer_cut")
@@ -59,7 +61,7 @@ def test_without_any_text_it_is_asked_once_more(workshop: Workshop, model: Model
         (Answer(events=({"choices": [{"index": 0, "delta": {}, "error": {"code": 502}}]},)), 3),
     ],
 )
-def test_what_is_of_no_use_is_asked_again_within_bounds(
+def test_a_useless_answer_is_requested_again_a_limited_number_of_times(
     workshop: Workshop, model: ModelServer, answer: Answer, tries: int
 ) -> None:
     model.script(answer)
@@ -70,10 +72,10 @@ def test_what_is_of_no_use_is_asked_again_within_bounds(
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.ANSWER_CUT)
     assert len(model.requests) == tries
     assert f"The employee gave no answer: answer cut off. {run.problem.rstrip('.')}. Nothing was done." == run.answer
-    assert run.input_tokens > 0, "what these answers took counts for the budgets"
+    assert run.input_tokens > 0, "these answers count toward the budgets"
 
 
-def test_one_that_was_withheld_altogether_is_not_asked_again(workshop: Workshop, model: ModelServer) -> None:
+def test_a_withheld_answer_is_not_requested_again(workshop: Workshop, model: ModelServer) -> None:
     model.script(Answer(finish="content_filter"))
     run = workshop.work()
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.ANSWER_FILTERED)
@@ -81,7 +83,7 @@ def test_one_that_was_withheld_altogether_is_not_asked_again(workshop: Workshop,
     assert run.input_tokens == 100
 
 
-def test_neither_does_it_pass_as_the_answer_of_a_closing_pass(workshop: Workshop, model: ModelServer) -> None:
+def test_an_incomplete_closing_answer_fails_the_run(workshop: Workshop, model: ModelServer) -> None:
     workshop.allow_passes(1)
     model.script(Answer(calls=(Call("probe.sleep", {"ms": 0}),)), Answer(text="That is wh", finish="length"))
     run = workshop.work()

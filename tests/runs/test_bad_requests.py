@@ -1,4 +1,4 @@
-"""A call that cannot run is rejected with a reason that the model is told; nobody is shown a card for it."""
+"""A call that cannot run is rejected: the model reads the reason, and no card is created."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ SLEEP = call("probe.sleep", ms=0)
 
 
 def raw(tool: str, arguments: str) -> dict[str, Any]:
-    """A call with its arguments as the text that the model wrote."""
+    """Return a call with its arguments as raw text."""
     return {"tool": tool, "arguments": arguments}
 
 
@@ -56,7 +56,7 @@ class TestARequestThatCannotRun:
             (call("data.updateRecord", record_id="999999999", changes={"name": "x"}), "NOT_FOUND"),
         ],
     )
-    def test_is_rejected_with_its_code_and_shown_to_nobody(
+    def test_is_rejected_with_its_code_and_without_a_card(
         self, workshop: Workshop, asked: dict[str, Any], code: str
     ) -> None:
         workshop.play(asking(asked, SLEEP))
@@ -71,13 +71,13 @@ class TestARequestThatCannotRun:
         assert line["reason"]
         assert bad.content.startswith("TOOL ERROR: ")
 
-    def test_because_the_tool_is_disabled(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_is_rejected_if_the_tool_is_disabled(self, workshop: Workshop, toolbox: Toolbox) -> None:
         workshop.play(asking(SLEEP))
         toolbox.disable("probe.sleep")
         run = workshop.work()
         assert error_code(calls(run)[0]) == "TOOL_DISABLED"
 
-    def test_because_a_capability_is_missing(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_is_rejected_if_a_capability_is_missing(self, workshop: Workshop, toolbox: Toolbox) -> None:
         workshop.play(asking(SLEEP))
         sleep = toolbox.get_tool("probe.sleep")
         assert sleep is not None
@@ -88,7 +88,7 @@ class TestARequestThatCannotRun:
         workshop.employee.save()
         assert statuses(workshop.work()) == [CallStatus.SUCCEEDED]
 
-    def test_because_the_mode_does_not_have_the_tool(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_is_rejected_if_the_mode_excludes_the_tool(self, workshop: Workshop, toolbox: Toolbox) -> None:
         workshop.play(asking(SLEEP))
         sleep = toolbox.get_tool("probe.sleep")
         assert sleep is not None
@@ -100,7 +100,7 @@ class TestARequestThatCannotRun:
         toolbox.register(_with_every_mode(sleep))
         assert statuses(run) == [CallStatus.SUCCEEDED]
 
-    def test_because_the_grant_was_taken_away_while_the_model_was_asked(
+    def test_is_rejected_if_the_grant_was_removed_while_the_model_answered(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(Answer(calls=(Call("probe.sleep", {"ms": 0}),), hold="start"), Answer(text="I see."))
@@ -114,9 +114,9 @@ class TestARequestThatCannotRun:
     def test_tells_the_model_what_is_expected(self, workshop: Workshop, model: ModelServer) -> None:
         model.script(Answer(calls=(Call("probe.effect", {}),)), Answer(text="I see."))
         workshop.work()
-        told = model.requests[1]["messages"][-1]["content"].splitlines()
-        assert told[0] == "TOOL ERROR: MISSING_PARAMETER"
-        assert "PARAMETER: name" in told
+        lines = model.requests[1]["messages"][-1]["content"].splitlines()
+        assert lines[0] == "TOOL ERROR: MISSING_PARAMETER"
+        assert "PARAMETER: name" in lines
 
     def test_reaches_no_record_of_another_organization(self, workshop: Workshop) -> None:
         mine = workshop.record()
@@ -129,13 +129,13 @@ class TestARequestThatCannotRun:
 
 
 def _with_every_mode(tool: Any) -> Any:
-    fresh = type(tool)()
-    fresh.modes = None
-    return fresh
+    copy = type(tool)()
+    copy.modes = None
+    return copy
 
 
 def build_other_record() -> int:
-    """The id of a record that another organization has."""
+    """Create a record in another organization, and return its id."""
     other = build_workshop("other")
     return int(other.record(name="Foreign").pk)
 
@@ -149,7 +149,7 @@ class TestTooMuchAtOnce:
         assert "Ask again after these" in calls(run)[20].content
         assert len(workshop.cards(run)) == 20
 
-    def test_twins_and_reads_take_no_place_among_the_cards(self, workshop: Workshop) -> None:
+    def test_duplicates_and_reads_do_not_count_as_cards(self, workshop: Workshop) -> None:
         effects = [call("probe.effect", name=str(number)) for number in range(20)]
         workshop.play(asking(SLEEP, *effects, effects[0], effects[1]))
         run = workshop.work()
@@ -164,7 +164,7 @@ class TestTooMuchAtOnce:
         assert statuses(run) == [CallStatus.SUCCEEDED] * 100 + [CallStatus.REJECTED] * 3
         assert {error_code(row) for row in calls(run)[100:]} == {"LIMIT_EXCEEDED"}
 
-    def test_a_result_of_megabytes_is_kept_whole_and_told_in_brief(self, workshop: Workshop) -> None:
+    def test_a_huge_result_is_stored_whole_and_shortened_in_its_event(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.big", characters=2_000_000)))
         run = workshop.work()
         assert len(data_of(calls(run)[0])["text"]) == 2_000_000
@@ -200,7 +200,7 @@ class TestAStrangeModel:
         assert (run.status, error_code(calls(run)[0])) == (RunStatus.SUCCEEDED, "INVALID_TOOL_ARGUMENTS")
         assert model.requests[1]["messages"][2]["tool_calls"][0]["function"]["arguments"] == "{}"
 
-    def test_that_says_nothing_at_all_ends_the_run(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_that_answers_nothing_ends_the_run(self, workshop: Workshop, model: ModelServer) -> None:
         model.script(Answer(text=""))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED

@@ -1,4 +1,4 @@
-"""Cancelling: at once where nothing runs, else as soon as what executes has ended; nothing new starts."""
+"""A cancelled run ends at once if nobody drives it, otherwise once its executing calls have ended."""
 
 import pytest
 from django.db import OperationalError
@@ -58,8 +58,10 @@ class TestARunThatNobodyDrives:
         assert statuses(run) == [CallStatus.CANCELLED, CallStatus.CANCELLED]
         cards = Approval.objects.filter(run=run).values_list("status", flat=True)
         assert set(cards) == {ApprovalStatus.CANCELLED}
-        told = [line["approval_id"] for line in payloads(run, "approval_decided") if line["status"] == "cancelled"]
-        assert told == [str(pending.pk), str(approved.pk)]
+        cancelled_cards = [
+            line["approval_id"] for line in payloads(run, "approval_decided") if line["status"] == "cancelled"
+        ]
+        assert cancelled_cards == [str(pending.pk), str(approved.pk)]
         assert not recorder.effects
 
     def test_leaves_an_unknown_outcome_visible_and_open_to_resolution(self, workshop: Workshop) -> None:
@@ -98,7 +100,7 @@ class TestARunThatIsDriven:
         assert not passes(run)
         assert "assistant_message" not in event_types(run)
 
-    def test_lets_a_read_end_and_asks_no_more(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_lets_a_read_end_and_does_not_ask_the_model_again(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("slow")
         workshop.play(asking(call("probe.gate", name="slow")))
         run = workshop.submit()
@@ -180,10 +182,10 @@ class TestARunWhoseWorkerIsGone:
 
     def test_is_ended_by_the_next_driver_if_the_worker_gave_it_back(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        held = lease.claim(run.pk)
-        assert held is not None
+        my_lease = lease.claim(run.pk)
+        assert my_lease is not None
         workshop.cancel(run)
-        with pytest.raises(OperationalError), lease.keep_renewing(held):
+        with pytest.raises(OperationalError), lease.keep_renewing(my_lease):
             raise OperationalError("the database went away")
         eventually(lambda: again(run).status != RunStatus.RUNNING)
         workshop.drive(run)
@@ -191,7 +193,7 @@ class TestARunWhoseWorkerIsGone:
 
 
 class TestACancelledRun:
-    def test_cannot_be_cancelled_told_or_continued(self, workshop: Workshop) -> None:
+    def test_takes_no_message_and_cannot_be_cancelled_or_continued(self, workshop: Workshop) -> None:
         run = workshop.submit()
         workshop.cancel(run)
         with pytest.raises(Conflict):
@@ -201,7 +203,7 @@ class TestACancelledRun:
         with pytest.raises(Conflict):
             actions.continue_run(workshop.operator, run.pk)
 
-    def test_is_not_heard_while_it_is_being_cancelled(self, workshop: Workshop) -> None:
+    def test_takes_no_message_while_it_is_being_cancelled(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.sleep", ms=0)))
         run = workshop.submit()
         die_while_executing(run)
@@ -225,7 +227,7 @@ def test_a_run_that_has_ended_is_not_cancelled(workshop: Workshop) -> None:
     assert again(run).status == RunStatus.SUCCEEDED
 
 
-def test_a_viewer_and_a_stranger_cancel_nothing(workshop: Workshop) -> None:
+def test_viewers_and_other_organizations_cannot_cancel(workshop: Workshop) -> None:
     run = workshop.submit()
     with pytest.raises(Forbidden):
         actions.cancel(workshop.members["viewer"], run.pk)
@@ -234,7 +236,7 @@ def test_a_viewer_and_a_stranger_cancel_nothing(workshop: Workshop) -> None:
     assert again(run).cancel_requested_at is None
 
 
-def test_a_run_that_is_cancelled_in_its_closing_pass_has_no_last_word(workshop: Workshop, model: ModelServer) -> None:
+def test_a_closing_answer_that_comes_after_the_cancellation_is_dropped(workshop: Workshop, model: ModelServer) -> None:
     workshop.allow_passes(1)
     model.script(Answer(calls=(Call("probe.sleep", {"ms": 0}),)), Answer(text="Late.", hold="start"))
     run = workshop.submit()

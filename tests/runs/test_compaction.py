@@ -1,4 +1,4 @@
-"""A long history is shortened before it outgrows the model's context; the whole stays readable."""
+"""A long history is shortened before it outgrows the model's context; the model can still read the whole results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.model_server import ModelServer
 from tests.workshop import Workshop, calls, event_types, passes, payloads
 from tools.records.models import Record
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_kept_is_stale")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
 
 PER_TOKEN = 4
 """Characters of a token, as this model counts."""
@@ -31,17 +31,17 @@ def tokens_of(body: dict[str, Any]) -> int:
     return len(json.dumps([body["messages"], body.get("tools", [])])) // PER_TOKEN
 
 
-def told(body: dict[str, Any]) -> list[str]:
+def list_results(body: dict[str, Any]) -> list[str]:
     return [message["content"] for message in body["messages"] if message["role"] == "tool"]
 
 
-def common_beginning(first: dict[str, Any], second: dict[str, Any]) -> bool:
+def has_common_beginning(first: dict[str, Any], second: dict[str, Any]) -> bool:
     return bool(second["messages"][: len(first["messages"])] == first["messages"])
 
 
 @pytest.fixture
 def many(workshop: Workshop) -> Workshop:
-    """An office with records enough for large results, and a model that sees 30,000 tokens."""
+    """A workshop with enough records for large results, and a model with a context of 30,000 tokens."""
     Grant.objects.create(employee=workshop.employee, tool="results.read")
     names = [f"Company {number:04} with a long name" for number in range(120)]
     rows = [Record(organization=workshop.organization, name=name, region="EU", status="active") for name in names]
@@ -52,8 +52,8 @@ def many(workshop: Workshop) -> Workshop:
     return workshop
 
 
-def worked(workshop: Workshop) -> Run:
-    """A run to its end, in as many slices as it takes."""
+def run_to_end(workshop: Workshop) -> Run:
+    """Run a task to its end, in as many slices as it takes."""
     run = workshop.work("Search a lot")
     while run.status == RunStatus.QUEUED:
         run = workshop.drive(run)
@@ -61,15 +61,15 @@ def worked(workshop: Workshop) -> Run:
 
 
 def searching(count: int) -> Callable[[dict[str, Any]], Answer]:
-    """A model that searches so often, then reads the first result that was shortened, and answers."""
+    """Return a model that makes `count` searches, then reads the first shortened result, and answers."""
 
     def answer(body: dict[str, Any]) -> Answer:
         used = {"prompt_tokens": tokens_of(body), "completion_tokens": 50}
-        done = len(told(body))
+        done = len(list_results(body))
         if done < count:
             params = {"limit": 60 + done % 60, "text": "Company" if done < 60 else "long"}
             return Answer(calls=(Call("data__searchRecords", params),), usage=used)
-        handles = [found[1] for text in told(body) if (found := HANDLE.search(text))]
+        handles = [found[1] for text in list_results(body) if (found := HANDLE.search(text))]
         if done == count and handles:
             return Answer(calls=(Call("results__read", {"handle": handles[0]}),), usage=used)
         return Answer(text="All seen.", usage=used)
@@ -79,36 +79,34 @@ def searching(count: int) -> Callable[[dict[str, Any]], Answer]:
 
 def test_sixty_large_results_stay_below_the_limit_and_can_be_read_again(many: Workshop, model: ModelServer) -> None:
     model.answer_with(searching(60))
-    run = worked(many)
+    run = run_to_end(many)
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "All seen.")
     sent = [tokens_of(body) for body in model.requests]
     assert len(sent) == 62
     assert max(sent) < CONTEXT
     assert sum(len(call.content) for call in calls(run)) > 3 * CONTEXT * PER_TOKEN
     for body in model.requests:  # the server itself refuses a call id without exactly one tool message
-        newest = told(body)[-1:]
+        newest = list_results(body)[-1:]
         assert not newest or "shortened" not in newest[0]
-    *earlier, again = told(model.requests[-1])
+    *earlier, again = list_results(model.requests[-1])
     place, short = next((place, text) for place, text in enumerate(earlier) if HANDLE.search(text))
     assert len(short) < 400
     assert short.startswith((calls(run)[place].result or {})["summary"])
     assert calls(run)[place].content in again
 
 
-def test_what_was_sent_stays_the_same_for_several_passes(many: Workshop, model: ModelServer) -> None:
+def test_requests_share_their_beginning_for_several_passes(many: Workshop, model: ModelServer) -> None:
     model.answer_with(searching(60))
-    worked(many)
+    run_to_end(many)
     requests = model.requests
-    kept = [common_beginning(first, second) for first, second in pairwise(requests)]
+    kept = [has_common_beginning(first, second) for first, second in pairwise(requests)]
     assert 2 <= kept.count(False) <= len(kept) // 3
     assert sum(tokens_of(body) < FULL * CONTEXT * 1.1 for body in requests) == len(requests)
 
 
-def test_each_time_something_more_is_shortened_the_panel_says_what_and_how_much(
-    many: Workshop, model: ModelServer
-) -> None:
+def test_each_further_shortening_has_an_event_with_its_numbers(many: Workshop, model: ModelServer) -> None:
     model.answer_with(searching(60))
-    run = worked(many)
+    run = run_to_end(many)
     changed = {}
     for number, (first, second) in enumerate(pairwise(model.requests), start=2):
         kept = zip(first["messages"], second["messages"], strict=False)
@@ -118,29 +116,29 @@ def test_each_time_something_more_is_shortened_the_panel_says_what_and_how_much(
     assert [line["pass_number"] for line in lines] == list(changed)
     for line, (differing, before, after) in zip(lines, changed.values(), strict=True):
         assert (line["results"], line["texts"]) == (differing, 0)
-        assert before < line["tokens_before"] < 1.2 * before, "the whole of it, and the newest result"
+        assert before < line["tokens_before"] < 1.2 * before, "the whole request, with the newest result"
         assert line["tokens_after"] == pytest.approx(after, rel=0.1)
         types = event_types(run)
         began = [place for place, type_ in enumerate(types) if type_ == "pass_started"][line["pass_number"] - 1]
         assert types[began : began + 3] == ["pass_started", "history_shortened", "tool_start"]
 
 
-def test_without_the_tool_the_model_is_not_sent_to_it(many: Workshop, model: ModelServer) -> None:
+def test_without_the_grant_the_model_is_not_referred_to_the_reading_tool(many: Workshop, model: ModelServer) -> None:
     many.employee.grants.filter(tool="results.read").delete()
     model.answer_with(searching(60))
-    worked(many)
-    assert any("[shortened; the rest is left out]" in text for text in told(model.requests[-1]))
-    assert "results.read" not in "".join(told(model.requests[-1]))
+    run_to_end(many)
+    assert any("[shortened; the rest is left out]" in text for text in list_results(model.requests[-1]))
+    assert "results.read" not in "".join(list_results(model.requests[-1]))
 
 
-def test_newest_results_that_alone_are_too_large_are_cut_and_say_so(many: Workshop, model: ModelServer) -> None:
+def test_newest_results_that_are_too_large_on_their_own_are_cut_and_marked(many: Workshop, model: ModelServer) -> None:
     many.employee.context_tokens = 4_000
     many.employee.save()
     found = [Call("data__searchRecords", {"limit": limit}) for limit in (100, 110, 120)]
     model.enqueue(Answer(calls=tuple(found)), Answer(text="Seen."))
     run = many.work()
     assert run.answer == "Seen."
-    texts = told(model.requests[-1])
+    texts = list_results(model.requests[-1])
     assert len(texts) == 3
     assert all(re.search(r"\[shortened: [\d,]+ of [\d,]+ characters; handle r-\d+: results", text) for text in texts)
 
@@ -148,7 +146,7 @@ def test_newest_results_that_alone_are_too_large_are_cut_and_say_so(many: Worksh
 TOO_LONG = failing(400, "This model's maximum context length is 8192 tokens")
 
 
-def test_a_provider_that_finds_it_too_long_gets_it_shorter_once(many: Workshop, model: ModelServer) -> None:
+def test_a_request_refused_as_too_long_is_sent_once_more_shortened(many: Workshop, model: ModelServer) -> None:
     limits = [Call("data__searchRecords", {"limit": limit}) for limit in (100, 110, 120)]
     model.enqueue(*[Answer(calls=(call,)) for call in limits], TOO_LONG, Answer(text="Now it fits."))
     run = many.work()
@@ -161,35 +159,35 @@ def test_a_provider_that_finds_it_too_long_gets_it_shorter_once(many: Workshop, 
     assert line["tokens_after"] < 0.7 * line["tokens_before"]
 
 
-def test_after_refusals_in_a_row_the_panel_tells_what_was_really_sent(many: Workshop, model: ModelServer) -> None:
+def test_after_several_refusals_the_events_match_the_requests(many: Workshop, model: ModelServer) -> None:
     search = searching(12)
     refused: list[int] = []
 
     def answer(body: dict[str, Any]) -> Answer:
-        done = len(told(body))
+        done = len(list_results(body))
         if done in (5, 6) and done not in refused:
             refused.append(done)
             return TOO_LONG
         return search(body)
 
     model.answer_with(answer)
-    run = worked(many)
+    run = run_to_end(many)
     assert run.answer == "All seen."
     assert refused == [5, 6]
-    again = [place for place, body in enumerate(model.requests) if len(told(body)) in (5, 6)]
-    assert again == [5, 6, 7, 8], "each is asked twice, and none of the later ones is"
+    again = [place for place, body in enumerate(model.requests) if len(list_results(body)) in (5, 6)]
+    assert again == [5, 6, 7, 8], "each of these is sent twice, and no later one"
     taken = [body for place, body in enumerate(model.requests) if place not in (5, 7)]
-    assert_told_as_sent(run, taken)
+    assert_events_match_requests(run, taken)
     assert [line["pass_number"] for line in payloads(run, "history_shortened")][:2] == [6, 7]
 
 
-def assert_told_as_sent(run: Run, taken: list[dict[str, Any]]) -> None:
-    """Each line says how much shorter a request is than the one that the model took before, with what came since."""
+def assert_events_match_requests(run: Run, taken: list[dict[str, Any]]) -> None:
+    """Check that each event states the size of a request before and after its cuts."""
     changed, whole = {}, [len(each.content) for each in calls(run)]
     for number, (first, second) in enumerate(pairwise(taken), start=2):
-        both = zip(told(first) + whole_of(run, first), told(second), strict=False)
+        both = zip(list_results(first) + list_later_results(run, first), list_results(second), strict=False)
         if differing := sum(before != after for before, after in both):
-            newest = whole[len(told(first))] // PER_TOKEN
+            newest = whole[len(list_results(first))] // PER_TOKEN
             changed[number] = (differing, tokens_of(first) + newest, tokens_of(second))
     lines = payloads(run, "history_shortened")
     assert [line["pass_number"] for line in lines] == list(changed)
@@ -199,30 +197,30 @@ def assert_told_as_sent(run: Run, taken: list[dict[str, Any]]) -> None:
         assert line["tokens_after"] == pytest.approx(after, rel=0.1)
 
 
-def whole_of(run: Run, body: dict[str, Any]) -> list[str]:
-    """The results that came since this request."""
-    return [each.content for each in calls(run)[len(told(body)) :]]
+def list_later_results(run: Run, body: dict[str, Any]) -> list[str]:
+    """List the results that came after this request."""
+    return [each.content for each in calls(run)[len(list_results(body)) :]]
 
 
-def test_a_model_that_sees_less_than_was_believed_refuses_once(many: Workshop, model: ModelServer) -> None:
+def test_a_model_with_a_smaller_context_than_assumed_refuses_once(many: Workshop, model: ModelServer) -> None:
     search, sees = searching(30), 8_000
     model.answer_with(lambda body: TOO_LONG if tokens_of(body) > sees else search(body))
-    run = worked(many)
+    run = run_to_end(many)
     assert run.answer == "All seen."
     assert sum(tokens_of(body) > sees for body in model.requests) == 1
-    assert_told_as_sent(run, [body for body in model.requests if tokens_of(body) <= sees])
+    assert_events_match_requests(run, [body for body in model.requests if tokens_of(body) <= sees])
 
 
-def test_still_too_long_ends_the_run_in_plain_words(many: Workshop, model: ModelServer) -> None:
+def test_a_request_that_stays_too_long_ends_the_run(many: Workshop, model: ModelServer) -> None:
     model.enqueue(Answer(calls=(Call("data__searchRecords", {"limit": 120}),)), TOO_LONG, TOO_LONG)
     run = many.work()
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
     assert "It is still too long after older results were shortened" in run.problem
     assert len(model.requests) == 3
-    assert payloads(run, "history_shortened") == [], "told with the pass that it belongs to, and there is none"
+    assert payloads(run, "history_shortened") == [], "the event belongs to a pass, and none was recorded"
 
 
-def test_a_task_that_is_too_long_by_itself_is_asked_once(many: Workshop, model: ModelServer) -> None:
+def test_a_task_that_is_too_long_on_its_own_is_sent_once(many: Workshop, model: ModelServer) -> None:
     model.enqueue(TOO_LONG)
     run = many.work()
     assert run.exit_reason == ExitReason.PROVIDER_ERROR
@@ -247,43 +245,43 @@ def test_a_task_that_is_too_long_by_itself_is_asked_once(many: Workshop, model: 
         (ProviderKind.OLLAMA, "qwen3", {}, 16_384),
     ],
 )
-def test_how_much_a_model_sees(kind: ProviderKind, model: str, fields: dict[str, Any], tokens: int) -> None:
+def test_the_context_of_each_model(kind: ProviderKind, model: str, fields: dict[str, Any], tokens: int) -> None:
     assert find_context_tokens(Employee(model=model, **fields), ModelProvider(kind=kind)) == tokens
 
 
-def a_pass(*results: int, text: int = 0, input_tokens: int = 0) -> PassSizes:
+def make_sizes(*results: int, text: int = 0, input_tokens: int = 0) -> PassSizes:
     return PassSizes(new_texts=0, response=50 + text, text=text, results=results, input_tokens=input_tokens)
 
 
-def test_the_largest_goes_first_and_no_more_than_has_to() -> None:
-    recorded = [a_pass(2_000), a_pass(30_000), a_pass(3_000), a_pass(10_000)]
+def test_the_largest_result_is_shortened_first_and_no_more_than_needed() -> None:
+    recorded = [make_sizes(2_000), make_sizes(30_000), make_sizes(3_000), make_sizes(10_000)]
     cuts = choose_cuts(recorded, 1_000, 0, RequestRoom(tokens=16_000))
     assert cuts.results == {(1, 0): 0}
     assert not cuts.texts
 
 
-def test_what_the_model_counts_weighs_more_than_our_estimate() -> None:
-    recorded = [a_pass(9_000), a_pass(9_000), a_pass(9_000)]
+def test_reported_tokens_replace_the_estimate() -> None:
+    recorded = [make_sizes(9_000), make_sizes(9_000), make_sizes(9_000)]
     assert choose_cuts(recorded, 1_000, 0, RequestRoom(tokens=16_000)).is_empty
-    counted = [a_pass(9_000, input_tokens=1_000), a_pass(9_000, input_tokens=10_000), a_pass(9_000)]
+    counted = [make_sizes(9_000, input_tokens=1_000), make_sizes(9_000, input_tokens=10_000), make_sizes(9_000)]
     assert choose_cuts(counted, 1_000, 0, RequestRoom(tokens=16_000)).results == {(0, 0): 0, (1, 0): 0}
 
 
-def test_texts_follow_where_results_are_not_enough_the_oldest_first() -> None:
-    recorded = [a_pass(text=20_000), a_pass(text=20_000), a_pass(text=20_000), a_pass(100)]
+def test_the_oldest_texts_are_shortened_if_results_are_not_enough() -> None:
+    recorded = [make_sizes(text=20_000), make_sizes(text=20_000), make_sizes(text=20_000), make_sizes(100)]
     assert choose_cuts(recorded, 1_000, 0, RequestRoom(tokens=16_000)).texts == {0, 1}
 
 
 def test_nothing_is_shortened_while_there_is_room() -> None:
-    cuts = choose_cuts([a_pass(24_000)] * 10, 1_000, 0, RequestRoom(tokens=128_000))
+    cuts = choose_cuts([make_sizes(24_000)] * 10, 1_000, 0, RequestRoom(tokens=128_000))
     assert cuts.is_empty
     assert cuts.added is None
 
 
-def test_what_was_short_before_is_no_news() -> None:
-    recorded = [a_pass(20_000), a_pass(30_000)]
+def test_earlier_cuts_are_not_reported_again() -> None:
+    recorded = [make_sizes(20_000), make_sizes(30_000)]
     first = choose_cuts(recorded, 1_000, 0, RequestRoom(tokens=16_000))
     assert first.added == Shortening(results=1, texts=0, tokens_before=15_354, tokens_after=9_450)
-    again = choose_cuts([*recorded, a_pass(100)], 1_000, 0, RequestRoom(tokens=16_000))
+    again = choose_cuts([*recorded, make_sizes(100)], 1_000, 0, RequestRoom(tokens=16_000))
     assert again == first
     assert again.added is None

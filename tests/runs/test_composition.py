@@ -1,4 +1,4 @@
-"""Tools that are made of tools: inner calls run by themselves or not at all, a recipe's steps are carded one by one."""
+"""Tools made of tools: inner calls run without approval or not at all; each step of a recipe gets its own card."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ from tests.workshop import (
 from tools.contract import storable_json
 from tools.records.models import Record
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_kept_is_stale")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
 
 ADD = {"operation": "add", "a": 1, "b": 2}
 
@@ -52,20 +52,20 @@ class TestAnInnerCall:
     def test_is_recorded_as_a_child_with_its_lines(self, workshop: Workshop) -> None:
         workshop.play(asking(composed("utility.calculate", ADD), call("utility.calculate", **ADD)))
         run = workshop.work()
-        parent, beside, child = calls(run)
+        parent, sibling, child = calls(run)
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.SUCCEEDED] * 3)
         assert (child.parent_call_id, child.tool, child.pass_number) == (parent.pk, "utility.calculate", 1)
-        assert beside.parent_call_id is None
+        assert sibling.parent_call_id is None
         assert data_of(parent)[0]["data"] == data_of(child)
         (begun,) = [line for line in payloads(run, "tool_start") if line["call_id"] == str(child.pk)]
         assert begun["parent_call_id"] == str(parent.pk)
 
-    def test_stands_beside_the_calls_of_its_pass(self, workshop: Workshop) -> None:
+    def test_gets_an_index_in_the_pass_of_its_caller(self, workshop: Workshop) -> None:
         workshop.play(asking(*[call("probe.clock")] * 3), asking(composed("utility.calculate", ADD)))
         places = [(row.pass_number, row.index) for row in calls(workshop.work())]
         assert places == [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1)]
 
-    def test_of_a_write_is_refused_and_made_no_row(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_of_a_write_is_refused_and_not_recorded(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(composed("probe.effect", {"name": "a"})))
         (parent,) = calls(workshop.work())
         assert data_of(parent)[0]["error"]["code"] == "OPERATION_NOT_ALLOWED"
@@ -99,7 +99,7 @@ class TestAnInnerCall:
         assert [row.tool for row in calls(run)] == ["probe.composed"] * 4
         assert "LIMIT_EXCEEDED" in str(calls(run)[-1].result)
 
-    def test_is_made_a_hundred_times_at_most(self, workshop: Workshop) -> None:
+    def test_is_limited_to_a_hundred_for_one_caller(self, workshop: Workshop) -> None:
         workshop.play(asking(composed("utility.calculate", ADD, times=102)))
         parent, *inner = calls(workshop.work())
         assert len(inner) == 100
@@ -134,7 +134,7 @@ class TestAnInnerCall:
         assert refused.error is not None
         assert (refused.error.code, calls(run)) == ("WORKER_LOST", [parent])
 
-    def test_is_made_anew_by_its_parent_when_the_worker_was_lost(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_repeated_by_its_parent_after_a_lost_worker(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(composed("utility.calculate", ADD)))
         run = workshop.submit()
         die_while_executing(run)
@@ -157,11 +157,11 @@ class TestAnInnerCall:
         )
         run = workshop.drive(lose_worker(run))
         assert run.status == RunStatus.SUCCEEDED
-        parent, lost, anew = calls(run)
+        parent, lost, repeated = calls(run)
         assert (lost.status, error_code(lost), lost.attempts) == (CallStatus.FAILED, "WORKER_LOST", 1)
-        assert (parent.attempts, anew.status) == (2, CallStatus.SUCCEEDED)
+        assert (parent.attempts, repeated.status) == (2, CallStatus.SUCCEEDED)
 
-    def test_that_outlives_its_caller_is_given_up_with_it(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_that_runs_longer_than_its_caller_is_given_up_with_it(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("slow")
         inner = {"inner": "probe.gate", "params": {"name": "slow"}, "times": 2}
         workshop.play(asking(call("probe.composedBriefly", **inner)))
@@ -183,13 +183,13 @@ class TestAnInnerCall:
         parent, _ = calls(run)
         assert data_of(parent)[1]["error"]["code"] == "TOOL_DISABLED"
 
-    def test_is_told_to_no_model(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_is_not_shown_to_the_model(self, workshop: Workshop, model: ModelServer) -> None:
         params = {"inner": "utility.calculate", "params": ADD}
         model.script(Answer(calls=(Call("probe.composed", params, id="c1"),)), Answer(text="Done."))
         run = workshop.work()
         assert len(calls(run)) == 2
-        told = [one["tool_call_id"] for one in model.requests[-1]["messages"] if one["role"] == "tool"]
-        assert told == ["c1"]
+        answered_ids = [one["tool_call_id"] for one in model.requests[-1]["messages"] if one["role"] == "tool"]
+        assert answered_ids == ["c1"]
 
 
 def recipe(record: Record, **more: Any) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def recipe(record: Record, **more: Any) -> dict[str, Any]:
 
 
 class TestARecipe:
-    def test_stops_at_the_card_of_its_step_and_goes_on_when_it_is_approved(self, workshop: Workshop) -> None:
+    def test_stops_at_the_card_of_its_step_and_continues_when_it_is_approved(self, workshop: Workshop) -> None:
         record = workshop.record(name="Acme")
         workshop.play(asking(recipe(record)), answer="Done.")
         run = workshop.work()
@@ -240,29 +240,29 @@ class TestARecipe:
             "NOT_PERMITTED",
         )
 
-    def test_that_breaks_in_itself_hides_why(self, workshop: Workshop) -> None:
+    def test_that_raises_hides_the_exception_text(self, workshop: Workshop) -> None:
         workshop.play(asking(recipe(workshop.record(), is_broken=True)))
         parent, *_ = calls(workshop.work())
         assert (parent.status, error_code(parent)) == (CallStatus.FAILED, "TOOL_EXECUTION_FAILED")
         assert "hunter2" not in parent.content
 
-    def test_that_holds_itself_ends(self, workshop: Workshop) -> None:
+    def test_that_contains_itself_fails(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.endless")))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED
         assert statuses(run) == [CallStatus.FAILED] * 4
         assert error_code(calls(run)[-1]) == "LIMIT_EXCEEDED"
 
-    def test_whose_step_cannot_be_written_ends(self, workshop: Workshop) -> None:
+    def test_whose_step_cannot_be_built_fails(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.spoilt")))
         run = workshop.work()
         assert (run.status, run.crash_count) == (RunStatus.SUCCEEDED, 0)
         assert error_code(calls(run)[0]) == "TOOL_EXECUTION_FAILED"
 
-    def test_step_is_what_an_equal_call_of_the_model_repeats(self, workshop: Workshop) -> None:
+    def test_step_makes_an_equal_call_of_the_model_a_duplicate(self, workshop: Workshop) -> None:
         record = workshop.record(name="Acme")
-        again_ = call("probe.rename", record_id=record.pk, to="New (was Acme)")
-        workshop.play(asking(recipe(record)), asking(again_))
+        same_rename = call("probe.rename", record_id=record.pk, to="New (was Acme)")
+        workshop.play(asking(recipe(record)), asking(same_rename))
         run = workshop.work()
         workshop.approve(workshop.card(run))
         run = workshop.drive(run)
@@ -287,7 +287,7 @@ class TestARecipe:
         assert again(run).status == RunStatus.CANCELLED
         assert statuses(run) == [CallStatus.CANCELLED, CallStatus.SUCCEEDED, CallStatus.CANCELLED]
 
-    def test_runs_beside_other_calls_of_its_pass(self, workshop: Workshop) -> None:
+    def test_runs_in_parallel_with_other_calls_of_its_pass(self, workshop: Workshop) -> None:
         workshop.play(asking(recipe(workshop.record(name="A")), recipe(workshop.record(name="B"))))
         run = workshop.work()
         first, second = workshop.cards(run)
@@ -312,7 +312,7 @@ class TestSessionData:
         workshop.play(*[asking(call("probe.remember", key=key, value=1)) for key in ("a", "b")])
         assert workshop.work().session == {"a": [1], "b": [1]}
 
-    def test_of_parallel_calls_is_joined_by_key(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_of_parallel_calls_is_merged_by_key(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("both")
         workshop.play(
             asking(*[call("probe.remember", key=key, value=1, gate="both") for key in ("a", "b")]),
@@ -330,7 +330,7 @@ class TestSessionData:
         assert workshop.work().session == {}
 
     @pytest.mark.parametrize("value", ["a set", "x" * 70_000], ids=["not JSON", "too large"])
-    def test_that_cannot_be_kept_is_logged_and_left_out(
+    def test_that_cannot_be_stored_is_logged_and_discarded(
         self, workshop: Workshop, caplog: pytest.LogCaptureFixture, value: str
     ) -> None:
         workshop.play(asking(call("probe.remember", key="a", value=value)))

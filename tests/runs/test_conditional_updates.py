@@ -1,4 +1,4 @@
-"""A change concerns its own call, card and run only, and only while they are what they were when it was decided."""
+"""A change affects only its own call, card and run, and only if they have not changed since it was decided."""
 
 import pytest
 
@@ -28,30 +28,30 @@ class TestACallThatExecutes:
             die_while_executing(run)
         return [calls(run)[0] for run in runs]
 
-    def test_is_lost_alone(self, executing: list[ToolCall]) -> None:
+    def test_is_marked_unknown_without_affecting_others(self, executing: list[ToolCall]) -> None:
         first, second = executing
         with run_transaction(first.run_id) as tx:
             mark_outcome_unknown(tx, first, "Nobody knows.")
         assert status_of(first, second) == [CallStatus.OUTCOME_UNKNOWN, CallStatus.EXECUTING]
         lose_worker(second.run)
 
-    def test_ends_alone(self, executing: list[ToolCall]) -> None:
+    def test_ends_without_affecting_others(self, executing: list[ToolCall]) -> None:
         first, second = executing
         with run_transaction(first.run_id) as tx:
             assert end_unexecuted(tx, first, CallStatus.CANCELLED, NO)
         assert status_of(first, second) == [CallStatus.CANCELLED, CallStatus.EXECUTING]
         lose_worker(second.run)
 
-    def test_has_its_result_from_who_started_it(self, executing: list[ToolCall]) -> None:
+    def test_takes_no_result_from_another_epoch(self, executing: list[ToolCall]) -> None:
         first, _ = executing
         assert first.exec_epoch is not None
         with run_transaction(first.run_id) as tx:
             assert not record_result(tx, first, CallExecution(first.exec_epoch - 1, ToolResult.ok(), 0))
-        assert not suspends(first, first.exec_epoch - 1)
+        assert not can_suspend(first, first.exec_epoch - 1)
         assert status_of(first) == [CallStatus.EXECUTING]
         lose_worker(first.run)
 
-    def test_is_not_lost_after_its_end(self, executing: list[ToolCall]) -> None:
+    def test_is_not_marked_unknown_after_its_end(self, executing: list[ToolCall]) -> None:
         first, _ = executing
         with run_transaction(first.run_id) as tx:
             assert first.exec_epoch is not None
@@ -61,8 +61,8 @@ class TestACallThatExecutes:
         assert not Approval.objects.exists()
 
 
-def suspends(row: ToolCall, epoch: int) -> bool:
-    """Whether the call can be made to wait by the driver of this epoch."""
+def can_suspend(row: ToolCall, epoch: int) -> bool:
+    """Return True if a driver of this epoch can suspend the call."""
     with run_transaction(row.run_id) as tx:
         try:
             tx.run.lease_epoch = epoch
@@ -95,7 +95,7 @@ class TestACard:
         card.refresh_from_db()
         assert card.status == ApprovalStatus.DENIED
 
-    def test_is_replaced_without_a_change_of_another_call(self, cards: list[Approval]) -> None:
+    def test_is_replaced_without_changing_another_call(self, cards: list[Approval]) -> None:
         card, other = cards
         card.tool_call.params = {"name": "c"}
         with run_transaction(card.run_id) as tx:
@@ -104,7 +104,7 @@ class TestACard:
 
 
 class TestTheEndOfARun:
-    def test_leaves_the_cards_and_questions_of_others(self, workshop: Workshop) -> None:
+    def test_leaves_the_cards_and_questions_of_other_runs(self, workshop: Workshop) -> None:
         may_ask(workshop.employee)
         workshop.play(asking(ask(), call("probe.effect", name="a")))
         first, second = workshop.work(), workshop.work()
@@ -113,7 +113,7 @@ class TestTheEndOfARun:
         assert statuses(second) == [CallStatus.SUSPENDED, CallStatus.AWAITING_APPROVAL]
         assert len(workshop.cards(second)) == 2
 
-    def test_waits_for_no_unknown_outcome_of_another(self, workshop: Workshop) -> None:
+    def test_does_not_wait_for_an_unknown_outcome_of_another_run(self, workshop: Workshop) -> None:
         failing = workshop.submit()
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
         unknown = workshop.work()

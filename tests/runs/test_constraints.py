@@ -1,4 +1,4 @@
-"""The database itself refuses what must never be, whatever the code does."""
+"""The database refuses invalid rows, whatever the code does."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,12 +17,12 @@ from agents.runs.models import CallStatus, Event, Message, Pass, Run, ToolCall
 from tests.frozen_rows import freeze_ended_rows, thaw_ended_rows
 from tests.workshop import Workshop, asking, call, calls
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("_thawed")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("_without_triggers")]
 
 
 @pytest.fixture
-def _thawed(transactional_db: None) -> Iterator[None]:
-    """Without the tests' own triggers, which would refuse first."""
+def _without_triggers(transactional_db: None) -> Iterator[None]:
+    """Remove the tests' own triggers, which would refuse first."""
     thaw_ended_rows()
     yield
     freeze_ended_rows()
@@ -36,7 +36,7 @@ def run(workshop: Workshop) -> Run:
 
 
 def refuses_change(row: models.Model, **columns: Any) -> bool:
-    """True if the database refuses to update the row so; the row stays as it was."""
+    """Return True if the database refuses this update; the row stays as it was."""
     try:
         with transaction.atomic():
             type(row)._default_manager.filter(pk=row.pk).update(**columns)
@@ -47,14 +47,14 @@ def refuses_change(row: models.Model, **columns: Any) -> bool:
 
 
 def refuses_copy(row: models.Model, **columns: Any) -> bool:
-    """True if the database refuses a second row that differs only in these columns; none stays."""
-    twin = type(row)._default_manager.get(pk=row.pk)
-    twin.pk = None
+    """Return True if the database refuses a copy that differs only in these columns; no copy stays."""
+    copy = type(row)._default_manager.get(pk=row.pk)
+    copy.pk = None
     for name, value in columns.items():
-        setattr(twin, name, value)
+        setattr(copy, name, value)
     try:
         with transaction.atomic():
-            twin.save(force_insert=True)
+            copy.save(force_insert=True)
             transaction.set_rollback(True)
     except IntegrityError:
         return True
@@ -79,7 +79,7 @@ class TestARun:
     def test_has_a_known_status(self, run: Run) -> None:
         assert refuses_change(run, status="resting")
 
-    def test_is_the_only_one_of_its_client_request(self, run: Run) -> None:
+    def test_is_unique_for_its_client_request(self, run: Run) -> None:
         Run.objects.filter(pk=run.pk).update(client_request_id="r-1")
         assert refuses_copy(run)
         assert not refuses_copy(run, client_request_id="")
@@ -125,7 +125,7 @@ class TestAToolCall:
         assert refuses_change(write, status="duplicate", finished_at=Now())
         assert not refuses_change(write, status="duplicate", finished_at=Now(), duplicate_of=read)
 
-    def test_has_its_place_its_id_and_its_key_for_itself(self, run: Run) -> None:
+    def test_has_a_unique_index_provider_id_and_idempotency_key(self, run: Run) -> None:
         read = calls(run)[0]
         assert refuses_copy(read, provider_call_id="x", idempotency_key="k")
         assert refuses_copy(read, index=9, idempotency_key="k")
@@ -155,7 +155,7 @@ class TestAnApproval:
         assert refuses_copy(card, sequence=2)
         card.delete()
 
-    def test_has_a_sequence_of_its_own(self, run: Run, workshop: Workshop) -> None:
+    def test_has_a_unique_sequence(self, run: Run, workshop: Workshop) -> None:
         assert refuses_copy(workshop.card(run), status=ApprovalStatus.SUPERSEDED)
 
     @pytest.mark.parametrize("status", ["approved", "denied", "answered", "consumed"])
@@ -166,7 +166,7 @@ class TestAnApproval:
         assert refuses_change(card, status=status, decided_at=Now(), **used)
         assert refuses_change(card, status=status, decided_by=workshop.approver.user, **used)
 
-    def test_is_consumed_exactly_when_it_says_when(self, run: Run, workshop: Workshop) -> None:
+    def test_is_consumed_exactly_when_it_has_a_time(self, run: Run, workshop: Workshop) -> None:
         card = workshop.card(run)
         decided = {"decided_by": workshop.approver.user, "decided_at": Now()}
         assert refuses_change(card, status="consumed", **decided)
@@ -177,7 +177,7 @@ class TestAnApproval:
 
 
 class TestNumbers:
-    def test_of_events_messages_passes_and_audit_entries_are_given_once(self, run: Run, workshop: Workshop) -> None:
+    def test_of_events_messages_passes_and_audit_entries_are_unique(self, run: Run, workshop: Workshop) -> None:
         workshop.deny(workshop.card(run))
         for model in (Event, Message, Pass):
             first = model._default_manager.filter(run=run).first()
@@ -203,12 +203,12 @@ class TestPeopleAndEmployees:
     def test_have_1_to_100_passes(self, workshop: Workshop, number: int) -> None:
         assert refuses_change(workshop.employee, max_passes=number)
 
-    def test_have_names_of_their_own(self, workshop: Workshop) -> None:
+    def test_have_unique_names(self, workshop: Workshop) -> None:
         assert refuses_copy(workshop.employee)
         assert refuses_copy(workshop.employee.provider)
         assert not refuses_copy(workshop.employee, name="Another")
 
-    def test_belong_to_somebody_who_exists(self, workshop: Workshop) -> None:
+    def test_belong_to_an_organization_that_exists(self, workshop: Workshop) -> None:
         with pytest.raises(IntegrityError), transaction.atomic():
             Employee.objects.filter(pk=workshop.employee.pk).update(organization_id=999_999_999)
         with pytest.raises(IntegrityError), transaction.atomic():
@@ -216,10 +216,10 @@ class TestPeopleAndEmployees:
 
 
 def test_every_status_of_a_call_is_either_terminal_or_open(run: Run) -> None:
-    """The constraint on the end covers each status that there is."""
+    """Each status belongs to one side of the constraint on the end."""
     write = calls(run)[1]
     for status in CallStatus.values:
-        more = {"exec_epoch": 1, "deadline_at": Now(), "content": "told"}
+        more = {"exec_epoch": 1, "deadline_at": Now(), "content": "text"}
         ended = not refuses_change(write, status=status, finished_at=Now(), **more)
         opened = not refuses_change(write, status=status, finished_at=None, **more)
         assert ended != opened, status
@@ -229,8 +229,8 @@ def test_every_status_of_a_call_is_either_terminal_or_open(run: Run) -> None:
     "model", [model for model in apps.get_models() if model.__module__.startswith(("agents.", "tools."))]
 )
 def test_every_constraint_and_index_of_a_model_is_in_the_database(model: type[models.Model]) -> None:
-    """Migrations have been seen to drop one along with another of the same column."""
+    """A migration may drop one along with another of the same column."""
     named = {one.name for one in (*model._meta.indexes, *model._meta.constraints)}
     with connection.cursor() as cursor:
-        there = connection.introspection.get_constraints(cursor, model._meta.db_table)
-    assert not named - set(there)
+        existing = connection.introspection.get_constraints(cursor, model._meta.db_table)
+    assert not named - set(existing)

@@ -1,4 +1,4 @@
-"""A database that is locked, full, read-only or starting is waited for, and nothing is counted against a run."""
+"""If the database is locked, full, read-only or starting, the engine waits and counts no failure of a run."""
 
 from __future__ import annotations
 
@@ -35,42 +35,40 @@ NO_CONDITIONS = ("23505", "40P01", "42601", "XX000")
 
 def end_driving(run: Run, provoke: Provoke) -> Run:
     """Return the run after its driver met the provoked condition."""
-    held = lease.claim(run.pk)
-    assert held is not None
-    with pytest.raises(DatabaseError), lease.keep_renewing(held):
+    my_lease = lease.claim(run.pk)
+    assert my_lease is not None
+    with pytest.raises(DatabaseError), lease.keep_renewing(my_lease):
         provoke()
     eventually(lambda: again(run).status == RunStatus.QUEUED)
     return again(run)
 
 
-@pytest.mark.parametrize(("provoke", "told"), CONDITIONS)
-def test_a_driver_that_meets_one_gives_its_run_back_and_says_so(
-    workshop: Workshop, provoke: Provoke, told: str
-) -> None:
+@pytest.mark.parametrize(("provoke", "text"), CONDITIONS)
+def test_a_driver_gives_its_run_back_and_names_the_condition(workshop: Workshop, provoke: Provoke, text: str) -> None:
     run = end_driving(workshop.submit(), provoke)
     assert run.crash_count == 0
-    assert told in run.problem
+    assert text in run.problem
     assert run.next_wake_at is not None, "it is not tried again at once"
 
 
-def test_postgresql_says_the_others_by_their_states(workshop: Workshop) -> None:
+def test_other_conditions_are_recognized_by_postgresql_states(workshop: Workshop) -> None:
     if connection.vendor != "postgresql":
         return
-    for state, told in STATES.items():
+    for state, text in STATES.items():
         run = end_driving(workshop.submit(), lambda state=state: say(state))  # type: ignore[misc]
-        assert (run.crash_count, told in run.problem) == (0, True), state
+        assert (run.crash_count, text in run.problem) == (0, True), state
     for state in NO_CONDITIONS:
         run = end_driving(workshop.submit(), lambda state=state: say(state))  # type: ignore[misc]
         assert (run.crash_count, run.problem) == (1, ENGINE_FAILED), state
 
 
-def test_what_is_no_error_of_the_database_is_no_condition() -> None:
+def test_other_errors_are_no_condition_of_the_database() -> None:
     assert describe_outage(ValueError("database is locked")) == ""
-    assert describe_outage(DatabaseError("database is locked")) == "", "nobody knows where this comes from"
+    assert describe_outage(DatabaseError("database is locked")) == "", "its cause is unknown"
 
 
 class TestAReport:
-    """The report of an outside write is known: a busy database must not make it unknown."""
+    """A busy database must not turn the known result of an outside write into an unknown one."""
 
     def test_waits_for_the_database(
         self, workshop: Workshop, recorder: Recorder, caplog: pytest.LogCaptureFixture
@@ -118,23 +116,23 @@ class TestTheSweeper:
         runs = [workshop.submit() for _ in range(3)]
         for run in runs:
             assert lease.claim(run.pk)
-            lose_lease(run)
-        mine = sweeper.Sweeper()
+            expire_lease(run)
+        my_sweeper = sweeper.Sweeper()
         with impatience(), locked_database():
-            assert mine.sweep() == 0
+            assert my_sweeper.sweep() == 0
             assert not sweeper._is_database_available(for_writes=True)
-        assert mine.is_blocked
+        assert my_sweeper.is_blocked
         assert caplog.text.count("holds a lock") == 2
         assert sweeper._is_database_available(for_writes=True)
-        assert mine.sweep() >= 3
-        assert not mine.is_blocked
+        assert my_sweeper.sweep() >= 3
+        assert not my_sweeper.is_blocked
 
-    def test_takes_no_run_whose_lease_nobody_could_renew(self, workshop: Workshop) -> None:
-        """The sweeper got the lock first, while everybody waited for it."""
+    def test_takes_no_run_whose_lease_could_not_be_renewed(self, workshop: Workshop) -> None:
+        """The sweeper gets the lock first, while all workers wait for it."""
         run = workshop.submit()
         assert lease.claim(run.pk)
-        lose_lease(run)
-        mine = sweeper.Sweeper()
+        expire_lease(run)
+        my_sweeper = sweeper.Sweeper()
         is_locked, may_end = threading.Event(), threading.Event()
 
         def hold() -> None:
@@ -143,16 +141,16 @@ class TestTheSweeper:
                 may_end.wait(0.8)
             connection.close()
 
-        stranger = threading.Thread(target=hold)
-        stranger.start()
+        locker = threading.Thread(target=hold)
+        locker.start()
         is_locked.wait(10)
-        assert mine.sweep() == 0
-        stranger.join()
-        assert (mine.is_blocked, again(run).status) == (True, RunStatus.RUNNING)
-        assert mine.sweep() >= 1
+        assert my_sweeper.sweep() == 0
+        locker.join()
+        assert (my_sweeper.is_blocked, again(run).status) == (True, RunStatus.RUNNING)
+        assert my_sweeper.sweep() >= 1
         assert again(run).crash_count == 1
 
 
-def lose_lease(run: Run) -> None:
-    """The lease is over, and nothing else was done about it."""
+def expire_lease(run: Run) -> None:
+    """Let the lease of the run expire, and do nothing else."""
     Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() - timedelta(days=1))

@@ -1,4 +1,4 @@
-"""A task that one employee hands to another: a run of its own, whose end is the call's result."""
+"""A delegated task is a run of its own, and its end is the result of the delegating call."""
 
 from __future__ import annotations
 
@@ -39,35 +39,35 @@ from tests.workshop.colleagues import (
     answer,
     ask,
     child_of,
+    delegate,
     drive_all,
-    hand_over,
     hire,
     may_delegate,
     question_of,
 )
 from tests.workshop.invariants import assert_invariants
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_kept_is_stale")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
 
 
 @pytest.fixture
 def kim(workshop: Workshop) -> Employee:
-    """A colleague to whom the workshop's employee may hand tasks, and hands one."""
+    """A colleague to whom the workshop's employee may delegate tasks, and delegates one."""
     colleague = hire(workshop, "Kim", asking(call("utility.calculate", operation="add", a=1, b=2)), answer="It is 3.")
     may_delegate(workshop.employee, colleague)
-    workshop.play(asking(hand_over("Kim", "Add one and two")))
+    workshop.play(asking(delegate("Kim", "Add one and two")))
     return colleague
 
 
-def refused(workshop: Workshop) -> str:
-    """The code with which the workshop's run hears that it may not hand over its task."""
+def find_refusal_code(workshop: Workshop) -> str:
+    """Run the workshop's task, and return the error code with which its delegation was refused."""
     run = workshop.work()
     assert not Run.objects.filter(parent=run).exists()
     assert calls(run)[-1].status == CallStatus.FAILED
     return error_code(calls(run)[-1])
 
 
-class TestAHandedOverTask:
+class TestADelegatedTask:
     def test_is_a_run_of_its_own_and_the_parent_holds_no_worker(self, workshop: Workshop, kim: Employee) -> None:
         run = workshop.work()
         assert (run.status, run.lease_owner, statuses(run)) == (RunStatus.WAITING, "", [CallStatus.SUSPENDED])
@@ -91,7 +91,7 @@ class TestAHandedOverTask:
         }
         assert event_types(run).count("tool_result") == 1
 
-    def test_is_told_by_the_sweeper_if_the_hint_is_lost(self, workshop: Workshop, kim: Employee) -> None:
+    def test_is_collected_by_the_sweeper_if_the_hint_is_lost(self, workshop: Workshop, kim: Employee) -> None:
         run = workshop.work()
         workshop.drive(child_of(run))
         assert again(run).status == RunStatus.WAITING
@@ -142,10 +142,10 @@ class TestAHandedOverTask:
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
         assert list(recorder.effects.values()) == [1]
 
-    def test_goes_beside_a_read_and_a_question(self, workshop: Workshop, kim: Employee) -> None:
+    def test_runs_in_parallel_with_a_read_and_a_question(self, workshop: Workshop, kim: Employee) -> None:
         Grant.objects.create(employee=workshop.employee, tool="employee.askHuman")
         read = call("utility.calculate", operation="add", a=1, b=2)
-        workshop.play(asking(hand_over(), read, ask("Which?")))
+        workshop.play(asking(delegate(), read, ask("Which?")))
         run = workshop.work()
         assert statuses(run) == [CallStatus.SUSPENDED, CallStatus.SUCCEEDED, CallStatus.SUSPENDED]
         workshop.drive(child_of(run))
@@ -165,14 +165,14 @@ class TestAHandedOverTask:
         sweep_once()
         assert (again(run).exit_reason, child_of(run).status) == (ExitReason.DEADLINE, RunStatus.CANCELLED)
 
-    def test_is_started_once_though_the_worker_dies(self, workshop: Workshop, kim: Employee) -> None:
+    def test_is_started_once_although_the_worker_dies(self, workshop: Workshop, kim: Employee) -> None:
         run = workshop.submit()
         die_while_executing(run)
         lose_worker(run)
         assert workshop.drive(run).status == RunStatus.WAITING
         assert child_of(run).parent_call == calls(run)[0]
 
-    def test_taken_up_again_by_a_person_changes_nothing_for_the_parent(self, workshop: Workshop, kim: Employee) -> None:
+    def test_resumed_by_a_person_changes_nothing_for_the_parent(self, workshop: Workshop, kim: Employee) -> None:
         run = drive_all(workshop, workshop.submit())
         child = child_of(run)
         assert workshop.say(child, "And two and two?").status == RunStatus.QUEUED
@@ -180,9 +180,9 @@ class TestAHandedOverTask:
         assert workshop.drive(child).status == RunStatus.SUCCEEDED
         assert (again(run).status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.SUCCEEDED])
 
-    def test_may_be_handed_on(self, workshop: Workshop, kim: Employee) -> None:
+    def test_may_be_delegated_further(self, workshop: Workshop, kim: Employee) -> None:
         lee = hire(workshop, "Lee", answer="From Lee.")
-        script = hire(workshop, "Copy", asking(hand_over("Lee", "Yours")), answer="{{ calls[0].data.answer }}")
+        script = hire(workshop, "Copy", asking(delegate("Lee", "Yours")), answer="{{ calls[0].data.answer }}")
         kim.provider.script = script.provider.script
         kim.provider.save()
         may_delegate(kim, lee)
@@ -191,36 +191,36 @@ class TestAHandedOverTask:
         assert Run.objects.get(employee=lee).depth == 2
 
 
-class TestATaskIsNotHandedOver:
+class TestADelegationIsRefused:
     def test_to_somebody_who_is_not_named(self, workshop: Workshop, kim: Employee) -> None:
         hire(workshop, "Lee")
-        workshop.play(asking(hand_over("Lee")))
-        assert refused(workshop) == "NOT_PERMITTED"
+        workshop.play(asking(delegate("Lee")))
+        assert find_refusal_code(workshop) == "NOT_PERMITTED"
 
     def test_to_anybody_if_nobody_is_named(self, workshop: Workshop, kim: Employee) -> None:
         may_delegate(workshop.employee)
-        assert refused(workshop) == "NOT_PERMITTED"
+        assert find_refusal_code(workshop) == "NOT_PERMITTED"
 
     def test_to_somebody_of_another_organization(self, workshop: Workshop, kim: Employee) -> None:
-        stranger = hire(build_workshop("globex"), "Zoe")
-        may_delegate(workshop.employee, kim, stranger)
-        workshop.play(asking(hand_over("Zoe")))
+        foreign = hire(build_workshop("globex"), "Zoe")
+        may_delegate(workshop.employee, kim, foreign)
+        workshop.play(asking(delegate("Zoe")))
         run = workshop.work()
         assert error_code(calls(run)[0]) == "NOT_PERMITTED"
-        assert not Run.objects.filter(employee=stranger).exists()
+        assert not Run.objects.filter(employee=foreign).exists()
 
     @pytest.mark.parametrize("column", [{"is_active": False}, {"stopped_at": Now(), "stopped_by": "acme-admin"}])
     def test_to_somebody_who_does_not_work(self, workshop: Workshop, kim: Employee, column: dict[str, object]) -> None:
         Employee.objects.filter(pk=kim.pk).update(**column)
-        assert refused(workshop) == "OPERATION_NOT_ALLOWED"
+        assert find_refusal_code(workshop) == "OPERATION_NOT_ALLOWED"
 
     def test_to_oneself(self, workshop: Workshop, kim: Employee) -> None:
         may_delegate(workshop.employee, workshop.employee)
-        workshop.play(asking(hand_over("Dana")))
-        assert refused(workshop) == "NOT_PERMITTED"
+        workshop.play(asking(delegate("Dana")))
+        assert find_refusal_code(workshop) == "NOT_PERMITTED"
 
     def test_in_a_circle(self, workshop: Workshop, kim: Employee) -> None:
-        script = hire(workshop, "Copy", asking(hand_over("Dana", "Back to you")))
+        script = hire(workshop, "Copy", asking(delegate("Dana", "Back to you")))
         kim.provider.script = script.provider.script
         kim.provider.save()
         may_delegate(kim, workshop.employee)
@@ -229,10 +229,10 @@ class TestATaskIsNotHandedOver:
         assert error_code(row) == "OPERATION_NOT_ALLOWED"
         assert "waiting for this task" in row.content
 
-    def test_more_than_three_times(self, workshop: Workshop, kim: Employee) -> None:
+    def test_more_than_three_levels_deep(self, workshop: Workshop, kim: Employee) -> None:
         chain = [kim, *[hire(workshop, name) for name in ("Lee", "Max", "Noa")]]
         for giver, taker in itertools.pairwise(chain):
-            copy = hire(workshop, f"{giver.name}2", asking(hand_over(taker.name)))
+            copy = hire(workshop, f"{giver.name}2", asking(delegate(taker.name)))
             giver.provider.script = copy.provider.script
             giver.provider.save()
             may_delegate(giver, taker)
@@ -243,7 +243,7 @@ class TestATaskIsNotHandedOver:
         assert error_code(row) == "OPERATION_NOT_ALLOWED"
 
     def test_to_more_than_five_at_a_time(self, workshop: Workshop, kim: Employee) -> None:
-        workshop.play(asking(*[hand_over("Kim", f"Number {number}") for number in range(6)]))
+        workshop.play(asking(*[delegate("Kim", f"Number {number}") for number in range(6)]))
         run = workshop.work()
         assert sorted(statuses(run)) == [CallStatus.FAILED] + [CallStatus.SUSPENDED] * 5
         assert drive_all(workshop, run).status == RunStatus.SUCCEEDED
@@ -255,29 +255,29 @@ class TestATaskIsNotHandedOver:
 
 
 class TestTheModel:
-    def test_is_told_who_its_colleagues_are(self, workshop: Workshop, kim: Employee, model: ModelServer) -> None:
+    def test_reads_who_its_colleagues_are(self, workshop: Workshop, kim: Employee, model: ModelServer) -> None:
         hire(workshop, "Lee")
         workshop.work()
-        told = model.requests[0]["messages"][0]["content"]
-        assert "Colleagues to whom you may hand a task:\n- Kim, Researcher" in told
-        assert "Lee" not in told
+        content = model.requests[0]["messages"][0]["content"]
+        assert "Colleagues to whom you may hand a task:\n- Kim, Researcher" in content
+        assert "Lee" not in content
 
-    def test_is_told_of_nobody_without_the_grant(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_reads_of_no_colleagues_without_the_grant(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.work()
         assert "Colleagues" not in model.requests[0]["messages"][0]["content"]
 
 
 class TestACancelledParent:
-    def test_takes_its_children_along(self, workshop: Workshop, kim: Employee) -> None:
+    def test_cancels_its_children(self, workshop: Workshop, kim: Employee) -> None:
         run = workshop.work()
         workshop.cancel(run)
         assert (again(run).status, statuses(run)) == (RunStatus.CANCELLED, [CallStatus.CANCELLED])
         assert child_of(run).status == RunStatus.CANCELLED
         assert "Nobody is waiting for the answer" in calls(run)[0].content
 
-    def test_and_theirs(self, workshop: Workshop, kim: Employee) -> None:
+    def test_cancels_the_children_of_its_children(self, workshop: Workshop, kim: Employee) -> None:
         lee = hire(workshop, "Lee", asking(ask("Which?")))
-        kim.provider.script = hire(workshop, "Copy", asking(hand_over("Lee"))).provider.script
+        kim.provider.script = hire(workshop, "Copy", asking(delegate("Lee"))).provider.script
         kim.provider.save()
         may_delegate(kim, lee)
         run = drive_all(workshop, workshop.submit())
@@ -287,11 +287,13 @@ class TestACancelledParent:
         card.refresh_from_db()
         assert card.status == "cancelled"
 
-    def test_leaves_them_to_the_sweeper_if_the_process_dies_in_between(self, workshop: Workshop, kim: Employee) -> None:
+    def test_leaves_its_children_to_the_sweeper_if_the_process_dies_in_between(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         run = workshop.work()
         with transaction.atomic():
             workshop.cancel(run)
-            connection.run_on_commit.clear()  # nothing that follows the commit is done
+            connection.run_on_commit.clear()  # the process dies before the hooks after the commit
         assert child_of(run).status == RunStatus.QUEUED
         sweep_once()
         assert child_of(run).status == RunStatus.CANCELLED
@@ -299,7 +301,7 @@ class TestACancelledParent:
         sweep_once()
         assert event_types(child_of(run)) == types
 
-    def test_and_the_sweeper_cancels_waiting_ones_too(
+    def test_leaves_waiting_children_to_the_sweeper_too(
         self, workshop: Workshop, kim: Employee, recorder: Recorder
     ) -> None:
         kim.provider.script = hire(workshop, "Copy", asking(call("probe.effect", name="a"))).provider.script
@@ -314,7 +316,7 @@ class TestACancelledParent:
         assert again(child).status == RunStatus.CANCELLED
         assert not recorder.effects
 
-    def test_spares_a_child_that_had_ended_and_was_taken_up_again(self, workshop: Workshop, kim: Employee) -> None:
+    def test_spares_a_child_that_had_ended_and_was_resumed(self, workshop: Workshop, kim: Employee) -> None:
         run = workshop.work()
         child = workshop.drive(child_of(run))
         workshop.cancel(run)
@@ -324,7 +326,9 @@ class TestACancelledParent:
         assert again(child).status == RunStatus.QUEUED
         assert workshop.drive(child).status == RunStatus.SUCCEEDED
 
-    def test_and_the_end_of_its_child_at_the_same_moment_agree(self, workshop: Workshop, kim: Employee) -> None:
+    def test_stays_consistent_with_a_child_that_ends_at_the_same_moment(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         for _ in range(5):
             run = workshop.work()
             child = child_of(run)
@@ -352,9 +356,9 @@ def test_an_answered_child_and_two_drivers_of_its_parent_end_the_call_once(works
     assert (again(run).status, event_types(run).count("tool_result")) == (RunStatus.SUCCEEDED, 1)
 
 
-def test_a_restored_backup_changes_nothing_about_what_waits(workshop: Workshop, kim: Employee) -> None:
+def test_a_restored_backup_leaves_suspended_calls_as_they_are(workshop: Workshop, kim: Employee) -> None:
     Grant.objects.create(employee=workshop.employee, tool="employee.askHuman")
-    workshop.play(asking(hand_over(), ask("Which?")))
+    workshop.play(asking(delegate(), ask("Which?")))
     run = workshop.work()
     recover_runs()
     assert statuses(run) == [CallStatus.SUSPENDED, CallStatus.SUSPENDED]

@@ -22,7 +22,7 @@ from tests.workshop import (
     statuses,
 )
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_kept_is_stale")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
 
 ADD = call("utility.calculate", operation="add", a=1, b=2)
 OTHER = call("utility.calculate", operation="add", a=3, b=4)
@@ -38,21 +38,21 @@ def names_its_original(duplicate: ToolCall, original: ToolCall) -> bool:
     return duplicate.status == DUPLICATE and duplicate.duplicate_of_id == original.pk and duplicate.attempts == 0
 
 
-class TestTwinsInOnePass:
+class TestEqualCallsInOnePass:
     def test_share_the_result_of_the_first(self, workshop: Workshop) -> None:
         workshop.play(asking(ADD, OTHER, ADD))
         run = workshop.work()
-        first, other, twin = calls(run)
+        first, other, second = calls(run)
         assert (first.status, other.status) == (SUCCEEDED, SUCCEEDED)
-        assert names_its_original(twin, first)
+        assert names_its_original(second, first)
         (skipped,) = payloads(run, "tool_skipped")
-        assert skipped == {"call_id": str(twin.pk), "tool": twin.tool, "duplicate_of": str(first.pk)}
+        assert skipped == {"call_id": str(second.pk), "tool": second.tool, "duplicate_of": str(first.pk)}
 
     def test_are_equal_whatever_the_order_of_keys_and_with_defaults_left_out(self, workshop: Workshop) -> None:
         full = call("data.searchRecords", limit=100, region="EU")
         workshop.play(asking(call("data.searchRecords", region="EU"), full))
-        first, twin = calls(workshop.work())
-        assert names_its_original(twin, first)
+        first, second = calls(workshop.work())
+        assert names_its_original(second, first)
 
     def test_of_a_write_show_one_card_and_have_one_effect(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="a")))
@@ -61,8 +61,8 @@ class TestTwinsInOnePass:
         workshop.approve(card)
         run = workshop.drive(run)
         assert run.status == RunStatus.SUCCEEDED
-        first, twin = calls(run)
-        assert names_its_original(twin, first)
+        first, second = calls(run)
+        assert names_its_original(second, first)
         assert sum(recorder.effects.values()) == 1
 
     def test_of_a_volatile_tool_both_run(self, workshop: Workshop) -> None:
@@ -80,7 +80,7 @@ class TestTwinsInOnePass:
 
 
 class TestACallOfAnEarlierPass:
-    def test_is_skipped_and_the_run_goes_on_with_the_others(self, workshop: Workshop) -> None:
+    def test_is_skipped_and_the_run_continues_with_the_others(self, workshop: Workshop) -> None:
         workshop.play(asking(ADD), asking(ADD, OTHER))
         run = workshop.work()
         assert names_its_original(calls(run)[1], calls(run)[0])
@@ -91,7 +91,7 @@ class TestACallOfAnEarlierPass:
         workshop.play(asking(call("probe.clock")), asking(call("probe.clock")))
         assert statuses(workshop.work()) == [SUCCEEDED, SUCCEEDED]
 
-    def test_refers_to_the_original_also_after_another_duplicate(self, workshop: Workshop) -> None:
+    def test_refers_to_the_original_even_after_another_duplicate(self, workshop: Workshop) -> None:
         workshop.play(asking(ADD), asking(ADD, OTHER), asking(ADD, call("probe.clock")))
         rows = calls(workshop.work())
         assert names_its_original(rows[1], rows[0])
@@ -106,9 +106,9 @@ class TestACallOfAnEarlierPass:
         )
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, run.problem
-        told = {m["tool_call_id"]: m["content"] for m in model.requests[-1]["messages"] if m["role"] == "tool"}
-        assert told["one"] == told["two"]
-        assert "3" in told["one"]
+        contents = {m["tool_call_id"]: m["content"] for m in model.requests[-1]["messages"] if m["role"] == "tool"}
+        assert contents["one"] == contents["two"]
+        assert "3" in contents["one"]
 
 
 class TestNothingButDuplicates:
@@ -119,7 +119,7 @@ class TestNothingButDuplicates:
         assert run.answer == "Three, as I said."
         assert statuses(run) == [SUCCEEDED, DUPLICATE]
 
-    def test_goes_on_if_a_person_has_said_something_meanwhile(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_continues_if_a_person_sent_a_message_meanwhile(self, workshop: Workshop, model: ModelServer) -> None:
         params = {"operation": "add", "a": 1, "b": 2}
         add = Answer(calls=(Call("utility.calculate", params),))
         model.script(add, Answer(calls=add.calls, hold="start"), Answer(text="Well."))
@@ -159,7 +159,7 @@ class TestARead:
 
 class TestAFailedCall:
     @pytest.mark.parametrize("code", ["NOT_FOUND", "OPERATION_FAILED", "", "UNAUTHORIZED"])
-    def test_counts_at_once(self, workshop: Workshop, code: str) -> None:
+    def test_makes_the_next_equal_call_a_duplicate(self, workshop: Workshop, code: str) -> None:
         fail = call("probe.fail", code=code)
         workshop.play(asking(fail), asking(fail))
         run = workshop.work()
@@ -167,7 +167,7 @@ class TestAFailedCall:
         assert run.exit_reason == ExitReason.ALL_TOOLS_DUPLICATE
 
     @pytest.mark.parametrize("code", ["TIMEOUT", "NETWORK_ERROR", "RATE_LIMIT_EXCEEDED", "WORKER_LOST"])
-    def test_may_be_repeated_twice_if_it_may_pass(self, workshop: Workshop, code: str) -> None:
+    def test_may_be_repeated_twice_if_the_failure_may_pass(self, workshop: Workshop, code: str) -> None:
         fail = call("probe.fail", code=code)
         workshop.play(*[asking(fail)] * 6)
         run = workshop.work()
@@ -175,7 +175,7 @@ class TestAFailedCall:
         assert run.exit_reason == ExitReason.ALL_TOOLS_DUPLICATE
 
     @pytest.mark.parametrize("code", ["RATE_LIMITED", "LIMIT_EXCEEDED"])
-    def test_never_counts_if_our_own_limit_refused_it(self, workshop: Workshop, code: str) -> None:
+    def test_may_always_be_repeated_if_our_own_limit_refused_it(self, workshop: Workshop, code: str) -> None:
         fail = call("probe.fail", code=code)
         workshop.play(*[asking(fail)] * 5)
         assert statuses(workshop.work()) == [FAILED] * 5
@@ -205,7 +205,7 @@ class TestARejectedCall:
         ],
         ids=["unknown", "invalid", "malformed", "preview refused"],
     )
-    def test_counts(self, workshop: Workshop, rejected: dict[str, object]) -> None:
+    def test_makes_the_next_equal_call_a_duplicate(self, workshop: Workshop, rejected: dict[str, object]) -> None:
         workshop.play(*[asking(rejected)] * 4)
         run = workshop.work()
         assert statuses(run) == [CallStatus.REJECTED, DUPLICATE]
@@ -228,7 +228,7 @@ class TestADeniedCall:
         assert statuses(run) == [CallStatus.DENIED, DUPLICATE, SUCCEEDED]
         assert not workshop.cards(run)
 
-    def test_counts_also_after_a_write_and_a_wait(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_makes_duplicates_even_after_a_write_and_a_wait(self, workshop: Workshop, recorder: Recorder) -> None:
         denied, other = call("probe.effect", name="no"), call("probe.effect", name="yes")
         workshop.play(asking(denied), asking(other), asking(denied, ADD))
         run = workshop.work()
@@ -249,7 +249,7 @@ class TestADeniedCall:
 
 
 class TestAWriteThatSucceeded:
-    def test_counts_though_the_run_has_waited(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_makes_duplicates_even_after_a_wait(self, workshop: Workshop, recorder: Recorder) -> None:
         effect = call("probe.effect", name="a")
         workshop.play(asking(effect), asking(call("probe.effect", name="denied")), asking(effect, ADD))
         run = workshop.work()
@@ -289,7 +289,7 @@ class TestAWriteThatSucceeded:
             workshop.say(other)
         assert statuses(workshop.drive(run)) == [SUCCEEDED, DUPLICATE]
 
-    def test_is_recognized_by_what_the_model_asked_though_a_person_edited_it(
+    def test_is_recognized_by_the_models_params_even_after_an_edit(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         effect = call("probe.effect", name="a")
@@ -301,7 +301,7 @@ class TestAWriteThatSucceeded:
         assert statuses(run) == [SUCCEEDED, DUPLICATE, SUCCEEDED]
 
 
-class TestNeverCounts:
+class TestMayBeRequestedAgain:
     def test_a_call_whose_card_expired(self, workshop: Workshop) -> None:
         effect = call("probe.effect", name="a")
         workshop.play(asking(effect), asking(effect))
@@ -323,7 +323,7 @@ class TestNeverCounts:
         assert (first.status, second.status) == (FAILED, CallStatus.AWAITING_APPROVAL)
         assert first.idempotency_key != second.idempotency_key
 
-    def test_but_one_settled_as_succeeded_does(self, workshop: Workshop) -> None:
+    def test_but_not_a_call_settled_as_succeeded(self, workshop: Workshop) -> None:
         effect = call("probe.failingEffect", code="NETWORK_ERROR")
         workshop.play(asking(effect), asking(effect))
         run = workshop.work()
@@ -332,7 +332,7 @@ class TestNeverCounts:
         workshop.resolve(calls(run)[0], "succeeded")
         assert statuses(workshop.drive(run)) == [SUCCEEDED, DUPLICATE]
 
-    def test_a_card_over_the_limit(self, workshop: Workshop) -> None:
+    def test_a_call_beyond_the_limit_of_cards(self, workshop: Workshop) -> None:
         effects = [call("probe.effect", name=str(number)) for number in range(21)]
         workshop.play(asking(*effects), asking(effects[20]))
         run = workshop.work()

@@ -1,4 +1,4 @@
-"""Events are numbered without gaps in the order of their commits; the audit chain shows every change to it."""
+"""Events are numbered without gaps in the order of their commits; the audit chain reveals every change to it."""
 
 from contextlib import suppress
 from typing import Any
@@ -23,7 +23,7 @@ def numbers(run: Run) -> list[int]:
 
 
 class TestNumbers:
-    def test_have_no_gaps_though_many_write_at_once(self, workshop: Workshop) -> None:
+    def test_have_no_gaps_although_many_write_at_once(self, workshop: Workshop) -> None:
         run = workshop.submit()
 
         def publish() -> None:
@@ -35,9 +35,9 @@ class TestNumbers:
         all_at_once([publish] * 10)
         assert numbers(run) == list(range(1, 62))
         texts = list(Event.objects.filter(run=run, seq__gt=1).order_by("seq").values_list("payload__text", flat=True))
-        assert texts == ["one", "two"] * 30, "lines of one commit stand together"
+        assert texts == ["one", "two"] * 30, "events of one commit are together"
 
-    def test_of_what_was_rolled_back_are_used_again(self, workshop: Workshop) -> None:
+    def test_of_rolled_back_events_are_used_again(self, workshop: Workshop) -> None:
         run = workshop.submit()
         with suppress(RuntimeError), run_transaction(run.pk) as tx:
             tx.publish(ToolProgress("1", 0.5, "lost"))
@@ -53,7 +53,7 @@ class TestNumbers:
 class TestPayloads:
     @pytest.fixture
     def run(self, workshop: Workshop, recorder: Recorder) -> Run:
-        """A run that went through most of what there is."""
+        """A run with most types of events."""
         sleep = call("probe.sleep", ms=0)
         asked = asking(sleep, sleep, call("probe.nowhere"), call("probe.effect", name="a"), text="Looking.")
         workshop.play(asked, answer="All done.")
@@ -63,7 +63,7 @@ class TestPayloads:
         assert run.answer == "All done."
         return run
 
-    def test_hold_what_the_contract_promises(self, run: Run) -> None:
+    def test_have_the_promised_fields(self, run: Run) -> None:
         promised = {
             "run_started": {"by"},
             "pass_started": {"pass_number"},
@@ -90,7 +90,7 @@ class TestPayloads:
         for type_ in ("tool_start", "tool_result", "tool_skipped", "tool_rejected", "approval_requested"):
             assert {payload["call_id"] for payload in payloads(run, type_)} <= ids, type_
 
-    def test_stand_in_the_order_of_what_happened(self, run: Run) -> None:
+    def test_are_in_the_order_of_their_facts(self, run: Run) -> None:
         assert event_types(run) == [
             "run_started", "pass_started", "assistant_message", "approval_requested", "tool_skipped", "tool_rejected",
             "tool_start", "tool_result", "run_waiting", "approval_decided", "run_resumed", "tool_start", "tool_result",
@@ -106,9 +106,9 @@ class TestABriefResult:
         assert brief_result(self.result("x" * 4000))["data"] == "x" * 4000
         assert "truncated" not in brief_result(self.result("x" * 4000))
 
-    def test_leaves_more_on_the_call_and_says_so(self) -> None:
-        told = brief_result(self.result("x" * 5000))
-        assert (told["data"], told["truncated"], told["summary"]) == (None, True, "s")
+    def test_leaves_out_larger_data_and_says_so(self) -> None:
+        brief = brief_result(self.result("x" * 5000))
+        assert (brief["data"], brief["truncated"], brief["summary"]) == (None, True, "s")
         assert brief_result(self.result(None, markdown="x" * 5000))["truncated"] is True
 
     def test_counts_bytes_and_not_characters(self) -> None:
@@ -124,7 +124,7 @@ class TestTheAuditChain:
                 )
         return workshop.organization.pk
 
-    def test_holds_whoever_writes_at_once(self, workshop: Workshop) -> None:
+    def test_stays_valid_under_concurrent_writes(self, workshop: Workshop) -> None:
         other = build_workshop("other")
         all_at_once([lambda: self.fill(workshop, 3), lambda: self.fill(other, 3)] * 5)
         for organization in (workshop.organization, other.organization):
@@ -160,7 +160,7 @@ class TestTheAuditChain:
         assert "entry 3 is missing" in audit.verify(pk)
         entry.save(force_insert=True)
 
-    def test_shows_a_cut_end(self, workshop: Workshop) -> None:
+    def test_shows_a_missing_end(self, workshop: Workshop) -> None:
         pk = self.fill(workshop)
         entry = AuditEntry.objects.get(organization_id=pk, seq=4)
         AuditEntry.objects.filter(pk=entry.pk).delete()
@@ -178,14 +178,16 @@ class TestTheAuditChain:
         with pytest.raises(RuntimeError):
             audit.append(workshop.organization.pk, [audit.NewEntry("user:me", "did", "thing", {})])
 
-    def test_loses_with_its_fact_what_is_rolled_back(self, workshop: Workshop) -> None:
+    def test_is_rolled_back_with_its_fact(self, workshop: Workshop) -> None:
         pk = self.fill(workshop, 1)
         with suppress(RuntimeError), transaction.atomic():
             audit.append(pk, [audit.NewEntry("user:me", "did", "thing", {})])
             raise RuntimeError
         assert (AuditEntry.objects.count(), audit.verify(pk)) == (1, [])
 
-    def test_tells_who_decided_and_what_was_started(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_names_the_person_who_decided_and_the_call_that_started(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         card = workshop.card(run)
@@ -198,10 +200,8 @@ class TestTheAuditChain:
         assert started.payload["digest"] == card.digest == decided.payload["digest"]
 
 
-def test_two_runs_of_one_organization_never_wait_for_each_others_locks_in_a_circle(
-    workshop: Workshop, recorder: Recorder
-) -> None:
-    """Run, approval, call, targets, event, audit: the same order everywhere."""
+def test_runs_of_one_organization_never_deadlock(workshop: Workshop, recorder: Recorder) -> None:
+    """The lock order is the same everywhere: run, approval, call, targets, event, audit."""
     record = workshop.record()
     workshop.play(asking(call("probe.effect", name="a"), call("probe.rename", record_id=record.pk, to="New")))
     started = [workshop.work() for _ in range(4)]

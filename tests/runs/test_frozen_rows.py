@@ -1,4 +1,4 @@
-"""The tests' own guard of invariant I5 bites, on both databases."""
+"""The tests' own triggers for invariant I5 work, on both databases."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.workshop import Workshop, asking, call, calls
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_what_has_ended_never_changes(workshop: Workshop) -> None:
+def test_ended_rows_never_change(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.sleep", ms=0), call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.deny(workshop.card(run))

@@ -1,4 +1,4 @@
-"""A tool that was given up may report after all: that settles its own unknown outcome, and nothing else."""
+"""The late report of a tool that was given up settles its own unknown outcome, and nothing else."""
 
 import pytest
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def given_up(workshop: Workshop, recorder: Recorder) -> Run:
-    """A run whose write took its effect and withholds its reply beyond its timeout."""
+    """A run whose write has had its effect, but does not reply before its timeout."""
     recorder.hold("slow")
     workshop.play(asking(call("probe.shortEffect", name="slow")))
     run = workshop.work()
@@ -70,9 +70,9 @@ class TestALateReport:
         eventually(lambda: is_reported(given_up))
         after = calls(given_up)[0]
         assert (after.status, after.content, after.finished_at) == (before.status, before.content, before.finished_at)
-        told = payloads(given_up, "call_resolved")
-        assert [line["outcome"] for line in told] == ["not_done", "late_report"]
-        assert "succeeded" in told[1]["reason"]
+        events = payloads(given_up, "call_resolved")
+        assert [line["outcome"] for line in events] == ["not_done", "late_report"]
+        assert "succeeded" in events[1]["reason"]
         assert AuditEntry.objects.get(action="late_report").payload["outcome"] == "succeeded"
 
     def test_after_the_run_was_cancelled_settles_the_call_only(
@@ -84,7 +84,7 @@ class TestALateReport:
         assert statuses(given_up) == [CallStatus.SUCCEEDED]
         assert again(given_up).status == RunStatus.CANCELLED
 
-    def test_that_it_failed_settles_the_outcome_too(
+    def test_of_a_failure_settles_the_outcome_too(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         toolbox.register(SlowRefusal())
@@ -101,7 +101,7 @@ class TestALateReport:
 
 
 class SlowRefusal(ShortEffect):
-    """It refuses only after it was given up."""
+    """A write that refuses only after it was given up."""
 
     name = "probe.slowRefusal"
 
@@ -111,7 +111,7 @@ class SlowRefusal(ShortEffect):
 
 
 class TestAWorkerThatLostItsLease:
-    def test_reports_what_its_write_did_though_another_drives_the_run(
+    def test_reports_the_result_of_its_write_although_another_drives_the_run(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         with write_in_flight(workshop, recorder) as run:
@@ -122,13 +122,15 @@ class TestAWorkerThatLostItsLease:
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
         assert list(recorder.effects.values()) == [1]
 
-    def test_reports_it_also_before_the_next_one_has_looked(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_reports_it_even_before_the_next_driver_has_settled_the_call(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         with write_in_flight(workshop, recorder) as run:
             lose_worker(run)
-            held = lease.claim(run.pk)
-            assert held is not None
+            my_lease = lease.claim(run.pk)
+            assert my_lease is not None
             recorder.release("a")
         assert statuses(run) == [CallStatus.SUCCEEDED]
-        find_first_step(held)
+        find_first_step(my_lease)
         assert statuses(run) == [CallStatus.SUCCEEDED]
         lose_worker(run)

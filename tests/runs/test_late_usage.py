@@ -1,4 +1,4 @@
-"""A usage that comes late corrects the estimate that its pass was recorded with, and no pass waits for it."""
+"""Usage that is reported late corrects the estimate of its pass, and no pass waits for it."""
 
 from __future__ import annotations
 
@@ -18,41 +18,43 @@ FINISH = {"choices": [{"index": 0, "delta": {"content": "Done."}, "finish_reason
 USAGE = {"choices": [], "usage": {"prompt_tokens": 1_000, "completion_tokens": 50}}
 
 
-def price(workshop: Workshop) -> None:
+def set_prices(workshop: Workshop) -> None:
     workshop.employee.provider.prices = {"*": {"input": "1000", "output": "1000"}}
     workshop.employee.provider.save()
 
 
-def late(model: ModelServer) -> None:
-    """The next answer comes whole at once; its usage waits until the server is released."""
+def delay_usage(model: ModelServer) -> None:
+    """Let the next answer come at once, and its usage only when the server is released."""
     padding = {"choices": [], "padding": "x" * 400}
     model.enqueue(Answer(events=(FINISH, padding, USAGE), hold="middle"))
 
 
 def test_the_pass_is_recorded_with_an_estimate_and_corrected(workshop: Workshop, model: ModelServer) -> None:
-    price(workshop)
-    late(model)
+    set_prices(workshop)
+    delay_usage(model)
     started = time.monotonic()
     run = workshop.work()
     assert time.monotonic() - started < 2
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Done.")
-    (one,) = passes(run)
-    assert one.usage_estimated
-    assert one.input_tokens > 100
-    assert run.estimated_tokens == run.input_tokens + run.output_tokens == one.input_tokens + one.output_tokens
-    assert run.cost_micros == one.cost_micros > 0
+    (recorded,) = passes(run)
+    assert recorded.usage_estimated
+    assert recorded.input_tokens > 100
+    assert (
+        run.estimated_tokens == run.input_tokens + run.output_tokens == recorded.input_tokens + recorded.output_tokens
+    )
+    assert run.cost_micros == recorded.cost_micros > 0
     assert payloads(run, "run_finished")[0]["usage_estimated"]
     model.release()
     eventually(lambda: Run.objects.get(pk=run.pk).estimated_tokens == 0)
     run = again(run)
     assert (run.input_tokens, run.output_tokens, run.cost_micros) == (1_000, 50, 1_050_000)
-    (one,) = passes(run)
-    assert (one.input_tokens, one.output_tokens, one.usage_estimated) == (1_000, 50, False)
+    (recorded,) = passes(run)
+    assert (recorded.input_tokens, recorded.output_tokens, recorded.usage_estimated) == (1_000, 50, False)
     (line,) = payloads(run, "usage_reported")
     assert (line["pass_number"], line["input_tokens"], line["cost"]) == (1, 1_000, 1.05)
 
 
-def test_without_any_usage_the_estimate_stays_and_the_budgets_count_it(workshop: Workshop, model: ModelServer) -> None:
+def test_without_any_usage_the_estimate_stays_and_counts_toward_budgets(workshop: Workshop, model: ModelServer) -> None:
     workshop.employee.run_tokens = 10
     workshop.employee.save()
     model.script(Answer(text="Done.", usage=None))
@@ -70,8 +72,8 @@ def test_a_usage_that_comes_at_once_is_no_estimate(workshop: Workshop, model: Mo
     assert not payloads(run, "usage_reported")
 
 
-def test_only_an_estimate_is_corrected_and_once(workshop: Workshop, model: ModelServer) -> None:
-    late(model)
+def test_only_an_estimate_is_corrected_once(workshop: Workshop, model: ModelServer) -> None:
+    delay_usage(model)
     run = workshop.work()
     Pass.objects.filter(run=run).update(usage_estimated=False)
     model.release()

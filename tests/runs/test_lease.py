@@ -1,4 +1,4 @@
-"""One driver at a time: a run is claimed once, kept by heartbeats, and lost for good by who does not keep it."""
+"""One driver at a time: a run is claimed once, heartbeats renew its lease, and a lost lease stays lost."""
 
 import sqlite3
 from contextlib import closing
@@ -36,22 +36,22 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def _own_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Going down ends with the test."""
+def _running_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End a shutdown with the test."""
     monkeypatch.setattr(lease, "_shutting_down", False)
 
 
-def claimed(run: Run) -> lease.Lease:
-    held = lease.claim(run.pk)
-    assert held is not None
-    return held
+def claim_run(run: Run) -> lease.Lease:
+    my_lease = lease.claim(run.pk)
+    assert my_lease is not None
+    return my_lease
 
 
-def renew(*claims: lease.Lease) -> None:
-    """One beat for these claims, whose drivers are alive."""
-    for each in claims:
+def renew(*leases: lease.Lease) -> None:
+    """Renew these leases with one heartbeat; their drivers are alive."""
+    for each in leases:
         each.expect_step(1)
-    lease._get_heartbeat()._renew(list(claims))
+    lease._get_heartbeat()._renew(list(leases))
 
 
 def lease_end(run: Run) -> object:
@@ -78,13 +78,13 @@ class TestClaiming:
 
     def test_takes_the_lease_and_counts_the_epoch(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        held = claimed(run)
+        my_lease = claim_run(run)
         run = again(run)
         assert (run.status, run.lease_owner, run.lease_epoch) == (RunStatus.RUNNING, lease.OWNER, 1)
-        assert held.epoch == 1
+        assert my_lease.epoch == 1
         assert run.lease_expires_at is not None
         assert run.started_at is not None
-        assert claimed(lose_worker(run)).epoch == 2
+        assert claim_run(lose_worker(run)).epoch == 2
 
     def test_does_nothing_for_a_run_that_is_not_due(self, workshop: Workshop) -> None:
         run = workshop.submit()
@@ -94,7 +94,7 @@ class TestClaiming:
 
     def test_does_nothing_for_a_run_that_is_driven_waits_or_has_ended(self, workshop: Workshop) -> None:
         driven = workshop.submit()
-        claimed(driven)
+        claim_run(driven)
         workshop.play(asking(call("probe.effect", name="a")))
         waiting = workshop.work()
         workshop.play()
@@ -104,49 +104,49 @@ class TestClaiming:
         assert [again(run).status for run in (driven, waiting, ended)] == ["running", "waiting", "succeeded"]
 
 
-class TestADriverThatStoodStill:
-    """SIGSTOP between two statements, while another driver takes the run and goes on."""
+class TestAFrozenDriver:
+    """A driver is stopped between two statements, while another one takes the run."""
 
     @pytest.fixture
-    def waiting(self, workshop: Workshop) -> tuple[lease.Lease, NextStep, Run]:
-        """What the first driver was about to do, and the run as the next one left it: with a card."""
+    def frozen_driver(self, workshop: Workshop) -> tuple[lease.Lease, NextStep, Run]:
+        """The frozen driver's lease and next step, and the run as the next driver left it: with a card."""
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.submit()
-        held = claimed(run)
-        turn = find_first_step(held)
-        assert turn.action == Action.ASK
-        return held, turn, workshop.drive(lose_worker(run))
+        my_lease = claim_run(run)
+        step = find_first_step(my_lease)
+        assert step.action == Action.ASK
+        return my_lease, step, workshop.drive(lose_worker(run))
 
-    def test_leaves_what_the_next_one_has_begun(self, waiting: tuple[lease.Lease, NextStep, Run]) -> None:
-        held, turn, run = waiting
+    def test_changes_nothing_of_the_next_drivers_work(self, frozen_driver: tuple[lease.Lease, NextStep, Run]) -> None:
+        my_lease, step, run = frozen_driver
         with pytest.raises(lease.LeaseLost):
-            ask_model(held, turn)
+            ask_model(my_lease, step)
         assert (again(run).status, again(run).crash_count, len(passes(run))) == (RunStatus.WAITING, 0, 1)
 
-    def test_a_call_without_a_result_is_a_fault_for_who_does_drive_the_run(
-        self, waiting: tuple[lease.Lease, NextStep, Run]
+    def test_fails_at_an_open_call_if_it_still_has_the_lease(
+        self, frozen_driver: tuple[lease.Lease, NextStep, Run]
     ) -> None:
-        held, turn, run = waiting
-        mine = {"status": RunStatus.RUNNING, "lease_owner": lease.OWNER, "lease_epoch": held.epoch}
-        Run.objects.filter(pk=run.pk).update(**mine, lease_expires_at=Now() + timedelta(minutes=1))
+        my_lease, step, run = frozen_driver
+        columns = {"status": RunStatus.RUNNING, "lease_owner": lease.OWNER, "lease_epoch": my_lease.epoch}
+        Run.objects.filter(pk=run.pk).update(**columns, lease_expires_at=Now() + timedelta(minutes=1))
         with pytest.raises(OpenCalls):
-            ask_model(held, turn)
+            ask_model(my_lease, step)
 
 
 class TestTheHeartbeat:
-    def test_renews_the_lease_of_who_is_alive(self, workshop: Workshop) -> None:
+    def test_renews_the_lease_of_a_living_driver(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        held = claimed(run)
-        with lease.keep_renewing(held):
+        my_lease = claim_run(run)
+        with lease.keep_renewing(my_lease):
             before = lease_end(run)
             eventually(lambda: lease_end(run) != before)
         lose_worker(run)
 
-    def test_lets_the_lease_of_a_driver_go_that_is_beyond_its_own_deadline(self, workshop: Workshop) -> None:
+    def test_does_not_renew_the_lease_of_a_driver_beyond_its_own_deadline(self, workshop: Workshop) -> None:
         stuck, alive = workshop.submit(), workshop.submit()
-        held_stuck, held_alive = claimed(stuck), claimed(alive)
-        with lease.keep_renewing(held_stuck), lease.keep_renewing(held_alive):
-            held_stuck.alive_until = 0.0
+        stuck_lease, living_lease = claim_run(stuck), claim_run(alive)
+        with lease.keep_renewing(stuck_lease), lease.keep_renewing(living_lease):
+            stuck_lease.alive_until = 0.0
             eventually(lambda: lease_end(alive) > lease_end(stuck))  # type: ignore[operator]
             before, kept = lease_end(stuck), lease_end(alive)
             eventually(lambda: lease_end(alive) != kept)
@@ -156,90 +156,90 @@ class TestTheHeartbeat:
 
     def test_tells_the_driver_that_lost_its_run_to_stop(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        held = claimed(run)
-        with lease.keep_renewing(held):
+        my_lease = claim_run(run)
+        with lease.keep_renewing(my_lease):
             lose_worker(run)
-            assert held.stopped.wait(10)
+            assert my_lease.stopped.wait(10)
 
     def test_renews_only_the_lease_of_its_own_epoch(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        held = claimed(run)
-        assert claimed(lose_worker(run)).epoch == 2, "the same process has taken it again"
+        my_lease = claim_run(run)
+        assert claim_run(lose_worker(run)).epoch == 2, "the same process has claimed it again"
         before = lease_end(run)
-        renew(held)
-        assert (lease_end(run), held.stopped.is_set()) == (before, True)
+        renew(my_lease)
+        assert (lease_end(run), my_lease.stopped.is_set()) == (before, True)
         lose_worker(run)
 
-    def test_renews_no_lease_of_who_gives_up(self, workshop: Workshop) -> None:
+    def test_does_not_renew_the_lease_of_a_driver_that_gave_up(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        held = claimed(run)
-        held.has_given_up = True
+        my_lease = claim_run(run)
+        my_lease.has_given_up = True
         before = lease_end(run)
-        renew(held)
+        renew(my_lease)
         assert lease_end(run) == before
         lose_worker(run)
 
-    def test_passes_over_a_run_that_is_not_free(self, workshop: Workshop) -> None:
+    def test_skips_a_run_that_it_cannot_lock(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        held, not_free = claimed(run), lease.Lease(999_999_999, 1)
+        my_lease, other_lease = claim_run(run), lease.Lease(999_999_999, 1)
         before = lease_end(run)
-        renew(not_free, held)
+        renew(other_lease, my_lease)
         assert lease_end(run) != before
-        assert not not_free.stopped.is_set()
+        assert not other_lease.stopped.is_set()
         lose_worker(run)
 
     def test_tells_the_driver_that_the_run_is_cancelled(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        held = claimed(run)
-        with lease.keep_renewing(held):
+        my_lease = claim_run(run)
+        with lease.keep_renewing(my_lease):
             workshop.cancel(run)
-            assert held.stopped.wait(10)
+            assert my_lease.stopped.wait(10)
         lose_worker(run)
 
 
-class TestTheLastLook:
+class TestTheLastCheck:
     """A write begins only while its lease is known to hold for another heartbeat."""
 
     def test_lets_a_driver_begin_until_a_heartbeat_before_the_end_of_its_lease(self, workshop: Workshop) -> None:
         run = workshop.submit()
         before = clock_s()
-        held = claimed(run)
-        lasts = timing().lease.total_seconds()
-        assert before + lasts <= held.holds_until <= clock_s() + lasts
-        assert held.may_begin_effect()
-        held.holds_until = clock_s() + timing().heartbeat_s
-        assert not held.may_begin_effect()
+        my_lease = claim_run(run)
+        duration = timing().lease.total_seconds()
+        assert before + duration <= my_lease.holds_until <= clock_s() + duration
+        assert my_lease.may_begin_effect()
+        my_lease.holds_until = clock_s() + timing().heartbeat_s
+        assert not my_lease.may_begin_effect()
         lose_worker(run)
 
     def test_counts_from_the_last_heartbeat_that_was_committed(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        held = claimed(run)
-        held.holds_until = 0.0
-        with lease.keep_renewing(held):
-            eventually(held.may_begin_effect)
+        my_lease = claim_run(run)
+        my_lease.holds_until = 0.0
+        with lease.keep_renewing(my_lease):
+            eventually(my_lease.may_begin_effect)
             end = again(run).lease_expires_at
             assert end is not None
-            assert held.holds_until - clock_s() <= (end - database_time()).total_seconds() + 0.01
+            assert my_lease.holds_until - clock_s() <= (end - database_time()).total_seconds() + 0.01
         lose_worker(run)
 
     def test_counts_from_the_intent_which_renews_the_lease(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        held = claimed(run)
+        my_lease = claim_run(run)
         Run.objects.filter(pk=run.pk).update(lease_expires_at=Now())
-        held.holds_until = 0.0
-        with held.transaction(renews=True):
+        my_lease.holds_until = 0.0
+        with my_lease.transaction(renews=True):
             pass
-        assert held.may_begin_effect()
+        assert my_lease.may_begin_effect()
         assert (again(run).lease_expires_at or database_time()) > database_time()
         lose_worker(run)
 
     def test_counts_nothing_that_was_rolled_back(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        held = claimed(run)
-        held.holds_until = 0.0
-        with pytest.raises(ValueError, match="no"), held.transaction(renews=True):
+        my_lease = claim_run(run)
+        my_lease.holds_until = 0.0
+        with pytest.raises(ValueError, match="no"), my_lease.transaction(renews=True):
             raise ValueError("no")
-        assert not held.may_begin_effect()
+        assert not my_lease.may_begin_effect()
         lose_worker(run)
 
 
@@ -248,28 +248,28 @@ def database_time() -> datetime:
     return now
 
 
-class TestWhoLostTheLease:
-    def test_writes_nothing_any_more(self, workshop: Workshop) -> None:
+class TestADriverThatLostItsLease:
+    def test_writes_nothing(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        held = claimed(run)
+        my_lease = claim_run(run)
         lose_worker(run)
-        with pytest.raises(lease.LeaseLost), held.transaction():
+        with pytest.raises(lease.LeaseLost), my_lease.transaction():
             pytest.fail("the block must not begin")
-        claimed(run)
-        with pytest.raises(lease.LeaseLost), held.transaction():
+        claim_run(run)
+        with pytest.raises(lease.LeaseLost), my_lease.transaction():
             pytest.fail("the block must not begin")
         lose_worker(run)
 
     def test_writes_nothing_under_its_own_epoch_either(self, workshop: Workshop) -> None:
-        """A restored backup may give a run to another worker in an epoch that was there before."""
+        """After a restore, a run may go to another worker in an epoch that was used before."""
         run = workshop.submit()
-        held = claimed(run)
+        my_lease = claim_run(run)
         Run.objects.filter(pk=run.pk).update(lease_owner="another")
-        with pytest.raises(lease.LeaseLost), held.transaction():
+        with pytest.raises(lease.LeaseLost), my_lease.transaction():
             pytest.fail("the block must not begin")
         lose_worker(run)
 
-    def test_leaves_without_an_error(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_stops_without_an_error(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("slow")
         workshop.play(asking(call("probe.gate", name="slow")))
         run = workshop.submit()
@@ -277,74 +277,72 @@ class TestWhoLostTheLease:
             recorder.await_arrival("slow")
             lose_worker(run)
             driver.join(20)
-            assert not driver.is_alive(), "it is told by the heartbeat, though its tool still runs"
+            assert not driver.is_alive(), "the heartbeat stops it, although its tool still runs"
             recorder.release("slow")
         assert statuses(run) == [CallStatus.EXECUTING]
 
-    def test_to_an_error_gives_the_run_back_and_counts_a_crash_while_the_database_answers(
-        self, workshop: Workshop
-    ) -> None:
-        """Otherwise a run that the database refuses each time would be driven for ever."""
+    def test_after_an_error_gives_the_run_back_and_counts_a_crash(self, workshop: Workshop) -> None:
+        """Otherwise a run that the database refuses each time would be driven forever."""
         for error in (OperationalError, InterfaceError, IntegrityError, ValueError):
             run = workshop.submit()
-            held = claimed(run)
-            with pytest.raises(error), lease.keep_renewing(held):
+            my_lease = claim_run(run)
+            with pytest.raises(error), lease.keep_renewing(my_lease):
                 raise error("refused")
-            assert held not in lease._get_heartbeat().leases()
+            assert my_lease not in lease._get_heartbeat().leases()
             assert again(run).status == RunStatus.QUEUED
             assert again(run).crash_count == 1
 
-    def test_to_a_lost_or_busy_database_is_no_crash(self, workshop: Workshop) -> None:
+    def test_after_a_lost_or_busy_database_counts_no_crash(self, workshop: Workshop) -> None:
         """PostgreSQL ends the driver's own session; SQLite, which cannot be lost, is busy with another's write."""
         run = workshop.submit()
-        with pytest.raises(OperationalError), lease.keep_renewing(claimed(run)):
+        with pytest.raises(OperationalError), lease.keep_renewing(claim_run(run)):
             _lose_session_or_be_refused()
         run = again(run)
         assert (run.status, run.crash_count) == (RunStatus.QUEUED, 0)
-        assert run.next_wake_at is not None, "whatever it was, it is not tried again at once"
+        assert run.next_wake_at is not None, "it is not tried again at once"
 
     def test_gives_the_run_back_with_the_problem_that_it_had(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        held = claimed(run)
+        my_lease = claim_run(run)
         Run.objects.filter(pk=run.pk).update(problem="The model was away.")
-        lease.give_back(held)
+        lease.give_back(my_lease)
         assert (again(run).status, again(run).problem) == (RunStatus.QUEUED, "The model was away.")
 
-    def test_to_errors_again_and_again_ends_as_an_internal_error(self, workshop: Workshop) -> None:
+    def test_after_repeated_errors_ends_the_run_with_an_internal_error(self, workshop: Workshop) -> None:
         run = workshop.submit()
         for _ in range(MAX_CRASHES):
             make_due(run)
-            with pytest.raises(ValueError, match="refused"), lease.keep_renewing(claimed(run)):
+            with pytest.raises(ValueError, match="refused"), lease.keep_renewing(claim_run(run)):
                 raise ValueError("refused")
         make_due(run)
         ended = workshop.drive(run)
         assert (ended.status, ended.exit_reason) == (RunStatus.FAILED, ExitReason.INTERNAL_ERROR)
 
 
-class TestGivingOthersTheirTurn:
-    def test_puts_the_run_back_when_its_time_slice_is_used_up(self, workshop: Workshop) -> None:
+class TestYielding:
+    def test_requeues_the_run_after_its_time_slice(self, workshop: Workshop) -> None:
         workshop.play()
         run = workshop.submit()
-        held = claimed(run)
-        held.slice_ends = 0.0
-        assert find_first_step(held) == NO_STEP
+        my_lease = claim_run(run)
+        my_lease.slice_ends = 0.0
+        assert find_first_step(my_lease) == NO_STEP
         run = again(run)
         assert (run.status, run.lease_owner, run.next_wake_at, run.crash_count) == (RunStatus.QUEUED, "", None, 0)
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
-    def test_puts_the_run_back_when_the_worker_goes_down(self, workshop: Workshop) -> None:
+    def test_requeues_the_run_when_the_worker_shuts_down(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.sleep", ms=0)))
         run = workshop.submit()
         lease.shut_down()
         run = workshop.drive(run)
         assert (run.status, run.crash_count, run.pass_number) == (RunStatus.QUEUED, 0, 0)
 
-    def test_lets_what_executes_end_when_the_worker_goes_down(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_lets_executing_calls_end_when_the_worker_shuts_down(self, workshop: Workshop, recorder: Recorder) -> None:
         gates = [f"gate {number}" for number in range(10)]
         for gate in gates:
             recorder.hold(gate)
-        waiting = call("probe.sleep", ms=0)
-        workshop.play(asking(*[call("probe.gate", name=gate) for gate in gates], waiting))
+        frozen_driver = call("probe.sleep", ms=0)
+        workshop.play(asking(*[call("probe.gate", name=gate) for gate in gates], frozen_driver))
         run = workshop.submit()
         with workshop.driving(run):
             for gate in gates:
@@ -356,7 +354,9 @@ class TestGivingOthersTheirTurn:
         assert (run.status, run.crash_count) == (RunStatus.QUEUED, 0)
         assert [row.status for row in calls(run)] == ["succeeded"] * 10 + ["ready"]
 
-    def test_gives_up_the_models_answer_when_the_worker_goes_down(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_gives_up_the_models_answer_when_the_worker_shuts_down(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.hold()
         run = workshop.submit()
         with workshop.driving(run):
@@ -368,13 +368,13 @@ class TestGivingOthersTheirTurn:
 
 
 def _lose_session_or_be_refused() -> None:
-    """On SQLite: try to write, without any patience, while somebody else does."""
+    """End the PostgreSQL session; on SQLite, write without waiting while another connection holds the lock."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
         return
-    with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as stranger:
-        stranger.execute("BEGIN IMMEDIATE")
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA busy_timeout = 0")
             cursor.execute("UPDATE runs_run SET title = title")

@@ -26,15 +26,15 @@ from tools.toolbox.toolbox import Toolbox
 SEARCH = "data.searchRecords"
 
 
-def tried(workshop: Workshop, tool: str = SEARCH, **params: Any) -> Run:
-    """Submitted, and not driven yet."""
+def submit_call(workshop: Workshop, tool: str = SEARCH, **params: Any) -> Run:
+    """Submit a manual call without driving it."""
     return manual_calls.submit(workshop.operator, manual_calls.ManualCall(workshop.employee.pk, tool, params))
 
 
 class TestOneCall:
     def test_a_worker_runs_it_and_its_result_is_the_answer(self, workshop: Workshop, model: ModelServer) -> None:
         record = workshop.record(region="EU")
-        run = tried(workshop, region="EU", limit=5)
+        run = submit_call(workshop, region="EU", limit=5)
         assert (run.origin, run.status, calls(run)[0].status) == (Origin.MANUAL, RunStatus.QUEUED, CallStatus.READY)
         run = workshop.drive(run)
         assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.FINAL_ANSWER)
@@ -54,31 +54,31 @@ class TestOneCall:
         assert run.created_by == workshop.operator.user
         assert not AuditEntry.objects.exists(), "a read needs no entry"
 
-    def test_a_failure_is_told_in_words(self, workshop: Workshop) -> None:
-        run = workshop.drive(tried(workshop, "utility.calculate", operation="divide", a=1, b=0))
+    def test_a_failure_is_the_answer(self, workshop: Workshop) -> None:
+        run = workshop.drive(submit_call(workshop, "utility.calculate", operation="divide", a=1, b=0))
         assert run.status == RunStatus.SUCCEEDED
         assert last_call(run).status == CallStatus.FAILED
         assert run.answer.startswith("The call failed: ")
         assert "zero" in run.answer
 
     def test_after_a_lost_worker_another_one_ends_it(self, workshop: Workshop) -> None:
-        run = tried(workshop, "probe.sleep", ms=1)
-        held = lease.claim(run.pk)
-        assert held is not None
-        assert find_first_step(held).action == Action.RUN_READY
-        with held.transaction() as tx:
+        run = submit_call(workshop, "probe.sleep", ms=1)
+        my_lease = lease.claim(run.pk)
+        assert my_lease is not None
+        assert find_first_step(my_lease).action == Action.RUN_READY
+        with my_lease.transaction() as tx:
             start_ready(tx, load_context(run.pk))
         run = workshop.drive(lose_worker(run))
         assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Slept 1 ms")
         assert last_call(run).attempts == 2
 
     def test_it_can_be_cancelled(self, workshop: Workshop) -> None:
-        run = workshop.cancel(tried(workshop))
+        run = workshop.cancel(submit_call(workshop))
         assert run.status == RunStatus.CANCELLED
         assert last_call(run).status == CallStatus.CANCELLED
 
     def test_the_worker_judges_again(self, workshop: Workshop) -> None:
-        run = tried(workshop)
+        run = submit_call(workshop)
         Grant.objects.filter(employee=workshop.employee, tool=SEARCH).delete()
         run = workshop.drive(run)
         assert (run.status, last_call(run).status) == (RunStatus.SUCCEEDED, CallStatus.REJECTED)
@@ -94,12 +94,12 @@ class TestOneCall:
 
         toolbox.register(Limited())
         Grant.objects.create(employee=workshop.employee, tool="probe.limited")
-        answers = [workshop.drive(tried(workshop, "probe.limited", name="a")).answer for _ in range(2)]
+        answers = [workshop.drive(submit_call(workshop, "probe.limited", name="a")).answer for _ in range(2)]
         assert answers[0] == "Fine"
         assert ": 1 call in 60 s" in answers[1]
 
-    def test_nobody_goes_on_with_it(self, workshop: Workshop) -> None:
-        run = tried(workshop)
+    def test_it_takes_no_message_and_cannot_be_continued(self, workshop: Workshop) -> None:
+        run = submit_call(workshop)
         for each in (run, workshop.drive(run)):
             with pytest.raises(Conflict, match="start a run with a task"):
                 workshop.say(each)
@@ -108,7 +108,7 @@ class TestOneCall:
         assert len(passes(run)) == 1
 
 
-class TestWhatIsRefused:
+class TestRefusedCalls:
     @pytest.mark.parametrize(
         ("tool", "params", "field"),
         [
@@ -120,18 +120,20 @@ class TestWhatIsRefused:
             ("probe.sleep", {"ms": "soon"}, "params.ms"),
         ],
     )
-    def test_wrong_params_by_name(self, workshop: Workshop, tool: str, params: dict[str, Any], field: str) -> None:
+    def test_wrong_params_are_refused_by_name(
+        self, workshop: Workshop, tool: str, params: dict[str, Any], field: str
+    ) -> None:
         with pytest.raises((Invalid, Conflict)) as caught:
-            tried(workshop, tool, **params)
+            submit_call(workshop, tool, **params)
         assert caught.value.extra.get("field", "") == field
         assert not Run.objects.exists()
 
-    def test_what_does_more_than_read(self, workshop: Workshop) -> None:
+    def test_tools_above_read_level_are_refused(self, workshop: Workshop) -> None:
         for tool in ("data.updateRecord", "data.bulkDelete", "probe.effect", "probe.draw"):
             with pytest.raises(Conflict, match="cannot be tried"):
-                tried(workshop, tool)
+                submit_call(workshop, tool)
 
-    def test_what_would_ask_a_person(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_calls_that_would_need_approval_are_refused(self, workshop: Workshop, toolbox: Toolbox) -> None:
         class Fetch(Gate):
             name = "probe.fetch"
             open_world = True
@@ -139,12 +141,14 @@ class TestWhatIsRefused:
         toolbox.register(Fetch())
         Grant.objects.create(employee=workshop.employee, tool="probe.fetch")
         with pytest.raises(Conflict, match="would need approval"):
-            tried(workshop, "probe.fetch", name="a")
+            submit_call(workshop, "probe.fetch", name="a")
         Grant.objects.filter(employee=workshop.employee, tool=SEARCH).update(level=Level.WRITE)
         with pytest.raises(Conflict, match="would need approval"):
-            tried(workshop)
+            submit_call(workshop)
 
-    def test_what_is_not_there_not_granted_or_switched_off(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_tools_that_are_missing_disabled_or_not_granted_are_refused(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         class Platform(Gate):
             name = "probe.platform"
             modes = frozenset()
@@ -152,15 +156,15 @@ class TestWhatIsRefused:
         toolbox.register(Platform())
         for tool in ("probe.nowhere", "probe.platform"):
             with pytest.raises(NotFound):
-                tried(workshop, tool)
+                submit_call(workshop, tool)
         toolbox.disable(SEARCH)
         with pytest.raises(Conflict, match="disabled"):
-            tried(workshop)
+            submit_call(workshop)
         Grant.objects.all().delete()
         with pytest.raises(Conflict, match="not granted"):
-            tried(workshop, "probe.sleep", ms=1)
+            submit_call(workshop, "probe.sleep", ms=1)
 
-    def test_who_may_not_and_on_whose_behalf(self, workshop: Workshop) -> None:
+    def test_viewers_and_foreign_or_inactive_employees_are_refused(self, workshop: Workshop) -> None:
         trial = manual_calls.ManualCall(workshop.employee.pk, SEARCH, {})
         with pytest.raises(Forbidden):
             manual_calls.submit(workshop.members["viewer"], trial)

@@ -1,4 +1,4 @@
-"""A run that has used up its passes is asked once more, for an answer without calls; nobody is left without one."""
+"""After its last pass, a run's model is asked once more for an answer without calls; every run gets an answer."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ class TestMaxPasses:
         assert "tools" not in model.requests[1]
         assert "Do not call any more tools" in model.requests[1]["messages"][-1]["content"]
 
-    def test_counts_only_from_where_the_answer_did_not_come(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_does_not_end_a_run_that_answers_in_its_last_pass(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(2)
         model.script(Answer(calls=(sleep(1),)), Answer(text="Done in time."))
         run = workshop.work()
@@ -47,12 +47,12 @@ class TestMaxPasses:
 
 
 class TestTheClosingPass:
-    def test_records_calls_that_come_all_the_same_as_rejected(
+    def test_rejects_calls_that_the_model_requests_anyway(
         self, workshop: Workshop, model: ModelServer, recorder: Recorder
     ) -> None:
         workshop.allow_passes(1)
-        late = (sleep(2), Call("probe.effect", {"name": "a"}), Call("no.such"), sleep(1))
-        model.script(Answer(calls=(sleep(1),)), Answer(text="And more!", calls=late))
+        late_calls = (sleep(2), Call("probe.effect", {"name": "a"}), Call("no.such"), sleep(1))
+        model.script(Answer(calls=(sleep(1),)), Answer(text="And more!", calls=late_calls))
         run = workshop.work()
         assert (run.exit_reason, run.answer) == (ExitReason.MAX_PASSES, "And more!")
         assert statuses(run) == [CallStatus.SUCCEEDED] + [CallStatus.REJECTED] * 4
@@ -92,7 +92,7 @@ class TestTheClosingPass:
         assert "- Slept 0 ms" in run.answer
         assert "refused" in run.problem
 
-    def test_that_the_provider_fails_is_no_success_while_a_message_is_unheard(
+    def test_that_the_provider_fails_ends_in_an_error_while_a_message_is_unread(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
@@ -135,7 +135,7 @@ class TestDeniedRepeatedly:
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DENIED_REPEATEDLY)
         assert "Nothing was done" in run.answer
 
-    def test_counts_by_tool_whatever_else_the_passes_did(self, workshop: Workshop) -> None:
+    def test_counts_by_tool_whatever_else_the_passes_do(self, workshop: Workshop) -> None:
         workshop.allow_passes(20)
         other = [call("utility.calculate", operation="add", a=number, b=1) for number in range(5)]
         workshop.play(*[asking(call("probe.effect", name=str(number)), other[number]) for number in range(5)])
@@ -166,7 +166,7 @@ class TestDeniedRepeatedly:
             run = workshop.drive(run)
         assert run.exit_reason == ExitReason.FINAL_ANSWER
 
-    def test_a_message_is_heard_first(self, workshop: Workshop) -> None:
+    def test_a_new_message_prevents_the_end(self, workshop: Workshop) -> None:
         workshop.allow_passes(20)
         workshop.play(*[asking(call("probe.effect", name=str(number))) for number in range(3)], task="^Do the work")
         run = workshop.work()

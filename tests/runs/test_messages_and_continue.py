@@ -1,4 +1,4 @@
-"""What people say to a run: heard before the next pass, never lost, and enough to wake a run that has ended."""
+"""Messages to a run: the model reads them before its next pass, none is lost, and one resumes an ended run."""
 
 from typing import Any
 
@@ -11,19 +11,19 @@ from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, asking, build_workshop, call, calls, event_types, passes, payloads
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nothing_kept_is_stale")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
 
 EFFECT = Answer(text="I ask.", calls=(Call("probe.effect", {"name": "a"}, id="c1"),))
 SLEEP = Answer(calls=(Call("probe.sleep", {"ms": 0}, id="c2"),))
 
 
 def shape_of(request: dict[str, Any]) -> list[tuple[str, str]]:
-    """Role and text of each message after the instructions."""
+    """Return role and text of each message after the instructions."""
     return [(message["role"], message.get("content") or "") for message in request["messages"][1:]]
 
 
 class TestAMessage:
-    def test_waits_until_all_calls_are_decided_and_stands_before_the_pass_that_held_it(
+    def test_waits_until_all_calls_are_decided_and_keeps_its_place(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(EFFECT, SLEEP, Answer(text="Done."))
@@ -41,7 +41,7 @@ class TestAMessage:
         assert roles == ["user", "assistant", "tool", "user", "assistant", "tool"]
         assert [each.messages_upto for each in passes(run)] == [1, 2, 2]
 
-    def test_that_comes_while_the_model_answers_is_heard_before_the_run_ends(
+    def test_that_comes_while_the_model_answers_is_read_before_the_run_ends(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(Answer(text="Done.", hold="start"), Answer(text="Done, and that too."))
@@ -54,7 +54,7 @@ class TestAMessage:
         assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Done, and that too.")
         assert shape_of(model.requests[1]) == [("user", "Begin."), ("assistant", "Done."), ("user", "And that.")]
 
-    def test_that_comes_while_a_tool_runs_is_heard_in_the_next_pass(
+    def test_that_comes_while_a_tool_runs_is_read_in_the_next_pass(
         self, workshop: Workshop, model: ModelServer, recorder: Recorder
     ) -> None:
         recorder.hold("slow")
@@ -66,7 +66,7 @@ class TestAMessage:
             recorder.release("slow")
         assert shape_of(model.requests[1])[-1] == ("user", "Hurry.")
 
-    def test_that_comes_during_the_closing_pass_is_heard_before_the_run_ends(
+    def test_that_comes_during_the_closing_pass_is_read_before_the_run_ends(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
@@ -100,7 +100,7 @@ class TestAMessage:
         assert refused.value.extra["field"] == "text"
         assert again(run).message_count == 1
 
-    def test_of_a_viewer_or_a_stranger_is_refused(self, workshop: Workshop) -> None:
+    def test_of_a_viewer_or_another_organization_is_refused(self, workshop: Workshop) -> None:
         run = workshop.submit()
         with pytest.raises(Forbidden):
             actions.add_message(workshop.members["viewer"], run.pk, "Hello.")
@@ -110,7 +110,7 @@ class TestAMessage:
 
 
 class TestAnEndedRun:
-    def test_goes_on_with_a_message_and_fresh_passes(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_resumes_with_a_message_and_new_passes(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(2)
         model.script(SLEEP, Answer(text="Done."), SLEEP, Answer(text="Done again."))
         run = workshop.work()
@@ -123,7 +123,7 @@ class TestAnEndedRun:
         resumed = event_types(run).index("run_finished") + 1
         assert event_types(run)[resumed : resumed + 3] == ["message_added", "run_resumed", "pass_started"]
 
-    def test_that_failed_goes_on_with_its_counts_at_zero(self, workshop: Workshop) -> None:
+    def test_that_failed_resumes_with_its_counts_at_zero(self, workshop: Workshop) -> None:
         workshop.play_text("this is no script")
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
@@ -167,7 +167,7 @@ class TestContinuing:
             actions.continue_run(workshop.operator, run.pk)
         assert again(run).message_count == 1
 
-    def test_is_not_for_viewers_and_strangers(self, workshop: Workshop) -> None:
+    def test_is_not_for_viewers_and_other_organizations(self, workshop: Workshop) -> None:
         workshop.play()
         run = workshop.work()
         with pytest.raises(Forbidden):

@@ -1,4 +1,4 @@
-"""A run on Ollama from the task to the answer: the same rules, whatever the model's server speaks."""
+"""A run on Ollama from the task to the answer: the same rules with another protocol."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ PER_TOKEN = 4
 
 @pytest.fixture
 def ollama(workshop: Workshop) -> Iterator[OllamaServer]:
-    """The workshop's employee works on it."""
+    """An Ollama server for the workshop's employee."""
     with OllamaServer() as server:
         workshop.connect(server.url)
         provider = workshop.employee.provider
@@ -37,8 +37,8 @@ def rename(record: Record, name: str) -> Call:
     return Call("data.updateRecord", {"record_id": str(record.pk), "changes": {"name": name}})
 
 
-def said_since_the_task(body: dict[str, Any]) -> list[tuple[str, str]]:
-    """Of a request: who said something, and through which tool."""
+def list_roles_after_the_task(body: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return role and tool of each message after the task."""
     return [(message["role"], message.get("tool_name", "")) for message in body["messages"][2:]]
 
 
@@ -74,15 +74,15 @@ def test_reads_a_duplicate_and_two_cards_lead_to_an_answer(workshop: Workshop, o
     ]
     assert set(Record.objects.values_list("name", flat=True)) == {"Acme AG", "Globex"}
     assert (run.input_tokens, run.output_tokens) == (300, 30)
-    assert_told_in_ollamas_words(ollama)
+    assert_history_in_ollamas_format(ollama)
     assert [one.response.get("thinking") for one in passes(run)] == ["Search first. ", None, None]
 
 
-def assert_told_in_ollamas_words(ollama: OllamaServer) -> None:
-    """Of the last request: each call with an object, and each result with its tool, in order."""
+def assert_history_in_ollamas_format(ollama: OllamaServer) -> None:
+    """Check the last request: each call has its arguments as an object, each result names its tool, all in order."""
     body = ollama.requests[-1]
     assert len(ollama.requests) == 3
-    assert said_since_the_task(body) == [
+    assert list_roles_after_the_task(body) == [
         ("assistant", ""),
         ("tool", "data__searchRecords"),
         ("tool", "utility__calculate"),
@@ -105,7 +105,7 @@ def assert_told_in_ollamas_words(ollama: OllamaServer) -> None:
     assert len(set(ids)) == 5
 
 
-def test_params_that_are_no_object_are_refused_and_told(workshop: Workshop, ollama: OllamaServer) -> None:
+def test_params_that_are_no_object_are_rejected(workshop: Workshop, ollama: OllamaServer) -> None:
     ollama.script(Chat(calls=(Call("data.searchRecords", arguments="[1]"),)), Chat(text="I was wrong."))
     run = workshop.work()
     assert [call.status for call in calls(run)] == [CallStatus.REJECTED]
@@ -125,15 +125,15 @@ def test_the_employees_settings_are_sent(workshop: Workshop, ollama: OllamaServe
 
 
 @pytest.mark.parametrize(
-    ("fields", "most"),
+    ("fields", "context"),
     [({"num_ctx": 8_192}, 8_192), ({"context_tokens": 8_192}, 8_192), ({}, OLLAMA_CONTEXT)],
     ids=["in words of Ollama", "in words of the form", "in none"],
 )
-def test_a_history_is_shortened_before_it_outgrows_the_context_that_ollama_is_told(
-    workshop: Workshop, ollama: OllamaServer, fields: dict[str, int], most: int
+def test_a_history_is_shortened_before_it_outgrows_ollamas_context(
+    workshop: Workshop, ollama: OllamaServer, fields: dict[str, int], context: int
 ) -> None:
-    """Ollama would refuse nothing: it would forget the beginning. So it is told a number, whoever has said it."""
-    passes_ = most // 400
+    """Ollama refuses nothing: it would drop the beginning. So every request sets the size of the context."""
+    passes_ = context // 400
     Employee.objects.filter(pk=workshop.employee.pk).update(max_passes=passes_ + 1, **fields)
 
     def answer(body: dict[str, Any]) -> Chat:
@@ -146,17 +146,17 @@ def test_a_history_is_shortened_before_it_outgrows_the_context_that_ollama_is_to
     ollama.answer_with(answer)
     run = workshop.work()
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "All seen.")
-    assert sum(len(call.content) for call in calls(run)) > 2 * most * PER_TOKEN
-    assert max(map(tokens_of, ollama.requests)) > most // 2
+    assert sum(len(call.content) for call in calls(run)) > 2 * context * PER_TOKEN
+    assert max(map(tokens_of, ollama.requests)) > context // 2
     assert len(ollama.requests) == passes_ + 1
     for body in ollama.requests:
-        assert body["options"]["num_ctx"] == most
-        assert tokens_of(body) < most
+        assert body["options"]["num_ctx"] == context
+        assert tokens_of(body) < context
         assert [message["role"] for message in body["messages"][:2]] == ["system", "user"]
-    told = [message["content"] for message in ollama.requests[-1]["messages"] if message["role"] == "tool"]
-    assert told[0].startswith("4000 characters")
-    assert "shortened" in told[0]
-    assert told[-1] == calls(run)[-1].content
+    results = [message["content"] for message in ollama.requests[-1]["messages"] if message["role"] == "tool"]
+    assert results[0].startswith("4000 characters")
+    assert "shortened" in results[0]
+    assert results[-1] == calls(run)[-1].content
 
 
 def test_a_model_that_is_not_pulled_ends_the_run_with_its_name(workshop: Workshop, ollama: OllamaServer) -> None:
@@ -166,7 +166,7 @@ def test_a_model_that_is_not_pulled_ends_the_run_with_its_name(workshop: Worksho
     assert "model 'fake' not found" in run.problem
 
 
-def test_a_cut_stream_is_asked_again_later(workshop: Workshop, ollama: OllamaServer) -> None:
+def test_after_a_cut_stream_the_model_is_asked_again_later(workshop: Workshop, ollama: OllamaServer) -> None:
     ollama.script(Chat(text="Half an answer", calls=(SEARCH,), fault="cut"))
     run = workshop.work()
     assert run.status == RunStatus.QUEUED
@@ -174,7 +174,7 @@ def test_a_cut_stream_is_asked_again_later(workshop: Workshop, ollama: OllamaSer
     assert not passes(run)
 
 
-def test_without_an_address_the_installations_own_is_asked(
+def test_without_an_address_the_installations_default_is_used(
     workshop: Workshop, ollama: OllamaServer, settings: Any
 ) -> None:
     provider = workshop.employee.provider

@@ -1,4 +1,4 @@
-"""The calls of a pass that need nobody run side by side: as long as the slowest, and none harms another."""
+"""Calls of a pass that need no approval run in parallel, and none affects another."""
 
 from datetime import timedelta
 
@@ -24,8 +24,8 @@ from tests.workshop import (
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def took(run: Run) -> timedelta:
-    """From the start of the run's first call to the end of its last, by the database's clock."""
+def measure_calls(run: Run) -> timedelta:
+    """Return the time from the start of the run's first call to the end of its last, by the database's clock."""
     span = run.tool_calls.aggregate(first=Min("started_at"), last=Max("finished_at"))
     duration: timedelta = span["last"] - span["first"]
     return duration
@@ -38,7 +38,7 @@ def test_five_reads_of_200_ms_take_less_than_400_ms_together(workshop: Workshop)
     workshop.play(asking(*[call("probe.sleep", ms=200, tag=str(number)) for number in range(5)]))
     run = workshop.work()
     assert statuses(run) == [CallStatus.SUCCEEDED] * 5
-    assert timedelta(milliseconds=200) <= took(run) < timedelta(milliseconds=400)
+    assert timedelta(milliseconds=200) <= measure_calls(run) < timedelta(milliseconds=400)
 
 
 def test_all_start_before_the_first_has_ended(workshop: Workshop, recorder: Recorder) -> None:
@@ -57,18 +57,18 @@ def test_all_start_before_the_first_has_ended(workshop: Workshop, recorder: Reco
     assert again(run).status == RunStatus.SUCCEEDED
 
 
-def test_a_result_is_told_as_soon_as_it_is_there(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_result_is_published_as_soon_as_it_comes(workshop: Workshop, recorder: Recorder) -> None:
     recorder.hold("slow")
     workshop.play(asking(call("probe.gate", name="slow"), call("probe.sleep", ms=0)))
     run = workshop.submit()
     with workshop.driving(run):
         eventually(lambda: statuses(run) == [CallStatus.EXECUTING, CallStatus.SUCCEEDED])
         recorder.release("slow")
-    told = [line["tool"] for line in payloads(run, "tool_result")]
-    assert told == ["probe.sleep", "probe.gate"]
+    tools = [line["tool"] for line in payloads(run, "tool_result")]
+    assert tools == ["probe.sleep", "probe.gate"]
 
 
-def test_a_failing_and_a_hanging_one_leave_the_others_whole(workshop: Workshop) -> None:
+def test_failing_and_hanging_calls_do_not_affect_the_others(workshop: Workshop) -> None:
     workshop.play(
         asking(
             call("probe.fail"),
@@ -85,7 +85,7 @@ def test_a_failing_and_a_hanging_one_leave_the_others_whole(workshop: Workshop) 
     assert (missing.status, error_code(missing)) == (CallStatus.FAILED, "NOT_FOUND")
     assert (slept.status, added.status) == (CallStatus.SUCCEEDED, CallStatus.SUCCEEDED)
     assert run.status == RunStatus.SUCCEEDED
-    assert took(run) < timedelta(seconds=5)
+    assert measure_calls(run) < timedelta(seconds=5)
 
 
 def test_the_text_of_an_exception_stays_in_the_log(workshop: Workshop) -> None:
@@ -95,13 +95,13 @@ def test_the_text_of_an_exception_stays_in_the_log(workshop: Workshop) -> None:
     assert "hunter2" not in str(calls(run)[0].result) + calls(run)[0].content
 
 
-def test_results_stand_in_the_order_of_the_calls_whatever_ended_first(workshop: Workshop, model: ModelServer) -> None:
+def test_the_model_reads_results_in_the_order_of_the_calls(workshop: Workshop, model: ModelServer) -> None:
     asked = (Call("probe.sleep", {"ms": 60, "tag": "a"}, id="slow"), Call("probe.sleep", {"ms": 0}, id="quick"))
     model.script(Answer(calls=asked), Answer(text="Done."))
     run = workshop.work()
     assert [line["call_id"] for line in payloads(run, "tool_result")] == [str(row.pk) for row in reversed(calls(run))]
-    told = [message["tool_call_id"] for message in model.requests[1]["messages"] if message["role"] == "tool"]
-    assert told == ["slow", "quick"]
+    ids = [message["tool_call_id"] for message in model.requests[1]["messages"] if message["role"] == "tool"]
+    assert ids == ["slow", "quick"]
 
 
 def test_at_most_ten_run_at_a_time_and_the_rest_as_slots_free_up(workshop: Workshop, recorder: Recorder) -> None:
@@ -123,7 +123,7 @@ def test_at_most_ten_run_at_a_time_and_the_rest_as_slots_free_up(workshop: Works
     assert statuses(run) == [CallStatus.SUCCEEDED] * 25
 
 
-def test_progress_is_told_between_start_and_result(workshop: Workshop, recorder: Recorder) -> None:
+def test_progress_is_published_between_start_and_result(workshop: Workshop, recorder: Recorder) -> None:
     recorder.hold("half way")
     workshop.play(asking(call("probe.progress", gate="half way")))
     run = workshop.submit()
@@ -135,7 +135,7 @@ def test_progress_is_told_between_start_and_result(workshop: Workshop, recorder:
     assert lines == ["tool_start", "tool_progress", "tool_result"]
 
 
-def test_a_write_tells_its_progress_too(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_write_publishes_its_progress_too(workshop: Workshop, recorder: Recorder) -> None:
     recorder.hold("door")
     workshop.play(asking(call("probe.knock", name="door")))
     run = workshop.work()
@@ -146,13 +146,13 @@ def test_a_write_tells_its_progress_too(workshop: Workshop, recorder: Recorder) 
     assert again(run).status == RunStatus.SUCCEEDED
 
 
-def test_reads_run_though_a_write_of_the_same_pass_waits(workshop: Workshop) -> None:
+def test_reads_run_while_a_write_of_the_same_pass_waits(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.effect", name="a"), call("probe.sleep", ms=0)))
     run = workshop.work()
     assert (run.status, statuses(run)) == (RunStatus.WAITING, [CallStatus.AWAITING_APPROVAL, CallStatus.SUCCEEDED])
 
 
-def test_a_tool_whose_summary_fails_runs_all_the_same(workshop: Workshop) -> None:
+def test_a_tool_whose_summary_fails_still_runs(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.tongueTied")))
     run = workshop.work()
     assert statuses(run) == [CallStatus.SUCCEEDED]

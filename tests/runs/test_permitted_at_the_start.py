@@ -1,4 +1,4 @@
-"""What is permitted when a call is recorded holds, whatever was while the model answered or a card was previewed."""
+"""A call is recorded by the current permissions, even if they changed while the model answered or during a preview."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Previewed(Effect):
-    """A write, while whose first card is being made something happens; or while each of them is."""
+    """A write that runs `meanwhile` during its first preview, or with `always` during each one."""
 
     name = "probe.previewed"
 
@@ -45,7 +45,7 @@ class Previewed(Effect):
 
 
 class Judged(Tool):
-    """A read, while which is judged for the first time something happens."""
+    """A read that runs `meanwhile` when it is judged for the first time."""
 
     name = "probe.judged"
     description = "Is judged."
@@ -87,30 +87,32 @@ def allow(workshop: Workshop, toolbox: Toolbox, tool: Tool) -> None:
     Organization.objects.filter(pk=workshop.organization.pk).update(plan_features=["reports"])
 
 
-@pytest.mark.parametrize("taken", ["nothing", "the capability", "the feature", "the grant"])
-def test_while_the_model_answers(workshop: Workshop, toolbox: Toolbox, model: ModelServer, taken: str) -> None:
+@pytest.mark.parametrize("removed", ["nothing", "the capability", "the feature", "the grant"])
+def test_permissions_removed_while_the_model_answers_reject_the_call(
+    workshop: Workshop, toolbox: Toolbox, model: ModelServer, removed: str
+) -> None:
     allow(workshop, toolbox, Guarded())
 
     def answer(body: dict[str, Any]) -> Answer:
         if body["messages"][-1]["role"] == "tool":
             return Answer(text="Done.")
-        if taken == "the capability":
+        if removed == "the capability":
             Employee.objects.update(capabilities=[])
-        elif taken == "the feature":
+        elif removed == "the feature":
             Organization.objects.update(plan_features=[])
-        elif taken == "the grant":
+        elif removed == "the grant":
             Grant.objects.filter(tool="probe.guarded").delete()
         return Answer(calls=(Call("probe.guarded", {"name": "a"}),))
 
     model.answer_with(answer)
     (row,) = calls(workshop.work())
-    if taken == "nothing":
+    if removed == "nothing":
         assert (row.status, row.attempts) == (CallStatus.SUCCEEDED, 1)
     else:
         assert (row.status, row.attempts, error_code(row)) == (CallStatus.REJECTED, 0, "NOT_PERMITTED")
 
 
-def test_what_is_granted_is_read_each_time_and_for_each_mode(workshop: Workshop) -> None:
+def test_grants_are_loaded_each_time_and_for_each_mode(workshop: Workshop) -> None:
     employee, tool = workshop.employee.pk, "data.searchRecords"
     assert tool in load_grants(employee, "general").tools
     assert load_grants(employee, "research").mode == "research"
@@ -143,16 +145,14 @@ def test_a_tool_stopped_while_a_card_is_previewed_does_not_start_beside_it(
     assert (write.previewed, recorder.waiting["b"]) == (["a"], 0)
 
 
-def test_a_write_that_is_taken_away_while_its_own_card_is_previewed_gets_none(
-    workshop: Workshop, toolbox: Toolbox
-) -> None:
+def test_a_write_revoked_during_its_own_preview_gets_no_card(workshop: Workshop, toolbox: Toolbox) -> None:
     allow(workshop, toolbox, Previewed(lambda: Grant.objects.filter(tool="probe.previewed").delete()))
     workshop.play(asking(call("probe.previewed", name="a")))
     run = workshop.work()
     assert (run.status, statuses(run), workshop.cards(run)) == (RunStatus.SUCCEEDED, [CallStatus.REJECTED], [])
 
 
-def test_only_a_card_whose_verdict_is_another_one_is_previewed_again(workshop: Workshop, toolbox: Toolbox) -> None:
+def test_only_a_card_whose_verdict_changed_is_previewed_again(workshop: Workshop, toolbox: Toolbox) -> None:
     write = Previewed(lambda: workshop.raise_for_all("probe.effect", Level.DESTRUCTIVE))
     allow(workshop, toolbox, write)
     workshop.play(asking(*[call("probe.previewed", name=name) for name in "ab"], call("probe.effect", name="c")))
@@ -187,7 +187,7 @@ def test_nothing_is_previewed_again_once_the_run_is_stopped(workshop: Workshop, 
     assert (error_code(calls(run)[0]), write.previewed) == ("LIMIT_EXCEEDED", ["a"])
 
 
-def test_what_changes_in_every_preview_is_refused_after_a_few(workshop: Workshop, toolbox: Toolbox) -> None:
+def test_a_call_whose_permissions_change_in_every_preview_is_refused(workshop: Workshop, toolbox: Toolbox) -> None:
     def flip() -> None:
         if not ToolRule.objects.filter(tool="probe.previewed").delete()[0]:
             workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE)
@@ -201,7 +201,7 @@ def test_what_changes_in_every_preview_is_refused_after_a_few(workshop: Workshop
     assert write.previewed == ["a"] * MAX_ROUNDS
 
 
-def test_a_tool_that_promises_something_else_is_judged_anew(workshop: Workshop) -> None:
+def test_rules_differ_if_the_toolbox_has_another_tool(workshop: Workshop) -> None:
     place = load_context(workshop.submit().pk)
     wider = replace(place, toolbox=place.toolbox.with_tools([Judged()], frozenset()))
     assert wider.has_same_rules(wider)
@@ -219,7 +219,7 @@ def test_an_answer_is_judged_once_while_nothing_changes(workshop: Workshop, tool
 class TestAStepOfARecipe:
     @pytest.fixture
     def recipe(self, workshop: Workshop, toolbox: Toolbox) -> type[Recipe]:
-        """A recipe whose only step is to be said."""
+        """A recipe without steps; each test adds one."""
 
         class Guided(Recipe):
             name = "probe.guided"
@@ -229,7 +229,7 @@ class TestAStepOfARecipe:
         workshop.play(asking(call("probe.guided")))
         return Guided
 
-    def test_that_is_taken_away_while_its_card_is_previewed_gets_none(
+    def test_stopped_during_its_preview_gets_no_card(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:
         write = Previewed(lambda: stops.stop_tool(workshop.operator, "probe.previewed"))
@@ -251,7 +251,7 @@ class TestAStepOfARecipe:
         workshop.approve(card)
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED] * 2
 
-    def test_keeps_the_card_that_other_permissions_do_not_concern(
+    def test_keeps_its_preview_if_other_permissions_change(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:
         write = Previewed(lambda: workshop.raise_for_all("probe.effect", Level.DESTRUCTIVE))
@@ -260,7 +260,7 @@ class TestAStepOfARecipe:
         assert statuses(workshop.work()) == [CallStatus.SUSPENDED, CallStatus.AWAITING_APPROVAL]
         assert write.previewed == ["a"]
 
-    def test_that_changes_in_every_preview_is_refused_after_a_few(
+    def test_whose_permissions_change_in_every_preview_is_refused(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:
         def flip() -> None:
@@ -286,7 +286,7 @@ class TestAnInnerCall:
         assert statuses(workshop.work()) == [CallStatus.SUCCEEDED] * 2
         assert inner.in_transactions == [False]
 
-    def test_that_is_taken_away_while_it_is_judged_is_refused(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_stopped_while_it_is_judged_is_refused(self, workshop: Workshop, toolbox: Toolbox) -> None:
         inner = Judged(lambda: stops.stop_tool(workshop.operator, "probe.judged"))
         allow(workshop, toolbox, inner)
         (parent,) = calls(workshop.work())
@@ -304,11 +304,11 @@ def write(workshop: Workshop, toolbox: Toolbox) -> Previewed:
 
 
 class TestAnApprovedWrite:
-    """What happens between its last preview and its start counts."""
+    """Changes between its last preview and its start count."""
 
     @pytest.fixture
     def card(self, workshop: Workshop, write: Previewed) -> Approval:
-        """Its approval; the next preview is the last one."""
+        """Its approval; the next preview is the one before the start."""
         write.always = True
         return workshop.approve(workshop.card(workshop.work()))
 
@@ -329,11 +329,11 @@ class TestAnApprovedWrite:
         assert (run.status, statuses(run)) == (RunStatus.CANCELLED, [CallStatus.CANCELLED])
         assert not recorder.effects
 
-    def test_does_not_start_once_its_approval_was_taken_back(
+    def test_does_not_start_once_its_approval_was_undone(
         self, workshop: Workshop, write: Previewed, card: Approval, recorder: Recorder
     ) -> None:
         def undo() -> None:
-            write.always = False  # this makes a preview too
+            write.always = False  # undoing computes a preview too
             workshop.undo(card)
 
         write.meanwhile = undo
@@ -354,7 +354,7 @@ class TestAnApprovedWrite:
 
 class TestAnEdit:
     @pytest.mark.parametrize("change", ["stopped", "raised", "revoked"])
-    def test_that_is_not_permitted_so_any_more_leaves_the_card(
+    def test_that_is_no_longer_permitted_leaves_the_card(
         self, workshop: Workshop, write: Previewed, change: str
     ) -> None:
         card = workshop.card(workshop.work())
@@ -369,7 +369,7 @@ class TestAnEdit:
         card.refresh_from_db()
         assert (card.status, calls(again(card.run))[0].params) == (ApprovalStatus.PENDING, {"name": "a"})
 
-    def test_is_not_held_up_by_what_does_not_concern_it(self, workshop: Workshop, write: Previewed) -> None:
+    def test_ignores_changes_of_other_permissions(self, workshop: Workshop, write: Previewed) -> None:
         card = workshop.card(workshop.work())
         write.always, write.meanwhile = True, lambda: stops.stop_tool(workshop.operator, "probe.effect")
         assert workshop.edit(card, {"name": "b"}).level == Level.WRITE

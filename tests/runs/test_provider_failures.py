@@ -1,4 +1,4 @@
-"""A provider that fails is given time if that may help; else the run ends with a reason that the panel shows."""
+"""A provider's failure that may pass is retried; any other one ends the run with a reason."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,12 +15,12 @@ from tests.workshop import Workshop, again, asking, call, event_types, make_due,
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def has_waited_for(run: Run, code: str) -> bool:
-    """The run is queued for later, and the panel says why."""
+def is_delayed_by(run: Run, code: str) -> bool:
+    """Return True if the run is queued for later, and its event has this code."""
     run = again(run)
-    told = Event.objects.filter(run=run, type="provider_delayed").latest("seq")
-    later = run.next_wake_at is not None and run.next_wake_at > told.created_at
-    return run.status == RunStatus.QUEUED and later and run.lease_owner == "" and told.payload["code"] == code
+    delayed = Event.objects.filter(run=run, type="provider_delayed").latest("seq")
+    is_later = run.next_wake_at is not None and run.next_wake_at > delayed.created_at
+    return run.status == RunStatus.QUEUED and is_later and run.lease_owner == "" and delayed.payload["code"] == code
 
 
 class TestATransientFailure:
@@ -35,12 +35,12 @@ class TestATransientFailure:
         ],
         ids=["nonsense", "cut", "429", "503", "error in 200"],
     )
-    def test_puts_the_run_back_for_later_and_records_nothing(
+    def test_requeues_the_run_for_later_and_records_no_pass(
         self, workshop: Workshop, model: ModelServer, answer: Callable[[], Answer], code: str
     ) -> None:
         model.script(answer())
         run = workshop.work()
-        assert has_waited_for(run, code), run.problem
+        assert is_delayed_by(run, code), run.problem
         assert not passes(run)
         assert "assistant_message" not in event_types(run)
         assert "sk-secret-key" not in str(list(Event.objects.values_list("payload", flat=True)))
@@ -48,18 +48,18 @@ class TestATransientFailure:
     def test_of_a_model_that_never_answers_ends_at_its_timeout(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.connect(model.url, timeout_s=1)
         model.script(Answer(text="Never.", hold="start"))
-        assert has_waited_for(workshop.work(), "timeout")
+        assert is_delayed_by(workshop.work(), "timeout")
 
     def test_of_a_model_that_only_keeps_the_connection_alive_ends_too(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.connect(model.url, timeout_s=1)
         model.script(Answer(fault="drip"))
-        assert has_waited_for(workshop.work(), "timeout")
+        assert is_delayed_by(workshop.work(), "timeout")
 
-    def test_of_an_address_where_nobody_is_ends_too(self, workshop: Workshop) -> None:
+    def test_of_an_unreachable_address_is_retried_too(self, workshop: Workshop) -> None:
         workshop.connect("http://127.0.0.1:9/v1")
-        assert has_waited_for(workshop.work(), "unreachable")
+        assert is_delayed_by(workshop.work(), "unreachable")
 
     def test_is_over_when_the_provider_answers(self, workshop: Workshop, model: ModelServer) -> None:
         model.enqueue(failing(429, retry_after="1"))
@@ -110,7 +110,7 @@ class TestATransientFailure:
         make_due(run)
         assert workshop.drive(run).exit_reason == ExitReason.PROVIDER_ERROR
 
-    def test_is_counted_anew_after_each_recorded_pass(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_is_counted_from_zero_after_each_recorded_pass(self, workshop: Workshop, model: ModelServer) -> None:
         busy = failing(429, retry_after="1")
         model.enqueue(busy, Answer(calls=(Call("probe.clock"),)), busy)
         run = workshop.work()
@@ -148,16 +148,16 @@ class TestAFailureThatStays:
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
         assert run.problem.startswith("bad_script")
 
-    def test_keeps_what_was_done_before(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_keeps_earlier_results(self, workshop: Workshop, model: ModelServer) -> None:
         model.enqueue(Answer(calls=(Call("probe.sleep", {"ms": 0}),)), failing(400))
         run = workshop.work()
         assert run.status == RunStatus.FAILED
         assert "- Slept 0 ms" in run.answer
 
 
-class TestAnAnswerThatNoDatabaseKeeps:
+class TestAnAnswerThatNoDatabaseStores:
     @pytest.mark.parametrize("text", ["a\0b", "half a pair: \ud83d"])
-    def test_as_text_ends_the_run_all_the_same(self, workshop: Workshop, model: ModelServer, text: str) -> None:
+    def test_as_text_still_ends_the_run(self, workshop: Workshop, model: ModelServer, text: str) -> None:
         model.script(Answer(text=text, extra={"note": text}))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, run.problem
@@ -174,25 +174,23 @@ class TestAnAnswerThatNoDatabaseKeeps:
         ],
         ids=["name", "long name", "params", "id", "long id"],
     )
-    def test_as_a_call_is_rejected_or_made_fit(self, workshop: Workshop, model: ModelServer, asked: Call) -> None:
+    def test_as_a_call_is_rejected_or_cleaned(self, workshop: Workshop, model: ModelServer, asked: Call) -> None:
         model.script(Answer(calls=(asked,)), Answer(text="Done."))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, (run.status, run.problem)
 
 
-def test_a_provider_that_is_asked_for_patience_leaves_decided_calls_alone(
-    workshop: Workshop, model: ModelServer
-) -> None:
+def test_a_provider_failure_leaves_decided_calls_alone(workshop: Workshop, model: ModelServer) -> None:
     model.enqueue(Answer(calls=(Call("probe.effect", {"name": "a"}),)), failing(429, retry_after="1"))
     run = workshop.work()
     workshop.deny(workshop.card(run))
     run = workshop.drive(run)
-    assert has_waited_for(run, "rate_limited")
+    assert is_delayed_by(run, "rate_limited")
     make_due(run)
     assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
 
-def test_a_scripted_failure_is_patient_too(workshop: Workshop) -> None:
+def test_a_scripted_failure_is_retried_too(workshop: Workshop) -> None:
     failing_pass: dict[str, Any] = {**asking(call("probe.clock")), "fail": {"code": "rate_limited", "retry_after": 5}}
     workshop.play(failing_pass)
-    assert has_waited_for(workshop.work(), "rate_limited")
+    assert is_delayed_by(workshop.work(), "rate_limited")

@@ -1,4 +1,4 @@
-"""What a lost worker left behind is settled by the next one: nothing is asked twice, no write starts twice."""
+"""The next driver settles the calls of a lost worker: no recorded pass is asked again, and no write starts twice."""
 
 import pytest
 
@@ -35,7 +35,7 @@ class TestALostLease:
         run = lose_worker(run)
         assert (run.status, run.crash_count, run.lease_owner) == (RunStatus.QUEUED, 1, "")
 
-    def test_is_told_in_a_line_of_the_panel(self, workshop: Workshop) -> None:
+    def test_is_shown_in_the_panel(self, workshop: Workshop) -> None:
         run = workshop.submit()
         assert lease.claim(run.pk) is not None
         run = lose_worker(run)
@@ -65,7 +65,7 @@ class TestALostLease:
         assert len(model.requests) == 2
         assert [each.number for each in passes(run)] == [1, 2]
 
-    def test_forgets_its_crashes_when_a_pass_or_a_result_is_recorded(self, workshop: Workshop) -> None:
+    def test_resets_the_crash_count_when_a_pass_or_a_result_is_recorded(self, workshop: Workshop) -> None:
         workshop.play(asking(SLEEP, call("probe.effect", name="a")))
         run = workshop.submit()
         Run.objects.filter(pk=run.pk).update(crash_count=3)
@@ -122,14 +122,14 @@ class TestAReadInFlight:
         assert "TOOL ERROR: WORKER_LOST" in row.content
         assert run.status == RunStatus.SUCCEEDED
 
-    def test_keeps_its_idempotency_key_so_that_a_draft_is_made_once(self, workshop: Workshop) -> None:
+    def test_keeps_its_idempotency_key_so_that_a_draft_is_created_once(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.draw", name="a")))
         run = workshop.submit()
         die_while_executing(run)
         (before,) = calls(run)
         lose_worker(run)
-        held = lease.claim(run.pk)
-        assert held is not None
+        my_lease = lease.claim(run.pk)
+        assert my_lease is not None
         (after,) = calls(run)
         assert before.idempotency_key == after.idempotency_key
         lose_worker(run)
@@ -146,17 +146,17 @@ class TestAReadInFlight:
         assert write.status == CallStatus.CANCELLED
         assert not workshop.cards(run)
 
-    def test_of_the_old_worker_writes_nothing_any_more(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_of_the_old_worker_records_nothing(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("slow")
         workshop.play(asking(call("probe.gate", name="slow")))
         run = workshop.submit()
         with workshop.driving(run):
             recorder.await_arrival("slow")
             lose_worker(run)
-            held = lease.claim(run.pk)
-            assert held is not None
+            my_lease = lease.claim(run.pk)
+            assert my_lease is not None
             recorder.release("slow")
-        assert statuses(run) == [CallStatus.EXECUTING], "the old driver has left without a trace"
+        assert statuses(run) == [CallStatus.EXECUTING], "the old driver recorded nothing"
         assert "tool_result" not in event_types(run)
         run = workshop.drive(lose_worker(run))
         assert (run.status, calls(run)[0].attempts) == (RunStatus.SUCCEEDED, 2)
@@ -168,8 +168,8 @@ class TestAWriteInFlight:
             assert workshop.drive(lose_worker(run)).status == RunStatus.NEEDS_ATTENTION
             (row,) = calls(run)
             assert (row.status, row.attempts) == (CallStatus.OUTCOME_UNKNOWN, 1)
-            told = payloads(run, "run_resumed")[-1]["reason"]
-            assert told.endswith("Outcome unknown, so not repeated automatically: probe.effect.")
+            reason = payloads(run, "run_resumed")[-1]["reason"]
+            assert reason.endswith("Outcome unknown, so not repeated automatically: probe.effect.")
             workshop.resolve(row, "succeeded")
             assert workshop.drive(run).status == RunStatus.SUCCEEDED
             recorder.release("a")
@@ -205,7 +205,7 @@ class TestAWriteInFlight:
             recorder.release("a")
 
 
-class TestWhatHadNotStarted:
+class TestACallThatHadNotStarted:
     def test_runs_with_the_next_worker(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()

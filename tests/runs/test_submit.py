@@ -1,4 +1,4 @@
-"""Handing over a task starts one run, once for each client_request_id, and says which field is wrong."""
+"""Submitting a task starts one run for each client_request_id; an error names the wrong field."""
 
 from collections import Counter
 
@@ -34,7 +34,7 @@ class TestANewRun:
         assert (run.mode, run.max_passes) == ("research", 7)
         assert workshop.submit(mode="code").mode == "code"
 
-    def test_has_a_deadline_only_where_the_employee_has_one(self, workshop: Workshop) -> None:
+    def test_has_a_deadline_only_if_the_employee_has_a_time_limit(self, workshop: Workshop) -> None:
         assert workshop.submit().deadline_at is None
         workshop.employee.run_minutes = 5
         workshop.employee.save()
@@ -94,7 +94,7 @@ class TestARefusedTask:
         assert not Run.objects.exists()
 
     @pytest.mark.parametrize("request_id", ["x" * 201, "a\0b"])
-    def test_has_an_id_that_cannot_be_kept(self, workshop: Workshop, request_id: str) -> None:
+    def test_has_an_id_that_cannot_be_stored(self, workshop: Workshop, request_id: str) -> None:
         with pytest.raises(Invalid) as refused:
             workshop.submit(client_request_id=request_id)
         assert refused.value.extra["field"] == "client_request_id"
@@ -105,19 +105,19 @@ class TestARefusedTask:
         assert refused.value.extra["field"] == "client_request_id"
         assert not Run.objects.exists()
 
-    def test_names_a_mode_that_there_is_not(self, workshop: Workshop) -> None:
+    def test_names_an_unknown_mode(self, workshop: Workshop) -> None:
         with pytest.raises(Invalid) as refused:
             workshop.submit(mode="party")
         assert refused.value.extra["field"] == "mode"
 
-    def test_is_for_an_employee_that_is_not_there_or_another_organizations(self, workshop: Workshop) -> None:
+    def test_is_for_a_missing_or_foreign_employee(self, workshop: Workshop) -> None:
         foreign = build_workshop("other").employee
         for employee_id in (999_999_999, foreign.pk):
             with pytest.raises(NotFound):
                 actions.submit(workshop.operator, actions.Submission(employee_id, "Work"))
         assert not Run.objects.exists()
 
-    def test_is_for_an_employee_that_does_not_work_any_more(self, workshop: Workshop) -> None:
+    def test_is_for_an_inactive_employee(self, workshop: Workshop) -> None:
         Employee.objects.update(is_active=False)
         with pytest.raises(Conflict):
             workshop.submit()

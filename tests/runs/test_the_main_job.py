@@ -1,4 +1,4 @@
-"""From task to answer: reads run by themselves, writes wait for a person, exactly the approved change happens."""
+"""From task to answer: reads need no approval, writes wait for a person, and exactly the approved change happens."""
 
 import pytest
 
@@ -19,7 +19,7 @@ class TestARun:
         )
         assert event_types(run) == ["run_started", "pass_started", "assistant_message", "run_finished"]
 
-    def test_reads_by_itself_and_tells_each_step_in_order(self, workshop: Workshop) -> None:
+    def test_reads_without_approval_and_publishes_each_step_in_order(self, workshop: Workshop) -> None:
         workshop.record()
         workshop.play({"text": "Looking.", "calls": [{"tool": "data.searchRecords", "params": {"region": "EU"}}]})
         run = workshop.work()

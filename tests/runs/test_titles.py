@@ -1,4 +1,4 @@
-"""A run with a long task gets a name from its employee's model, beside the run, which never waits for it."""
+"""A run with a long task gets a title from its employee's model, in parallel to the run, which never waits for it."""
 
 from collections.abc import Callable
 
@@ -22,22 +22,22 @@ pytestmark = pytest.mark.django_db(transaction=True)
 TASK = "Look through all companies of the region EU.\nQualify those with a score above 80 and write a report of it."
 
 
-def test_comes_from_the_model_and_is_told_in_a_line(workshop: Workshop, model: ModelServer) -> None:
+def test_comes_from_the_model_and_is_published(workshop: Workshop, model: ModelServer) -> None:
     model.script(Answer(text='"Qualify the best companies in the EU".\n'))
     run = workshop.submit(TASK)
     assert run.title == make_title(TASK)
     assert title_run(run.pk)
     run = again(run)
     assert run.title == "Qualify the best companies in the EU"
-    told = {"title": run.title, "input_tokens": 100, "output_tokens": 10, "cost": None}
-    assert payloads(run, "run_titled") == [told], "no price is known"
+    expected = {"title": run.title, "input_tokens": 100, "output_tokens": 10, "cost": None}
+    assert payloads(run, "run_titled") == [expected], "no price is known"
     (asked,) = model.requests
     assert TASK in asked["messages"][-1]["content"]
     assert not asked.get("tools")
     assert (run.input_tokens, run.output_tokens, run.status) == (100, 10, RunStatus.QUEUED)
 
 
-def test_is_never_what_the_model_thinks(workshop: Workshop, model: ModelServer) -> None:
+def test_leaves_out_the_models_thoughts(workshop: Workshop, model: ModelServer) -> None:
     model.script(Answer(text="<think>A name is needed.</think>Qualify companies"))
     run = workshop.submit(TASK)
     assert title_run(run.pk)
@@ -45,22 +45,22 @@ def test_is_never_what_the_model_thinks(workshop: Workshop, model: ModelServer) 
 
 
 @pytest.mark.parametrize("task", ["Count the records", "  Count\tthe   records "])
-def test_is_the_task_itself_where_that_is_short(workshop: Workshop, model: ModelServer, task: str) -> None:
+def test_is_the_task_itself_if_that_is_short(workshop: Workshop, model: ModelServer, task: str) -> None:
     run = workshop.submit(task)
     assert not title_run(run.pk)
     assert (again(run).title, model.requests) == ("Count the records", [])
 
 
-def test_is_given_once_however_often_it_is_asked_for(workshop: Workshop, model: ModelServer) -> None:
+def test_is_given_once_by_concurrent_requests(workshop: Workshop, model: ModelServer) -> None:
     model.script(Answer(text="Qualify companies"))
     run = workshop.submit(TASK)
-    named = []
-    all_at_once([lambda: named.append(title_run(run.pk))] * 3)
+    outcomes = []
+    all_at_once([lambda: outcomes.append(title_run(run.pk))] * 3)
     assert not title_run(run.pk)
-    assert sorted(named) == [False, False, True]
-    told = payloads(run, "run_titled")
-    assert len(told) == len(model.requests), "each of them has used something"
-    assert [each["title"] for each in told if "title" in each] == ["Qualify companies"]
+    assert sorted(outcomes) == [False, False, True]
+    events = payloads(run, "run_titled")
+    assert len(events) == len(model.requests), "each request has used tokens"
+    assert [each["title"] for each in events if "title" in each] == ["Qualify companies"]
     assert again(run).title == "Qualify companies"
 
 
@@ -96,7 +96,7 @@ def test_is_one_short_line_whatever_the_model_writes(workshop: Workshop, model: 
     assert "\n" not in title
 
 
-def test_is_no_matter_of_a_script_nor_of_a_tool_that_is_switched_off(
+def test_is_not_requested_from_a_script_or_with_the_tool_disabled(
     workshop: Workshop, model: ModelServer, toolbox: Toolbox
 ) -> None:
     run = workshop.submit(TASK)
@@ -108,7 +108,7 @@ def test_is_no_matter_of_a_script_nor_of_a_tool_that_is_switched_off(
     assert not model.requests
 
 
-def test_asks_nobody_once_the_run_was_cancelled(workshop: Workshop, model: ModelServer) -> None:
+def test_is_not_requested_once_the_run_was_cancelled(workshop: Workshop, model: ModelServer) -> None:
     run = workshop.submit(TASK)
     workshop.cancel(run)
     assert not title_run(run.pk)
@@ -117,10 +117,10 @@ def test_asks_nobody_once_the_run_was_cancelled(workshop: Workshop, model: Model
 
 PRICED = {"*": {"input": "2", "output": "10"}}
 COST = 300
-"""Micros of 100 tokens in and 10 out."""
+"""The cost of 100 input and 10 output tokens, in millionths."""
 
 
-def test_what_it_used_counts_like_what_a_pass_used(workshop: Workshop, model: ModelServer) -> None:
+def test_its_usage_counts_like_that_of_a_pass(workshop: Workshop, model: ModelServer) -> None:
     ModelProvider.objects.update(prices=PRICED)
     model.script(Answer(text="Qualify companies"))
     run = workshop.submit(TASK)
@@ -128,7 +128,7 @@ def test_what_it_used_counts_like_what_a_pass_used(workshop: Workshop, model: Mo
     assert title_run(run.pk)
     run = again(run)
     assert (run.input_tokens, run.output_tokens, run.cost_micros) == (100, 10, COST)
-    assert [told["cost"] for told in payloads(run, "run_titled")] == [COST / 1_000_000]
+    assert [event["cost"] for event in payloads(run, "run_titled")] == [COST / 1_000_000]
     count_all()
     count_all()
     use = EmployeeUse.objects.get(employee=workshop.employee)
@@ -137,7 +137,7 @@ def test_what_it_used_counts_like_what_a_pass_used(workshop: Workshop, model: Mo
 
 
 @pytest.mark.parametrize("limit", [{"run_tokens": 110}, {"month_tokens": 110}, {"run_cost": "0.0003"}], ids=str)
-def test_what_it_used_is_gone_from_every_budget(
+def test_its_usage_counts_toward_every_budget(
     workshop: Workshop, model: ModelServer, limit: dict[str, int | str]
 ) -> None:
     ModelProvider.objects.update(prices=PRICED)
@@ -149,23 +149,23 @@ def test_what_it_used_is_gone_from_every_budget(
     assert (run.exit_reason, len(model.requests)) == (ExitReason.BUDGET_EXHAUSTED, 1)
 
 
-def cancelled(workshop: Workshop, run: Run) -> None:
+def cancel(workshop: Workshop, run: Run) -> None:
     workshop.cancel(run)
 
 
-def everything_stopped(workshop: Workshop, _: Run) -> None:
+def stop_everything(workshop: Workshop, _: Run) -> None:
     stops.stop_everything(workshop.operator)
 
 
-def its_employee_stopped(workshop: Workshop, _: Run) -> None:
+def stop_its_employee(workshop: Workshop, _: Run) -> None:
     stops.stop_employee(workshop.operator, workshop.employee.pk)
 
 
-def its_tool_stopped(workshop: Workshop, _: Run) -> None:
+def stop_its_tool(workshop: Workshop, _: Run) -> None:
     stops.stop_tool(workshop.operator, "system.titleRun")
 
 
-def ended(reason: ExitReason) -> Callable[[Workshop, Run], None]:
+def make_ending(reason: ExitReason) -> Callable[[Workshop, Run], None]:
     def end_it(_: Workshop, run: Run) -> None:
         with run_transaction(run.pk) as tx:
             end_run(tx, Ending(reason, "Done."))
@@ -173,18 +173,16 @@ def ended(reason: ExitReason) -> Callable[[Workshop, Run], None]:
     return end_it
 
 
-def stopped_after_its_end(workshop: Workshop, run: Run) -> None:
-    ended(ExitReason.FINAL_ANSWER)(workshop, run)
+def stop_after_its_end(workshop: Workshop, run: Run) -> None:
+    make_ending(ExitReason.FINAL_ANSWER)(workshop, run)
     stops.stop_everything(workshop.operator)
 
 
-failed = ended(ExitReason.DEADLINE)
-succeeded = ended(ExitReason.FINAL_ANSWER)
+fail = make_ending(ExitReason.DEADLINE)
+succeed = make_ending(ExitReason.FINAL_ANSWER)
 
 
-@pytest.mark.parametrize(
-    "stop", [cancelled, failed, everything_stopped, its_employee_stopped, its_tool_stopped, stopped_after_its_end]
-)
+@pytest.mark.parametrize("stop", [cancel, fail, stop_everything, stop_its_employee, stop_its_tool, stop_after_its_end])
 def test_is_given_up_at_once_when_its_run_is_stopped(
     workshop: Workshop, model: ModelServer, stop: Callable[[Workshop, Run], None]
 ) -> None:
@@ -205,13 +203,13 @@ def test_comes_although_the_run_has_answered_meanwhile(workshop: Workshop, model
     run = workshop.submit(TASK)
     with beside(lambda: title_run(run.pk)):
         model.wait_for_held()
-        succeeded(workshop, run)
+        succeed(workshop, run)
         model.release()
         eventually(lambda: again(run).title == "Qualify companies")
 
 
-def test_is_not_asked_for_once_the_run_has_failed(workshop: Workshop, model: ModelServer) -> None:
+def test_is_not_requested_once_the_run_has_failed(workshop: Workshop, model: ModelServer) -> None:
     run = workshop.submit(TASK)
-    failed(workshop, run)
+    fail(workshop, run)
     assert not title_run(run.pk)
     assert not model.requests

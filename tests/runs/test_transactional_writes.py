@@ -1,4 +1,4 @@
-"""A write on our own database is one transaction with its decision and its result: it happened whole, or not at all."""
+"""A write to our own database is one transaction with its approval and result: it happens completely or not at all."""
 
 import pytest
 
@@ -29,8 +29,8 @@ def record(workshop: Workshop) -> Record:
     return workshop.record(name="Acme")
 
 
-def spoiled(workshop: Workshop, record: Record, how: str) -> Run:
-    """A run whose approved write went wrong like this."""
+def run_spoiled_write(workshop: Workshop, record: Record, how: str) -> Run:
+    """Run an approved write that goes wrong in this way."""
     workshop.play(asking(call("probe.spoil", record_id=record.pk, to="New", how=how)))
     run = workshop.work()
     workshop.approve(workshop.card(run))
@@ -48,7 +48,7 @@ def card_status(run: Run) -> str:
 
 class TestAWriteThatSucceeds:
     def test_is_recorded_with_its_start_and_its_decision(self, workshop: Workshop, record: Record) -> None:
-        run = spoiled(workshop, record, "")
+        run = run_spoiled_write(workshop, record, "")
         (row,) = calls(run)
         assert (run.status, row.status, row.attempts) == (RunStatus.SUCCEEDED, CallStatus.SUCCEEDED, 1)
         assert (row.exec_epoch, card_status(run)) == (run.lease_epoch, ApprovalStatus.CONSUMED)
@@ -76,7 +76,7 @@ class TestAWriteThatFails:
     def test_leaves_nothing_behind_and_its_outcome_is_known(
         self, workshop: Workshop, record: Record, how: str, code: str
     ) -> None:
-        run = spoiled(workshop, record, how)
+        run = run_spoiled_write(workshop, record, how)
         (row,) = calls(run)
         assert name_of(record) == "Acme"
         assert (row.status, error_code(row), row.attempts) == (CallStatus.FAILED, code, 1)
@@ -85,28 +85,26 @@ class TestAWriteThatFails:
         assert "hunter2" not in row.content
 
     @pytest.mark.parametrize("how", ["progress", "call"])
-    def test_because_it_speaks_to_others_inside_its_transaction(
-        self, workshop: Workshop, record: Record, how: str
-    ) -> None:
-        run = spoiled(workshop, record, how)
+    def test_because_it_reports_progress_or_calls_a_tool(self, workshop: Workshop, record: Record, how: str) -> None:
+        run = run_spoiled_write(workshop, record, how)
         assert (run.status, name_of(record)) == (RunStatus.SUCCEEDED, "Acme")
         assert error_code(last_call(run)) == "OPERATION_NOT_ALLOWED"
         assert "tool_progress" not in event_types(run)
 
     @pytest.mark.parametrize("how", ["swallow", "swallow sql"])
-    def test_is_never_reported_as_done_though_the_tool_says_so(
+    def test_is_never_reported_as_done_although_the_tool_says_so(
         self, workshop: Workshop, record: Record, how: str
     ) -> None:
-        """A database error that a tool keeps to itself has rolled its changes back, or would at the commit."""
-        run = spoiled(workshop, record, how)
+        """A database error that the tool suppresses has rolled its changes back, or will do so at the commit."""
+        run = run_spoiled_write(workshop, record, how)
         (row,) = calls(run)
         assert run.status == RunStatus.SUCCEEDED, run.problem
         assert (row.status == CallStatus.SUCCEEDED) == (name_of(record) == "New")
         assert row.status in TERMINAL_CALLS
 
     def test_at_the_commit_leaves_nothing_behind(self, workshop: Workshop, record: Record) -> None:
-        """A change that points at a row that is not there is refused only when all is done."""
-        run = spoiled(workshop, record, "dangle")
+        """A reference to a missing row is refused only at the commit."""
+        run = run_spoiled_write(workshop, record, "dangle")
         (row,) = calls(run)
         assert name_of(record) == "Acme"
         assert (row.status, error_code(row), row.attempts) == (CallStatus.FAILED, "OPERATION_FAILED", 0)
@@ -126,14 +124,14 @@ class TestAWriteThatFails:
 
 class TestABusyDatabase:
     def test_is_tried_again(self, workshop: Workshop, record: Record) -> None:
-        run = spoiled(workshop, record, "busy once")
+        run = run_spoiled_write(workshop, record, "busy once")
         (row,) = calls(run)
         assert Spoil.tries[str(row.pk)] == 2
         assert (row.status, row.attempts, name_of(record)) == (CallStatus.SUCCEEDED, 1, "New")
         assert event_types(run).count("tool_start") == 1
 
     def test_fails_the_call_after_three_tries(self, workshop: Workshop, record: Record) -> None:
-        run = spoiled(workshop, record, "busy")
+        run = run_spoiled_write(workshop, record, "busy")
         (row,) = calls(run)
         assert Spoil.tries[str(row.pk)] == 3
         assert (row.status, error_code(row), row.attempts) == (CallStatus.FAILED, "OPERATION_FAILED", 0)
@@ -152,7 +150,7 @@ class TestABusyDatabase:
         assert run.status == RunStatus.SUCCEEDED
 
 
-def test_a_worker_lost_before_the_transaction_leaves_the_call_approved_and_the_next_one_does_it_once(
+def test_after_a_worker_lost_before_the_transaction_the_next_one_runs_the_call_once(
     workshop: Workshop, record: Record
 ) -> None:
     workshop.play(asking(call("probe.rename", record_id=record.pk, to="New")))

@@ -1,4 +1,4 @@
-"""The way of a run through the engine: how often a driver goes from one of its files into another."""
+"""The path of a run through the engine: the number of calls from one of its files into another."""
 
 from agents.runs.engine.loop import advance
 from agents.runs.models import RunStatus
@@ -11,7 +11,7 @@ MAX_RETURNS = 3
 
 
 def test_a_driver_reaches_the_end_of_a_run_in_few_hops(workshop: Workshop) -> None:
-    """The run asks its model, runs a read, and asks again for the answer; its caches are warm."""
+    """The run asks its model, runs a read, and asks again for the answer, with warm caches."""
     workshop.play(asking(call("probe.clock")))
     workshop.work()
     run = workshop.submit()

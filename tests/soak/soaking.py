@@ -11,7 +11,7 @@ from functools import partial
 
 from agents.accounts.models import AuditEntry
 from agents.runs.models import ENDED, CallStatus, ExitReason, Run, ToolCall
-from tests.faults.awaiting import LOOK_EVERY_S
+from tests.faults.awaiting import POLL_S
 from tests.faults.site import Site
 from tests.soak.trouble import Trouble
 from tests.soak.watch import Watch
@@ -97,7 +97,7 @@ def _until(reached: Callable[[], bool], deadline: float, live: Callable[[], None
         if time.monotonic() > deadline:
             return False
         live()
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_S)
     return True
 
 

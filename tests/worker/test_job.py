@@ -1,4 +1,4 @@
-"""The job: whatever goes wrong stays inside it, and a worker full of hanging tools leaves."""
+"""The job: no failure escapes it, and a worker full of hanging tools shuts down."""
 
 import signal
 import threading
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Stubborn(Tool):
-    """A read that outlives its timeout until it is let go."""
+    """A read that runs beyond its timeout until it is released."""
 
     name = "probe.stubborn"
     description = "Does not listen."
@@ -36,12 +36,12 @@ class Stubborn(Tool):
 
 
 @pytest.fixture
-def leaving(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The signals by which this process is told to leave; it stays."""
-    told: list[int] = []
+def signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The signals that ask this process to shut down; it ignores them."""
+    received: list[int] = []
     monkeypatch.setattr(lease, "_shutting_down", False)
-    before = signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
-    yield told
+    before = signal.signal(signal.SIGTERM, lambda number, _: received.append(number))
+    yield received
     signal.signal(signal.SIGTERM, before)
 
 
@@ -52,17 +52,17 @@ def test_a_job_drives_its_run(workshop: Workshop) -> None:
     assert again(run).status == RunStatus.SUCCEEDED
 
 
-def test_a_job_for_a_run_that_is_not_there_does_nothing(workshop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_job_for_a_missing_run_does_nothing(workshop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     run = workshop.submit()
     advance_run(run.pk + 1)
     assert (again(run).status, again(run).lease_epoch) == (RunStatus.QUEUED, 0)
     assert not caplog.records
 
 
-def test_a_failure_of_the_engine_stays_inside_and_ends_the_run_when_it_comes_again_and_again(
+def test_a_failure_of_the_engine_stays_inside_and_ends_the_run_after_five_times(
     workshop: Workshop,
 ) -> None:
-    """A limit of the employee's is kept in a form that nobody knows, so nothing of it can be judged."""
+    """The stored conditions of the grants have an unknown form, so no call can be judged."""
     run = workshop.submit()
     Grant.objects.update(conditions=[{"of": "another version"}])
     for crashes in range(1, MAX_CRASHES + 1):
@@ -76,7 +76,7 @@ def test_a_failure_of_the_engine_stays_inside_and_ends_the_run_when_it_comes_aga
     assert run.answer
 
 
-def test_a_worker_with_eight_hanging_tools_leaves(workshop: Workshop, toolbox: Toolbox, leaving: list[int]) -> None:
+def test_a_worker_with_eight_hanging_tools_shuts_down(workshop: Workshop, toolbox: Toolbox, signals: list[int]) -> None:
     toolbox.register(Stubborn())
     workshop.employee.grants.create(tool=Stubborn.name)
     workshop.play(asking(*[call(Stubborn.name)] * MAX_ABANDONED))
@@ -85,9 +85,9 @@ def test_a_worker_with_eight_hanging_tools_leaves(workshop: Workshop, toolbox: T
         advance_run(run.pk)
         assert {error_code(row) for row in calls(run)} == {"TIMEOUT"}
         assert statuses(run) == [CallStatus.FAILED] * MAX_ABANDONED
-        eventually(lambda: leaving == [signal.SIGTERM])
+        eventually(lambda: signals == [signal.SIGTERM])
         assert lease.is_shutting_down()
     finally:
         Stubborn.released.set()
         eventually(lambda: count_abandoned_threads() == 0)
-    assert again(run).status == RunStatus.SUCCEEDED, "what it had begun is told before it leaves"
+    assert again(run).status == RunStatus.SUCCEEDED, "it finishes its run before it shuts down"

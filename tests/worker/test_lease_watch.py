@@ -1,4 +1,4 @@
-"""The database's clock may be set back by an hour: a lost lease is noticed by the sweeper's own clock all the same."""
+"""If the database's clock is set back, the sweeper notices a lost lease by its own clock."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -15,12 +15,12 @@ from tests.workshop import Workshop, again, event_types, eventually, lose_worker
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-LASTS_S = timing().lease.total_seconds()
+LEASE_S = timing().lease.total_seconds()
 AN_HOUR = timedelta(hours=1)
 
 
 def abandon(workshop: Workshop) -> Run:
-    """A run whose worker is gone, with a lease of a clock that was set back."""
+    """Return a run whose worker is gone, with a lease from before the clock was set back."""
     run = workshop.submit()
     assert lease.claim(run.pk)
     Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() + AN_HOUR)
@@ -28,25 +28,25 @@ def abandon(workshop: Workshop) -> Run:
 
 
 def make_older(sweeper: Sweeper) -> None:
-    """Move the first sighting of each lease so far back that none can still hold."""
-    sweeper._watch._since = {seen: since - LASTS_S - 1 for seen, since in sweeper._watch._since.items()}
+    """Move the first sighting of each lease so far back that all have expired."""
+    sweeper._watch._since = {seen: since - LEASE_S - 1 for seen, since in sweeper._watch._since.items()}
 
 
 class TestTheWatch:
-    def test_tells_a_lease_that_stays_the_same_for_longer_than_it_lasts(self) -> None:
-        watch, one = LeaseWatch(), ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))
-        assert watch.update([one], 100.0) == []
-        assert watch.update([one], 100.0 + LASTS_S) == []
-        assert watch.update([one], 100.1 + LASTS_S) == [one]
+    def test_reports_a_lease_that_was_not_renewed_for_its_duration(self) -> None:
+        watch, observed = LeaseWatch(), ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))
+        assert watch.update([observed], 100.0) == []
+        assert watch.update([observed], 100.0 + LEASE_S) == []
+        assert watch.update([observed], 100.1 + LEASE_S) == [observed]
 
     @pytest.mark.parametrize("change", [{"owner": "v"}, {"epoch": 2}, {"expires_at": datetime(2030, 1, 2, tzinfo=UTC)}])
-    def test_begins_anew_whenever_the_lease_changes(self, change: dict[str, object]) -> None:
-        watch, one = LeaseWatch(), ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))
-        renewed = one._replace(**change)  # type: ignore[arg-type]
-        assert watch.update([one], 0.0) == watch.update([renewed], LASTS_S) == []
-        assert watch.update([renewed], LASTS_S * 1.5) == []
+    def test_starts_over_whenever_the_lease_changes(self, change: dict[str, object]) -> None:
+        watch, observed = LeaseWatch(), ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))
+        renewed = observed._replace(**change)  # type: ignore[arg-type]
+        assert watch.update([observed], 0.0) == watch.update([renewed], LEASE_S) == []
+        assert watch.update([renewed], LEASE_S * 1.5) == []
 
-    def test_keeps_nothing_of_leases_that_are_gone(self) -> None:
+    def test_forgets_leases_that_are_gone(self) -> None:
         watch = LeaseWatch()
         watch.update([ObservedLease(number, "w", 1, datetime(2030, 1, 1, tzinfo=UTC)) for number in range(100)], 0.0)
         watch.update([ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))], 1.0)
@@ -64,11 +64,11 @@ class TestTheSweeper:
         assert (run.status, run.crash_count, run.lease_owner) == (RunStatus.QUEUED, 1, "")
         assert event_types(run)[-1] == "run_resumed"
 
-    def test_never_takes_one_whose_worker_lives(self, workshop: Workshop) -> None:
+    def test_never_takes_a_run_whose_worker_lives(self, workshop: Workshop) -> None:
         run, sweeper = workshop.submit(), Sweeper()
-        held = lease.claim(run.pk)
-        assert held is not None
-        with lease.keep_renewing(held):
+        my_lease = lease.claim(run.pk)
+        assert my_lease is not None
+        with lease.keep_renewing(my_lease):
             sweeper.sweep()
             before = again(run).lease_expires_at
             eventually(lambda: again(run).lease_expires_at != before)
@@ -77,7 +77,7 @@ class TestTheSweeper:
             assert again(run).status == RunStatus.RUNNING
         lose_worker(run)
 
-    def test_looks_again_under_the_lock(self, workshop: Workshop) -> None:
+    def test_checks_again_under_the_lock(self, workshop: Workshop) -> None:
         run = abandon(workshop)
         (seen,) = HELD_LEASES.fetch_all()
         Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() + timing().lease)
@@ -86,7 +86,7 @@ class TestTheSweeper:
         lose_worker(run)
 
     @pytest.mark.usefixtures("redis_url")
-    def test_hints_again_though_the_last_hint_lies_in_the_future(self, workshop: Workshop) -> None:
+    def test_hints_again_if_the_last_hint_is_in_the_future(self, workshop: Workshop) -> None:
         run = workshop.submit()
         Run.objects.filter(pk=run.pk).update(hinted_at=Now() + AN_HOUR)
         assert sweep_once() == 1

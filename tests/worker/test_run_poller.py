@@ -15,7 +15,7 @@ from tests.workshop import Workshop, again, eventually
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_run_that_is_due_at_two_looks_is_driven(workshop: Workshop) -> None:
+def test_a_run_that_is_due_at_two_polls_is_driven(workshop: Workshop) -> None:
     workshop.play()
     run = workshop.submit()
     poller = RunPoller(2, advance_run)
@@ -48,7 +48,7 @@ def test_a_run_that_nobody_could_claim_yet_is_chosen_once(workshop: Workshop) ->
     assert polls == [0, 1, 0, 0]
 
 
-def test_a_worker_that_leaves_starts_nothing(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_shuts_down_starts_nothing(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     workshop.submit()
     poller = RunPoller(2, advance_run)
     poller.poll()

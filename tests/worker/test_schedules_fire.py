@@ -1,4 +1,4 @@
-"""Schedules fire at most once for each time, with any number of sweepers, and only where somebody answers for it."""
+"""Schedules fire once for each time, with any number of sweepers, and only for a person who may start runs."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -25,24 +25,24 @@ EVERY_DAY = ("0 9 * * *", "Europe/Berlin")
 PAST = timedelta(minutes=1)
 
 
-def made(workshop: Workshop, task: str = "Look around", when: tuple[str, str] = EVERY_DAY) -> Schedule:
+def create(workshop: Workshop, task: str = "Look around", when: tuple[str, str] = EVERY_DAY) -> Schedule:
     return schedules.create(workshop.operator, workshop.employee.pk, task, when)
 
 
 def make_due(schedule: Schedule, ago: timedelta = PAST) -> datetime:
-    """Its next time was this long ago; returns it."""
+    """Set the schedule's next time to this long ago, and return it."""
     Schedule.objects.filter(pk=schedule.pk).update(next_at=Now() - ago)
-    time = now(schedule).next_at
+    time = reload(schedule).next_at
     assert time is not None
     return time
 
 
-def now(schedule: Schedule) -> Schedule:
-    """The schedule as it is now."""
+def reload(schedule: Schedule) -> Schedule:
+    """Reload the schedule."""
     return Schedule.objects.get(pk=schedule.pk)
 
 
-def actions() -> list[str]:
+def list_audited_actions() -> list[str]:
     rows = AuditEntry.objects.filter(action__startswith="schedule_").order_by("seq")
     return list(rows.values_list("action", flat=True))
 
@@ -53,9 +53,9 @@ def fire_and_die(schedule: Schedule) -> None:
         raise KeyboardInterrupt
 
 
-class TestATimeThatHasCome:
+class TestADueTime:
     def test_starts_a_run_on_behalf_of_the_person_and_moves_on(self, workshop: Workshop) -> None:
-        schedule = made(workshop)
+        schedule = create(workshop)
         time = make_due(schedule)
         sweep_once()
         run = Run.objects.get()
@@ -73,103 +73,103 @@ class TestATimeThatHasCome:
             "scheduled_for": time.isoformat(),
             "missed": 0,
         }
-        schedule = now(schedule)
+        schedule = reload(schedule)
         assert (schedule.last_run, schedule.last_at, schedule.fired) == (run, time, 1)
         assert schedule.next_at == parse_cron(*EVERY_DAY).next_after(datetime.now(UTC))
 
-    def test_is_worked_on_like_any_task(self, workshop: Workshop) -> None:
+    def test_starts_a_run_like_any_other(self, workshop: Workshop) -> None:
         workshop.play(answer="I looked.")
-        make_due(made(workshop))
+        make_due(create(workshop))
         sweep_once()
         run = workshop.drive(Run.objects.get())
         assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "I looked.")
 
-    def test_that_has_not_come_starts_nothing(self, workshop: Workshop) -> None:
-        schedule = made(workshop)
+    def test_in_the_future_starts_nothing(self, workshop: Workshop) -> None:
+        schedule = create(workshop)
         assert sweep_once() == 0
         assert not schedules.fire(schedule.pk)
         assert not Run.objects.exists()
 
     @pytest.mark.parametrize("sweepers", [2, 10])
     def test_fires_once_however_many_sweepers_see_it(self, workshop: Workshop, sweepers: int) -> None:
-        several = [made(workshop, f"Task {number}") for number in range(4)]
+        several = [create(workshop, f"Task {number}") for number in range(4)]
         for round_ in range(1, 4):
             for schedule in several:
                 make_due(schedule, PAST * round_)
             all_at_once([sweep_once] * sweepers)
             sweep_once()
             assert Run.objects.count() == 4 * round_
-            assert [now(schedule).fired for schedule in several] == [round_] * 4
+            assert [reload(schedule).fired for schedule in several] == [round_] * 4
 
     @pytest.mark.parametrize("sweepers", [2, 10])
-    def test_fires_once_though_all_have_read_of_it_before(self, workshop: Workshop, sweepers: int) -> None:
-        schedule = made(workshop)
+    def test_fires_once_although_all_sweepers_have_read_it_before(self, workshop: Workshop, sweepers: int) -> None:
+        schedule = create(workshop)
         make_due(schedule)
         outcomes: list[bool] = []
         all_at_once([lambda: outcomes.append(schedules.fire(schedule.pk))] * sweepers)
         assert sum(outcomes) == 1
-        assert Run.objects.count() == now(schedule).fired == 1
+        assert Run.objects.count() == reload(schedule).fired == 1
 
-    def test_is_nothing_after_a_death_before_the_commit_and_fires_after_it(self, workshop: Workshop) -> None:
-        schedule = made(workshop)
+    def test_fires_after_a_process_died_before_the_commit(self, workshop: Workshop) -> None:
+        schedule = create(workshop)
         make_due(schedule)
         with pytest.raises(KeyboardInterrupt):
             fire_and_die(schedule)
         assert not Run.objects.exists()
-        assert now(schedule).fired == 0
+        assert reload(schedule).fired == 0
         sweep_once()
         sweep_once()
         assert Run.objects.count() == 1
 
-    def test_does_not_come_back_with_the_row_of_an_older_backup(self, workshop: Workshop) -> None:
-        schedule = made(workshop)
+    def test_does_not_fire_again_with_the_row_of_an_older_backup(self, workshop: Workshop) -> None:
+        schedule = create(workshop)
         time = make_due(schedule)
         sweep_once()
         Schedule.objects.filter(pk=schedule.pk).update(next_at=time, last_at=None, last_run=None, fired=0)
         sweep_once()
         assert Run.objects.count() == 1
-        restored = now(schedule)
+        restored = reload(schedule)
         assert restored.last_run == Run.objects.get()
         assert restored.next_at is not None
         assert restored.next_at > time
 
-    def test_after_a_restored_backup_waits_for_the_next_one(self, workshop: Workshop) -> None:
-        """The backup may be older than its firing; whoever needs it all the same starts a run by hand."""
-        schedule, later = made(workshop), made(workshop, "Later")
+    def test_is_skipped_after_a_backup_was_restored(self, workshop: Workshop) -> None:
+        """The time may have fired after the backup was taken; a person can start a run instead."""
+        schedule, later = create(workshop), create(workshop, "Later")
         make_due(schedule)
         call_command("after_restore", stdout=StringIO())
         sweep_once()
         assert not Run.objects.exists()
-        assert now(schedule).next_at == now(later).next_at
-        assert "backup" in now(schedule).problem
-        assert not now(later).problem
-        assert actions()[-1] == "schedule_skipped"
+        assert reload(schedule).next_at == reload(later).next_at
+        assert "backup" in reload(schedule).problem
+        assert not reload(later).problem
+        assert list_audited_actions()[-1] == "schedule_skipped"
         stops.release_everything(workshop.admin)
         make_due(schedule)
         sweep_once()
-        assert (Run.objects.count(), now(schedule).problem) == (1, "")
+        assert (Run.objects.count(), reload(schedule).problem) == (1, "")
 
 
-class TestTimesThatJump:
+class TestClocksAndMissedTimes:
     def test_many_missed_times_are_made_up_for_by_one_run(self, workshop: Workshop) -> None:
-        schedule = made(workshop, when=("*/5 * * * *", "UTC"))
+        schedule = create(workshop, when=("*/5 * * * *", "UTC"))
         make_due(schedule, timedelta(minutes=33))
         sweep_once()
         sweep_once()
         (line,) = payloads(Run.objects.get(), "run_started")
         assert line["missed"] in (6, 7)
-        following = now(schedule).next_at
+        following = reload(schedule).next_at
         assert following is not None
         assert following > datetime.now(UTC)
 
     def test_years_of_missed_times_are_not_counted_one_by_one(self, workshop: Workshop) -> None:
-        make_due(made(workshop, when=("*/5 * * * *", "UTC")), timedelta(days=3000))
+        make_due(create(workshop, when=("*/5 * * * *", "UTC")), timedelta(days=3000))
         sweep_once()
         assert payloads(Run.objects.get(), "run_started")[0]["missed"] == schedules.MAX_MISSED
 
     def test_a_clock_that_is_set_back_fires_no_time_again(self, workshop: Workshop) -> None:
-        """After the firing the next time stands in the row: earlier moments are not due, whatever the clock shows."""
-        schedule = made(workshop)
+        """After a time has fired, the row has the next one, so no earlier moment is due."""
+        schedule = create(workshop)
         make_due(schedule)
         sweep_once()
         Schedule.objects.filter(pk=schedule.pk).update(next_at=Now() + timedelta(hours=1))
@@ -178,26 +178,26 @@ class TestTimesThatJump:
         assert Run.objects.count() == 1
 
     def test_a_clock_that_is_set_forward_fires_once(self, workshop: Workshop) -> None:
-        schedule = made(workshop)
+        schedule = create(workshop)
         make_due(schedule, timedelta(days=20))
         all_at_once([sweep_once] * 4)
         sweep_once()
-        assert Run.objects.count() == now(schedule).fired == 1
+        assert Run.objects.count() == reload(schedule).fired == 1
 
 
-class TestWhatWaits:
+class TestASchedulesWait:
     @pytest.mark.parametrize("what", ["everything", "the employee"])
     def test_a_stop_holds_it_and_it_fires_once_when_released(self, workshop: Workshop, what: str) -> None:
-        schedule = made(workshop)
+        schedule = create(workshop)
         time = make_due(schedule)
         if what == "everything":
             stops.stop_everything(workshop.operator)
         else:
             stops.stop_employee(workshop.operator, workshop.employee.pk)
         sweep_once()
-        assert not schedules.fire(schedule.pk), "a sweeper that has read of it before"
+        assert not schedules.fire(schedule.pk), "a sweeper that has read it before"
         assert not Run.objects.exists()
-        assert (now(schedule).next_at, now(schedule).is_active) == (time, True)
+        assert (reload(schedule).next_at, reload(schedule).is_active) == (time, True)
         if what == "everything":
             stops.release_everything(workshop.admin)
         else:
@@ -206,19 +206,19 @@ class TestWhatWaits:
         assert Run.objects.count() == 1
 
     def test_paused_and_cancelled_ones_fire_nothing_until_resumed(self, workshop: Workshop) -> None:
-        paused, cancelled = made(workshop), made(workshop, "Other")
+        paused, cancelled = create(workshop), create(workshop, "Other")
         schedules.pause(workshop.operator, paused.pk)
         schedules.cancel(workshop.operator, cancelled.pk)
         sweep_once()
         assert not Run.objects.exists()
-        assert (now(paused).state, now(cancelled).state) == ("paused", "cancelled")
+        assert (reload(paused).state, reload(cancelled).state) == ("paused", "cancelled")
         schedules.resume(workshop.approver, paused.pk)
         make_due(paused)
         sweep_once()
         assert Run.objects.get().created_by == workshop.approver.user
 
     def test_a_paused_time_is_not_made_up_for(self, workshop: Workshop) -> None:
-        schedule = made(workshop)
+        schedule = create(workshop)
         make_due(schedule)
         schedules.pause(workshop.operator, schedule.pk)
         schedules.resume(workshop.operator, schedule.pk)
@@ -226,99 +226,106 @@ class TestWhatWaits:
         assert not Run.objects.exists()
 
 
-def _leaves(workshop: Workshop) -> None:
+def _leave(workshop: Workshop) -> None:
     workshop.operator.delete()
 
 
-def _leaves_for_another_organization(workshop: Workshop) -> None:
+def _move_to_another_organization(workshop: Workshop) -> None:
     Membership.objects.filter(pk=workshop.operator.pk).update(organization=build_workshop("globex").organization)
 
 
-def _is_switched_off(workshop: Workshop) -> None:
+def _switch_off(workshop: Workshop) -> None:
     workshop.operator.user.is_active = False
     workshop.operator.user.save()
 
 
-def _is_viewer_now(workshop: Workshop) -> None:
+def _become_viewer(workshop: Workshop) -> None:
     Membership.objects.filter(pk=workshop.operator.pk).update(role=Role.VIEWER)
 
 
-def _employee_rests(workshop: Workshop) -> None:
+def _deactivate_employee(workshop: Workshop) -> None:
     Employee.objects.update(is_active=False)
 
 
-def _employee_goes(workshop: Workshop) -> None:
+def _delete_employee(workshop: Workshop) -> None:
     workshop.employee.delete()
 
 
-class TestWhatIsSwitchedOff:
+class TestASwitchedOffSchedule:
     @pytest.mark.parametrize(
         ("change", "problem"),
         [
-            (_leaves, "acme-operator is no longer a member."),
-            (_leaves_for_another_organization, "acme-operator is no longer a member."),
-            (_is_switched_off, "acme-operator is no longer a member."),
-            (_is_viewer_now, "acme-operator is now a viewer, who may not start runs."),
-            (_employee_rests, "Dana is no longer active."),
-            (_employee_goes, "Its employee was deleted."),
+            (_leave, "acme-operator is no longer a member."),
+            (_move_to_another_organization, "acme-operator is no longer a member."),
+            (_switch_off, "acme-operator is no longer a member."),
+            (_become_viewer, "acme-operator is now a viewer, who may not start runs."),
+            (_deactivate_employee, "Dana is no longer active."),
+            (_delete_employee, "Its employee was deleted."),
         ],
     )
-    def test_says_why_and_stays_so(self, workshop: Workshop, change: Callable[[Workshop], None], problem: str) -> None:
-        schedule = made(workshop)
+    def test_states_its_problem_and_stays_off(
+        self, workshop: Workshop, change: Callable[[Workshop], None], problem: str
+    ) -> None:
+        schedule = create(workshop)
         make_due(schedule)
         change(workshop)
         all_at_once([sweep_once] * 3)
         assert not Run.objects.exists()
-        schedule = now(schedule)
+        schedule = reload(schedule)
         assert (schedule.state, schedule.problem, schedule.next_at) == ("switched off", problem, None)
-        assert actions() == ["schedule_created", "schedule_switched_off"]
+        assert list_audited_actions() == ["schedule_created", "schedule_switched_off"]
 
-    def test_a_time_zone_that_is_gone(self, workshop: Workshop) -> None:
-        schedule = made(workshop)
+    def test_may_have_a_time_zone_that_no_longer_exists(self, workshop: Workshop) -> None:
+        schedule = create(workshop)
         Schedule.objects.update(time_zone="Mars/Olympus")
         make_due(schedule)
         sweep_once()
-        assert now(schedule).state == "switched off"
+        assert reload(schedule).state == "switched off"
 
-    def test_is_resumed_by_somebody_who_answers_for_it(self, workshop: Workshop) -> None:
-        schedule = made(workshop)
+    def test_can_be_resumed_by_another_member(self, workshop: Workshop) -> None:
+        schedule = create(workshop)
         make_due(schedule)
-        _leaves(workshop)
+        _leave(workshop)
         sweep_once()
         schedules.resume(workshop.approver, schedule.pk)
-        assert (now(schedule).state, now(schedule).problem) == ("active", "")
+        assert (reload(schedule).state, reload(schedule).problem) == ("active", "")
         make_due(schedule)
         sweep_once()
         assert Run.objects.get().created_by == workshop.approver.user
 
-    def test_holds_up_no_other(self, workshop: Workshop) -> None:
-        first, second = made(workshop, "One"), made(workshop, "Two")
-        Schedule.objects.filter(pk=first.pk).update(task="")  # no door lets this in: starting it is refused
+    def test_does_not_delay_others(self, workshop: Workshop) -> None:
+        first, second = create(workshop, "One"), create(workshop, "Two")
+        Schedule.objects.filter(pk=first.pk).update(task="")  # no interface allows this: starting it is refused
         make_due(first)
         make_due(second)
         sweep_once()
         assert Run.objects.get().task == "Two"
 
 
-class TestEveryAct:
+class TestEveryAction:
     def test_is_in_the_audit(self, workshop: Workshop) -> None:
-        schedule = made(workshop)
+        schedule = create(workshop)
         schedules.pause(workshop.operator, schedule.pk)
         schedules.resume(workshop.operator, schedule.pk)
         schedules.cancel(workshop.operator, schedule.pk)
-        assert actions() == ["schedule_created", "schedule_paused", "schedule_resumed", "schedule_cancelled"]
+        assert list_audited_actions() == [
+            "schedule_created",
+            "schedule_paused",
+            "schedule_resumed",
+            "schedule_cancelled",
+        ]
 
     def test_of_another_organization_changes_nothing(self, workshop: Workshop) -> None:
-        schedule, other = made(workshop), build_workshop("other")
+        schedule, other = create(workshop), build_workshop("other")
         for act in (schedules.pause, schedules.resume, schedules.cancel):
             with pytest.raises(NotFound):
                 act(other.admin, schedule.pk)
         with pytest.raises(NotFound):
             schedules.create(other.admin, workshop.employee.pk, "Work", EVERY_DAY)
-        assert now(schedule).state == "active"
+        assert reload(schedule).state == "active"
 
     def test_of_a_viewer_is_refused(self, workshop: Workshop) -> None:
-        schedule, viewer = made(workshop), workshop.members["viewer"]
+        schedule, viewer = create(workshop), workshop.members["viewer"]
         for act in (schedules.pause, schedules.resume, schedules.cancel):
             with pytest.raises(Forbidden):
                 act(viewer, schedule.pk)
@@ -326,16 +333,16 @@ class TestEveryAct:
             schedules.create(viewer, workshop.employee.pk, "Work", EVERY_DAY)
 
     def test_pausing_while_it_fires_has_one_order(self, workshop: Workshop) -> None:
-        schedule = made(workshop)
+        schedule = create(workshop)
         make_due(schedule)
         all_at_once([sweep_once, lambda: schedules.pause(workshop.operator, schedule.pk), sweep_once])
-        schedule = now(schedule)
+        schedule = reload(schedule)
         assert schedule.state == "paused"
         assert Run.objects.count() == schedule.fired <= 1
 
 
 def test_an_active_schedule_without_a_next_time_cannot_be_stored(workshop: Workshop) -> None:
-    schedule = made(workshop)
+    schedule = create(workshop)
     with pytest.raises(IntegrityError), transaction.atomic():
         Schedule.objects.filter(pk=schedule.pk).update(next_at=None)
     with pytest.raises(IntegrityError), transaction.atomic():

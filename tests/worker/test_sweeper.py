@@ -1,4 +1,4 @@
-"""The sweeper does what a lost hint or a lost worker left undone; twice at once it does it once."""
+"""The sweeper recovers from lost hints and workers; two sweeps at once act once."""
 
 import json
 import time
@@ -36,13 +36,13 @@ from tests.workshop.conditions import locked_database
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def bodies_in(client: redis.Redis) -> list[list[Any]]:
-    """Arguments, keywords and options of every message in the workers' queue."""
+def read_bodies(client: redis.Redis) -> list[list[Any]]:
+    """List the arguments, keywords and options of every message in the workers' queue."""
     messages = [json.loads(raw) for raw in client.lrange(settings.GADGET_QUEUE, 0, -1)]
     return [json.loads(b64decode(message["body"])) for message in messages]
 
 
-def move(run: Run, **times: object) -> None:
+def set_columns(run: Run, **times: object) -> None:
     Run.objects.filter(pk=run.pk).update(**times)
 
 
@@ -51,17 +51,17 @@ class TestAQueuedRun:
     def test_is_hinted_once_in_ten_seconds(self, workshop: Workshop) -> None:
         run = workshop.submit()
         assert [sweep_once(), sweep_once()] == [1, 0]
-        move(run, hinted_at=Now() - timing().hint_interval - timedelta(seconds=1))
+        set_columns(run, hinted_at=Now() - timing().hint_interval - timedelta(seconds=1))
         assert sweep_once() == 1
 
     def test_is_not_hinted_before_its_time(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        move(run, next_wake_at=Now() + timedelta(hours=1))
+        set_columns(run, next_wake_at=Now() + timedelta(hours=1))
         assert sweep_once() == 0
         make_due(run)
         assert sweep_once() == 1
 
-    def test_is_hinted_anew_whenever_it_is_queued_anew(self, workshop: Workshop) -> None:
+    def test_is_hinted_again_whenever_it_is_queued_again(self, workshop: Workshop) -> None:
         workshop.play()
         run = workshop.submit()
         sweep_once()
@@ -75,22 +75,22 @@ class TestAQueuedRun:
         with redis.Redis.from_url(redis_url) as client:
 
             def is_hinted() -> bool:
-                move(run, hinted_at=None)
+                set_columns(run, hinted_at=None)
                 sweep_once()
-                return any(arguments == [run.pk] for arguments, _, _ in bodies_in(client))
+                return any(arguments == [run.pk] for arguments, _, _ in read_bodies(client))
 
             eventually(is_hinted)
-            assert all(keywords == {} for _, keywords, _ in bodies_in(client))
+            assert all(keywords == {} for _, keywords, _ in read_bodies(client))
             client.delete(settings.GADGET_QUEUE)
 
 
 class TestARunningRun:
-    def test_that_lost_its_worker_again_and_again_is_started_at_a_moment_of_its_own(self, workshop: Workshop) -> None:
-        """Otherwise the run that kills its workers would take the same other runs down each time."""
+    def test_that_lost_its_worker_repeatedly_restarts_at_a_random_moment(self, workshop: Workshop) -> None:
+        """Otherwise a run that kills its workers would take the same other runs down each time."""
         runs = [workshop.submit() for _ in range(3)]
         for run in runs:
             assert lease.claim(run.pk) is not None
-            move(run, lease_expires_at=Now() - timedelta(seconds=1), crash_count=1)
+            set_columns(run, lease_expires_at=Now() - timedelta(seconds=1), crash_count=1)
         assert sweep_once() == 3
         moments = {again(run).next_wake_at for run in runs}
         assert None not in moments
@@ -105,41 +105,41 @@ class TestARunningRun:
     def test_whose_lease_expired_is_recovered_once_by_many_sweepers(self, workshop: Workshop) -> None:
         run = workshop.submit()
         assert lease.claim(run.pk) is not None
-        move(run, lease_expires_at=Now() - timedelta(seconds=1))
+        set_columns(run, lease_expires_at=Now() - timedelta(seconds=1))
         all_at_once([sweep_once] * 8)
         run = again(run)
         assert (run.status, run.crash_count, run.lease_epoch) == (RunStatus.QUEUED, 1, 1)
 
-    def test_is_looked_at_again_once_it_is_locked(self, workshop: Workshop) -> None:
-        """Its worker may have renewed the lease since the sweeper has read of it."""
+    def test_is_checked_again_once_it_is_locked(self, workshop: Workshop) -> None:
+        """Its worker may have renewed the lease since the sweeper read it."""
         run = workshop.submit()
         assert lease.claim(run.pk) is not None
         assert not _take_expired(run.pk)
         assert again(run).status == RunStatus.RUNNING
 
-    def test_is_left_to_its_worker_by_a_sweep_that_was_held_up(self, workshop: Workshop) -> None:
-        """Nobody could renew a lease meanwhile, so the workers come first; the next sweep takes what is still due."""
+    def test_is_left_to_its_worker_by_a_sweep_that_was_delayed(self, workshop: Workshop) -> None:
+        """No lease could be renewed meanwhile, so workers come first; the next sweep takes runs that are still due."""
         run = workshop.submit()
         assert lease.claim(run.pk) is not None
-        move(run, lease_expires_at=Now() - timedelta(seconds=1))
-        with ExitStack() as held:
-            held.enter_context(locked_database())
+        set_columns(run, lease_expires_at=Now() - timedelta(seconds=1))
+        with ExitStack() as lock:
+            lock.enter_context(locked_database())
             with beside(sweep_once):
                 until = time.monotonic() + 2 * timing().heartbeat_s
                 eventually(lambda: time.monotonic() > until)
-                held.close()
+                lock.close()
         assert again(run).status == RunStatus.RUNNING
         sweep_once()
         assert again(run).status == RunStatus.QUEUED
 
     def test_whose_row_is_locked_is_alive(self, workshop: Workshop) -> None:
-        """Where rows can be locked, the sweeper passes by; where the whole database is, it waits and looks again."""
+        """The sweeper skips a locked row; if the whole database is locked, it waits and checks again."""
         run = workshop.submit()
         assert lease.claim(run.pk) is not None
-        move(run, lease_expires_at=Now() - timedelta(seconds=1))
+        set_columns(run, lease_expires_at=Now() - timedelta(seconds=1))
         with transaction.atomic():
             Run.objects.select_for_update(no_key=True).get(pk=run.pk)
-            move(run, lease_expires_at=Now() + timedelta(seconds=60))
+            set_columns(run, lease_expires_at=Now() + timedelta(seconds=60))
         assert sweep_once() == 0
         assert again(run).status == RunStatus.RUNNING
 
@@ -147,7 +147,7 @@ class TestARunningRun:
 class TestARunBeyondItsDeadline:
     def test_fails_while_queued(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        move(run, deadline_at=Now() - timedelta(seconds=1))
+        set_columns(run, deadline_at=Now() - timedelta(seconds=1))
         sweep_once()
         run = again(run)
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DEADLINE)
@@ -156,7 +156,7 @@ class TestARunBeyondItsDeadline:
     def test_fails_while_waiting_and_cancels_its_cards(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
-        move(run, deadline_at=Now() - timedelta(seconds=1))
+        set_columns(run, deadline_at=Now() - timedelta(seconds=1))
         sweep_once()
         assert again(run).exit_reason == ExitReason.DEADLINE
         assert statuses(run) == [CallStatus.CANCELLED]
@@ -165,9 +165,9 @@ class TestARunBeyondItsDeadline:
     def test_fails_while_running_as_soon_as_its_calls_have_ended(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.sleep", ms=0)))
         run = workshop.submit()
-        move(run, deadline_at=Now() + timedelta(hours=1))
+        set_columns(run, deadline_at=Now() + timedelta(hours=1))
         die_while_executing(run)
-        move(run, lease_expires_at=Now() - timedelta(seconds=1), deadline_at=Now() - timedelta(seconds=1))
+        set_columns(run, lease_expires_at=Now() - timedelta(seconds=1), deadline_at=Now() - timedelta(seconds=1))
         with transaction.atomic():
             sweep_once()
         run = workshop.drive(run)
@@ -178,17 +178,17 @@ class TestARunBeyondItsDeadline:
         run = workshop.work()
         workshop.approve(workshop.card(run))
         run = workshop.drive(run)
-        move(run, deadline_at=Now() - timedelta(seconds=1))
+        set_columns(run, deadline_at=Now() - timedelta(seconds=1))
         assert sweep_once() == 0
         assert again(run).status == RunStatus.NEEDS_ATTENTION
         workshop.resolve(run.tool_calls.get())
         run = workshop.drive(run)
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DEADLINE)
 
-    def test_is_looked_at_again_once_it_is_locked(self, workshop: Workshop) -> None:
-        """A person may have given it more time since the sweeper has read of it."""
+    def test_is_checked_again_once_it_is_locked(self, workshop: Workshop) -> None:
+        """A person may have given it more time since the sweeper read it."""
         run = workshop.submit()
-        move(run, deadline_at=Now() + timedelta(hours=1))
+        set_columns(run, deadline_at=Now() + timedelta(hours=1))
         assert not _end_overdue(run.pk)
         assert again(run).status == RunStatus.QUEUED
 
@@ -197,7 +197,7 @@ class TestARunBeyondItsDeadline:
         workshop.employee.save()
         workshop.play()
         run = workshop.submit()
-        move(run, deadline_at=Now() - timedelta(seconds=1))
+        set_columns(run, deadline_at=Now() - timedelta(seconds=1))
         sweep_once()
         assert again(run).status == RunStatus.FAILED
         workshop.say(run)
@@ -217,7 +217,7 @@ class TestGraceThatIsOver:
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
 
-def test_nothing_to_do_is_nothing_done(workshop: Workshop) -> None:
+def test_a_sweep_with_nothing_due_changes_nothing(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     waiting, ended = workshop.work(), workshop.submit()
     workshop.cancel(ended)

@@ -57,25 +57,25 @@ class Workshop:
         return self.members["operator"]
 
     def raise_for_all(self, tool: str, level: Level) -> None:
-        """From now on the tool has this level for every employee."""
+        """Raise the tool to this level for every employee."""
         ToolRule.objects.create(organization=self.organization, tool=tool, level=level)
 
     def play(self, *script: dict[str, Any], answer: str = "Done.", task: str = ".*") -> None:
-        """The employee's script from now on: `{"calls": [{"tool": …, "params": …}], "text": …}` for each pass.
+        """Set the employee's script: `{"calls": [{"tool": …, "params": …}], "text": …}` for each pass.
 
-        A later message that `task` finds starts the script again from its first pass.
+        A later message that matches `task` starts the script again from its first pass.
         """
-        one = {"title": "anything", "task": task, "passes": list(script), "answer": answer}
-        self.play_text(json.dumps({"scripts": [one]}, ensure_ascii=False))
+        script_entry = {"title": "anything", "task": task, "passes": list(script), "answer": answer}
+        self.play_text(json.dumps({"scripts": [script_entry]}, ensure_ascii=False))
 
     def play_text(self, script: str) -> None:
-        """The same, from YAML (of which JSON is a part)."""
+        """Set the employee's script from YAML, which includes JSON."""
         provider = self.employee.provider
         provider.kind, provider.script = ProviderKind.SCRIPTED, script
         provider.save()
 
     def connect(self, url: str, timeout_s: int = 10) -> None:
-        """The employee works on the model at this address from now on."""
+        """Let the employee use the model at this address."""
         provider = self.employee.provider
         provider.kind, provider.base_url, provider.api_key = ProviderKind.OPENAI, url, "sk-secret-key"
         provider.timeout_s = timeout_s
@@ -84,12 +84,12 @@ class Workshop:
         self.employee.save()
 
     def allow_passes(self, number: int) -> None:
-        """How often the employee may ask its model, in runs that start from now on."""
+        """Limit the passes of the employee's new runs."""
         self.employee.max_passes = number
         self.employee.save()
 
     def submit(self, task: str = TASK, **more: Any) -> Run:
-        """Start a run; nothing drives it yet."""
+        """Start a run without driving it."""
         return actions.submit(self.operator, actions.Submission(employee_id=self.employee.pk, task=task, **more))[0]
 
     def work(self, task: str = TASK, **more: Any) -> Run:
@@ -97,13 +97,13 @@ class Workshop:
         return self.drive(self.submit(task, **more))
 
     def drive(self, run: Run) -> Run:
-        """One job for the run, in this thread; returns it as it is then."""
+        """Drive the run in this thread, as one job does, and return it reloaded."""
         advance(run.pk)
         return again(run)
 
     @contextmanager
     def driving(self, run: Run) -> Iterator[threading.Thread]:
-        """One job for the run in a thread of its own, beside the block; it has ended when the block has."""
+        """Drive the run in a thread during the block, as one job does; wait for its end."""
         with beside(lambda: advance(run.pk)) as thread:
             yield thread
 
@@ -112,7 +112,7 @@ class Workshop:
         return Record.objects.create(organization=self.organization, **values)
 
     def card(self, run: Run) -> Approval:
-        """The run's oldest waiting card."""
+        """Return the run's oldest pending card."""
         return self.cards(run)[0]
 
     def cards(self, run: Run) -> list[Approval]:
@@ -144,7 +144,7 @@ class Workshop:
 
 
 def build_workshop(slug: str = "acme") -> Workshop:
-    """Rows of one organization; the employee may use every probe and some tools on records."""
+    """Create one organization; its employee may use every probe and some tools on records."""
     with transaction.atomic():
         organization = Organization.objects.create(name=slug.title(), slug=slug)
         provider = ModelProvider.objects.create(organization=organization, name="Script", kind=ProviderKind.SCRIPTED)
@@ -159,22 +159,22 @@ def build_workshop(slug: str = "acme") -> Workshop:
 
 
 def call(tool: str, **params: Any) -> dict[str, Any]:
-    """A call as a script names it."""
+    """Return a call for a script."""
     return {"tool": tool, "params": params}
 
 
 def asking(*calls_: dict[str, Any], text: str = "") -> dict[str, Any]:
-    """A pass of a script that asks for these calls."""
+    """Return a pass for a script, which requests these calls."""
     return {"text": text, "calls": list(calls_)}
 
 
 def again(run: Run) -> Run:
-    """The run as it is now."""
+    """Reload the run."""
     return Run.objects.get(pk=run.pk)
 
 
 def calls(run: Run) -> list[ToolCall]:
-    """The run's calls in the order of their requests."""
+    """List the run's calls in the order of their requests."""
     return list(ToolCall.objects.filter(run=run).order_by("pass_number", "index"))
 
 
@@ -187,7 +187,7 @@ def last_call(run: Run) -> ToolCall:
 
 
 def error_code(call: ToolCall) -> str:
-    """The code of a call's failure; empty if it has none."""
+    """Return the error code of a failed call; empty if it has none."""
     error = (call.result or {}).get("error") or {}
     return str(error.get("code", ""))
 
@@ -197,7 +197,7 @@ def event_types(run: Run) -> list[str]:
 
 
 def payloads(run: Run, type_: str) -> list[dict[str, Any]]:
-    """The payloads of the run's events of one type, in order."""
+    """List the payloads of the run's events of one type, in order."""
     return list(Event.objects.filter(run=run, type=type_).order_by("seq").values_list("payload", flat=True))
 
 
@@ -206,17 +206,17 @@ def passes(run: Run) -> list[Pass]:
 
 
 def die_while_executing(run: Run) -> lease.Lease:
-    """A driver that records its pass, starts what runs by itself, and is never heard of again."""
-    held = lease.claim(run.pk)
-    assert held is not None
-    turn = find_first_step(held)
-    assert turn.action == Action.ASK
-    record_pass(held, turn, ask_model(held, turn))
-    return held
+    """Be a driver that records its pass, starts the calls that need no approval, and dies."""
+    my_lease = lease.claim(run.pk)
+    assert my_lease is not None
+    step = find_first_step(my_lease)
+    assert step.action == Action.ASK
+    record_pass(my_lease, step, ask_model(my_lease, step))
+    return my_lease
 
 
 def lose_worker(run: Run) -> Run:
-    """The run's lease expires and the sweeper sees it, before any heartbeat can; it is due at once."""
+    """Let the run's lease expire and the sweeper notice it before any heartbeat; the run is due at once."""
     with transaction.atomic():
         Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() - LONG_AGO)
         sweep_once()
@@ -225,7 +225,7 @@ def lose_worker(run: Run) -> Run:
 
 
 def make_due(run: Run) -> Run:
-    """What the run waits for in time is over: its patience with the provider, and the grace of its approvals."""
+    """End the run's waiting times: the pause after a provider's failure, and the grace of its approvals."""
     Run.objects.filter(pk=run.pk).update(next_wake_at=None)
     Approval.objects.filter(run=run, status=ApprovalStatus.APPROVED).update(start_after=Now())
     return again(run)
@@ -237,7 +237,7 @@ def expire_card(card: Approval) -> None:
 
 @contextmanager
 def beside(*works: Callable[[], object]) -> Iterator[threading.Thread]:
-    """Do each work in a thread of its own, with its own connection, beside the block; all have ended with it."""
+    """Run these functions during the block, each in a thread with its own connection, and wait for their end."""
     failures: list[BaseException] = []
 
     def run_one(work: Callable[[], object]) -> None:
@@ -260,7 +260,7 @@ def beside(*works: Callable[[], object]) -> Iterator[threading.Thread]:
 
 
 def all_at_once(works: list[Callable[[], object]]) -> None:
-    """Do all of it at the same moment, each in a thread of its own."""
+    """Run these functions at the same moment, each in a thread of its own."""
     barrier = threading.Barrier(len(works))
 
     def started(work: Callable[[], object]) -> Callable[[], object]:
@@ -278,13 +278,13 @@ def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
     """Wait until the condition holds."""
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, "what was waited for did not happen"
+        assert time.monotonic() < deadline, "the condition did not become true in time"
         time.sleep(0.005)
 
 
 @contextmanager
 def write_in_flight(workshop: Workshop, recorder: Recorder) -> Iterator[Run]:
-    """A run whose approved write "a" has reached the outside, which keeps it; its driver works beside the block."""
+    """Yield a run whose approved write "a" has reached the outside and waits for its reply; a thread drives the run."""
     recorder.hold("a")
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
@@ -299,6 +299,6 @@ def status_is(call: ToolCall, status: CallStatus) -> bool:
 
 
 def data_of(call: ToolCall) -> Any:
-    """The data of a call's result."""
+    """Return the data of a call's result."""
     assert call.result is not None
     return call.result["data"]

@@ -1,4 +1,4 @@
-"""Employees who ask and who hand tasks to each other."""
+"""Employees who ask people questions and delegate tasks to each other."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ DELEGATE = "employee.delegate"
 
 
 def ask(question: str = "Which one?", **more: Any) -> dict[str, Any]:
-    """A call that asks a person."""
+    """Return a call that asks a person."""
     return call(ASK, question=question, **more)
 
 
-def hand_over(employee: str = "Kim", task: str = "Look it up") -> dict[str, Any]:
-    """A call that hands a task to a colleague."""
+def delegate(employee: str = "Kim", task: str = "Look it up") -> dict[str, Any]:
+    """Return a call that delegates a task to a colleague."""
     return call(DELEGATE, employee=employee, task=task)
 
 
@@ -32,19 +32,19 @@ def may_ask(employee: Employee) -> None:
 
 
 def may_delegate(employee: Employee, *colleagues: Employee) -> Grant:
-    """`employee` may hand tasks to these, and to nobody else."""
+    """Let the employee delegate tasks to these colleagues only."""
     named = [each.pk for each in colleagues]
     return Grant.objects.update_or_create(employee=employee, tool=DELEGATE, defaults={"delegates": named})[0]
 
 
 def hire(workshop: Workshop, name: str, *script: dict[str, Any], answer: str = "Done.") -> Employee:
-    """One more employee of the organization with a script of its own, and the same tools."""
-    one = {"title": "anything", "task": ".*", "passes": list(script), "answer": answer}
+    """Add an employee to the organization, with a script of its own and the same tools."""
+    script_entry = {"title": "anything", "task": ".*", "passes": list(script), "answer": answer}
     provider = ModelProvider.objects.create(
         organization=workshop.organization,
         name=f"Script of {name}",
         kind=ProviderKind.SCRIPTED,
-        script=json.dumps({"scripts": [one]}),
+        script=json.dumps({"scripts": [script_entry]}),
     )
     employee = Employee.objects.create(
         organization=workshop.organization, name=name, job_title="Researcher", provider=provider
@@ -56,7 +56,7 @@ def hire(workshop: Workshop, name: str, *script: dict[str, Any], answer: str = "
 
 
 def question_of(run: Run) -> Approval:
-    """The run's oldest waiting question."""
+    """Return the run's oldest pending question."""
     waiting = Approval.objects.filter(run=run, kind=ApprovalKind.QUESTION, status="pending").order_by("pk")
     return waiting.select_related("tool_call")[0]
 
@@ -66,12 +66,12 @@ def answer(workshop: Workshop, card: Approval, text: str = "That one.", by: Memb
 
 
 def child_of(run: Run) -> Run:
-    """The run's only child."""
+    """Return the run's only child."""
     return Run.objects.get(parent=run)
 
 
 def drive_all(workshop: Workshop, run: Run) -> Run:
-    """Drive the run, its children, theirs, and then the run again, as far as all of them go."""
+    """Drive the run, then its children and theirs, and then the run again."""
     workshop.drive(run)
     for child in Run.objects.filter(parent=run).order_by("pk"):
         drive_all(workshop, child)

@@ -1,4 +1,4 @@
-"""Real conditions of the real database: locked, full, read-only; and what PostgreSQL says of others."""
+"""Real conditions of the real database: locked, full and read-only; PostgreSQL reports others on request."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def be_read_only() -> None:
 
 
 def be_full() -> None:
-    """Keep SQLite from growing; have PostgreSQL, whose disk the tests must not fill, report a full one."""
+    """Keep SQLite from growing; let PostgreSQL report a full disk, which the tests must not fill."""
     if connection.vendor == "postgresql":
         say("53100")
     execute("CREATE TABLE filling (text)", "PRAGMA max_page_count = 1", _LARGER_THAN_THE_FILE)
@@ -47,17 +47,17 @@ def be_locked() -> None:
 
 
 def say(state: str) -> None:
-    """Have PostgreSQL raise an error with this state."""
+    """Let PostgreSQL raise an error with this state."""
     execute(f"DO $$ BEGIN RAISE EXCEPTION 'as asked' USING ERRCODE = '{state}'; END $$")
 
 
 def impatience() -> AbstractContextManager[None]:
-    """New connections wait 50 ms for a lock."""
+    """Let new connections wait only 50 ms for a lock."""
     return _connections_with(_IMPATIENT)
 
 
 def read_only_connections() -> AbstractContextManager[None]:
-    """New connections may only read."""
+    """Let new connections only read."""
     return _connections_with(_READ_ONLY)
 
 
@@ -76,17 +76,17 @@ def _connections_with(statements: dict[str, str]) -> Iterator[None]:
         connection.close()
         default = connections["default"]
         if isinstance(default, PostgreSQL):
-            default.close_pool()  # its connections keep what was set
+            default.close_pool()  # its connections keep these settings
 
 
 @contextmanager
 def locked_database(table: str = "runs_run") -> Iterator[None]:
-    """A stranger holds a table, as a migration does; on SQLite, the one lock for writing."""
+    """Lock a table from another connection, as a migration does; on SQLite, take the one lock for writing."""
     if connection.vendor == "sqlite":
-        with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=20, isolation_level=None)) as stranger:
-            stranger.execute("BEGIN IMMEDIATE")
+        with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=20, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
             yield
-            stranger.execute("ROLLBACK")
+            other.execute("ROLLBACK")
         return
     with closing(connection.copy()) as other:
         other.set_autocommit(False)

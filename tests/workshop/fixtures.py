@@ -1,4 +1,4 @@
-"""Fixtures for tests of the engine: a workshop on the real database, with a recorder and a model's server outside."""
+"""Fixtures for tests of the engine: a workshop on the real database, a recorder as the outside world, and a model."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,29 +24,29 @@ from tools.toolbox.toolbox import Toolbox
 
 _MAX_TRIES = 5
 _KEPT_TABLES = ("auth_permission", "auth_group", "auth_group_permissions")
-_IMPATIENT = {"sqlite": "PRAGMA synchronous=OFF", "postgresql": "SET synchronous_commit=off"}
+_NO_SYNC = {"sqlite": "PRAGMA synchronous=OFF", "postgresql": "SET synchronous_commit=off"}
 
 
 @pytest.fixture(scope="package", autouse=True)
 def commits_do_not_wait_for_the_disk() -> Iterator[None]:
-    """No power is cut in these tests, so their commits need not wait until they are on the disk."""
-    connection_created.connect(_hasten)
+    """Speed up commits: no test cuts the power, so none has to wait for the disk."""
+    connection_created.connect(_disable_sync)
     yield
-    connection_created.disconnect(_hasten)
+    connection_created.disconnect(_disable_sync)
     default = connections["default"]
     default.close()
     if isinstance(default, PostgreSQL):
         default.close_pool()
 
 
-def _hasten(connection: BaseDatabaseWrapper, **_: object) -> None:
+def _disable_sync(connection: BaseDatabaseWrapper, **_: object) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_IMPATIENT[connection.vendor])
+        cursor.execute(_NO_SYNC[connection.vendor])
 
 
 @pytest.fixture
 def _django_db_helper(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """In the place of pytest-django's: real transactions, and rows deleted in one afterwards.
+    """Replace pytest-django's fixture: use real transactions, and delete all rows afterwards in one transaction.
 
     Truncating all tables, as a TransactionTestCase does, takes PostgreSQL a second.
     """
@@ -59,27 +59,27 @@ def _django_db_helper(django_db_setup: None, django_db_blocker: DjangoDbBlocker)
 
 @pytest.fixture
 def workshop(transactional_db: None) -> Iterator[Workshop]:
-    """An organization at work; when the test has ended, the invariants must hold."""
+    """Build an organization, and check the invariants after the test."""
     yield build_workshop()
     assert_invariants()
 
 
 @pytest.fixture
-def nothing_kept_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a driver has kept of its run is, at each pass, what somebody new would read."""
+def conversation_cache_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check at each pass that the driver's cache equals a new one."""
     load_new_passes = ConversationCache.load_new_passes
 
-    def read_and_compared(past: ConversationCache, run_id: int) -> None:
-        fresh = ConversationCache()
-        load_new_passes(past, run_id)
-        load_new_passes(fresh, run_id)
-        assert past == fresh
+    def load_and_compare(cache: ConversationCache, run_id: int) -> None:
+        new_cache = ConversationCache()
+        load_new_passes(cache, run_id)
+        load_new_passes(new_cache, run_id)
+        assert cache == new_cache
 
-    monkeypatch.setattr(ConversationCache, "load_new_passes", read_and_compared)
+    monkeypatch.setattr(ConversationCache, "load_new_passes", load_and_compare)
 
 
 def _clear() -> None:
-    """Delete all rows; a thread that a test has left behind may be writing its last ones."""
+    """Delete all rows; try again if a thread of the test is still writing."""
     for _ in range(_MAX_TRIES - 1):
         with suppress(OperationalError, IntegrityError):
             return _delete_all()
@@ -95,7 +95,7 @@ def _delete_all() -> None:
 
 @cache
 def _tables() -> list[str]:
-    """Of all models, those that are pointed at last."""
+    """List the tables of all models, those that others refer to last."""
     cleared = ("django.contrib.auth.", "agents.", "tools.")
     models = [model for model in apps.get_models(include_auto_created=True) if model.__module__.startswith(cleared)]
     return [model._meta.db_table for model in reversed(models)]
@@ -103,7 +103,7 @@ def _tables() -> list[str]:
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
-    """The outside world, for the tests' own tools."""
+    """Provide the outside world for the tests' own tools."""
     with Recorder() as outside:
         monkeypatch.setenv(RECORDER_VARIABLE, outside.url)
         yield outside
@@ -111,7 +111,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
 
 @pytest.fixture
 def model(workshop: Workshop) -> Iterator[ModelServer]:
-    """A model behind real HTTP, on which the workshop's employee works."""
+    """Provide a model behind real HTTP for the workshop's employee."""
     with ModelServer() as server:
         workshop.connect(server.url)
         yield server
@@ -119,7 +119,7 @@ def model(workshop: Workshop) -> Iterator[ModelServer]:
 
 @pytest.fixture
 def toolbox() -> Iterator[Toolbox]:
-    """The installed toolbox; what a test changes in it is put back."""
+    """Return the installed toolbox, and undo the test's changes of it afterwards."""
     installed = get_installed_toolbox()
     policy, before = installed.policy, {tool.id: tool for tool in installed.tools()}
     yield installed

@@ -1,4 +1,4 @@
-"""The invariants I1 to I10 of the engine, asked of the database in SQL; to be called after every fault test."""
+"""The invariants I1 to I10 of the engine, checked with SQL after every fault test."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs.engine.cards import compute_digest
 from agents.runs.models import PARKED, TERMINAL_CALLS, CallStatus, Pass, Run, RunStatus, ToolCall
 
-_BEYOND_DEADLINE = timedelta(seconds=45)
-_UNCLAIMED = timedelta(seconds=30)
+_DEADLINE_TOLERANCE = timedelta(seconds=45)
+_CLAIM_TOLERANCE = timedelta(seconds=30)
 
 _TERMINAL = ", ".join(f"'{status}'" for status in TERMINAL_CALLS)
 
@@ -55,7 +55,7 @@ _FAULTS: Mapping[str, str] = {
         WHERE a.kind = 'question' AND a.status = 'pending' AND c.status <> 'suspended'""",
     "I5: an ended call without an end, or an open one with an end": f"""
         SELECT id FROM runs_toolcall WHERE (status IN ({_TERMINAL})) <> (finished_at IS NOT NULL)""",
-    "I5: a late effect that no card tells": """
+    "I5: a late effect without a card": """
         SELECT c.id FROM runs_toolcall c WHERE c.late_effect IS NOT NULL AND NOT EXISTS (
             SELECT 1 FROM approvals_approval a
             WHERE a.tool_call_id = c.id AND a.kind = 'unknown' AND a.status IN ('pending', 'answered'))""",
@@ -80,13 +80,13 @@ _FAULTS: Mapping[str, str] = {
 
 
 def assert_invariants() -> None:
-    """Raises AssertionError naming each broken invariant with the ids of its rows."""
+    """Raise AssertionError if an invariant is broken; name it with the ids of its rows."""
     broken = [f"{name}: {rows}" for name, sql in _FAULTS.items() if (rows := _rows(sql))]
-    broken += _calls_without_a_row()
-    broken += _foreign_digests()
-    broken += [f"I4: run {pk} is parked, though an approved call could start" for pk in _parked_but_startable()]
-    broken += [f"I8: {pk} executes beyond its deadline" for pk in _executing_too_long()]
-    broken += [f"I10: run {pk} is due and nobody claims it" for pk in _unclaimed()]
+    broken += _find_calls_without_a_row()
+    broken += _find_wrong_digests()
+    broken += [f"I4: run {pk} is parked, though an approved call could start" for pk in _find_startable_parked_runs()]
+    broken += [f"I8: {pk} executes beyond its deadline" for pk in _find_overlong_calls()]
+    broken += [f"I10: run {pk} is due and nobody claims it" for pk in _find_unclaimed_runs()]
     broken += [f"I9: {slug}: {fault}" for slug, faults in audit.verify_all().items() for fault in faults]
     assert not broken, "\n".join(broken)
 
@@ -97,8 +97,8 @@ def _rows(sql: str) -> list[int]:
         return [row[0] for row in cursor.fetchall()]
 
 
-def _calls_without_a_row() -> list[str]:
-    """I7 from the other side: every id that the model gave has exactly one row."""
+def _find_calls_without_a_row() -> list[str]:
+    """Find passes in which a call id of the model has no row, or more than one (I7)."""
     stored: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     rows = ToolCall.objects.filter(parent_call=None).values_list("run_id", "pass_number", "provider_call_id")
     for run_id, number, call_id in rows.order_by():
@@ -111,27 +111,27 @@ def _calls_without_a_row() -> list[str]:
     return faults
 
 
-def _foreign_digests() -> list[str]:
-    """I2: what was executed is what was approved, by the digest made anew from the call as it is now."""
+def _find_wrong_digests() -> list[str]:
+    """Find executed calls that differ from their approval, by a digest computed from the call as it is now (I2)."""
     consumed = Approval.objects.filter(status=ApprovalStatus.CONSUMED).select_related("tool_call")
     wrong = [card for card in consumed if compute_digest(card.tool_call, card.preview) != card.digest]
     return [f"I2: call {card.tool_call_id} is not what its approval {card.pk} shows" for card in wrong]
 
 
-def _parked_but_startable() -> list[int]:
-    """Parked runs with an approved call whose grace has been over for so long that the sweeper must have seen it."""
-    seen = Now() - _UNCLAIMED
+def _find_startable_parked_runs() -> list[int]:
+    """Find parked runs whose approved call could have started long ago: the sweeper must have woken them."""
+    seen = Now() - _CLAIM_TOLERANCE
     approved = Q(approvals__status=ApprovalStatus.APPROVED, approvals__start_after__lt=seen)
     return list(Run.objects.filter(approved, status__in=PARKED).values_list("pk", flat=True).distinct())
 
 
-def _executing_too_long() -> list[int]:
-    late = ToolCall.objects.filter(status=CallStatus.EXECUTING, deadline_at__lt=Now() - _BEYOND_DEADLINE)
+def _find_overlong_calls() -> list[int]:
+    late = ToolCall.objects.filter(status=CallStatus.EXECUTING, deadline_at__lt=Now() - _DEADLINE_TOLERANCE)
     return list(late.values_list("pk", flat=True))
 
 
-def _unclaimed() -> list[int]:
-    """Due runs of which nothing was heard for so long; to be asked where a worker has a free slot."""
-    due = Q(next_wake_at=None, newest__lt=Now() - _UNCLAIMED) | Q(next_wake_at__lt=Now() - _UNCLAIMED)
+def _find_unclaimed_runs() -> list[int]:
+    """Find runs that have been due for too long; only valid while a worker has a free slot."""
+    due = Q(next_wake_at=None, newest__lt=Now() - _CLAIM_TOLERANCE) | Q(next_wake_at__lt=Now() - _CLAIM_TOLERANCE)
     queued = Run.objects.filter(status=RunStatus.QUEUED).annotate(newest=Max("events__created_at")).filter(due)
     return list(queued.values_list("pk", flat=True))

@@ -1,4 +1,4 @@
-"""A driver reads what its model has been told once, and only when all of it has ended."""
+"""A driver loads each recorded pass of its run once, and only when all calls have ended."""
 
 from __future__ import annotations
 
@@ -15,61 +15,61 @@ from tests.workshop import Workshop, asking, call, calls
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def read(run: Run) -> ConversationCache:
-    past = ConversationCache()
-    past.load_new_passes(run.pk)
-    return past
+def load_cache(run: Run) -> ConversationCache:
+    cache = ConversationCache()
+    cache.load_new_passes(run.pk)
+    return cache
 
 
-def told(past: ConversationCache) -> list[list[str]]:
-    """The results, pass for pass."""
-    return [[result["content"] for result in one.results] for one in past.passes]
+def list_results(cache: ConversationCache) -> list[list[str]]:
+    """List the results of each pass."""
+    return [[result["content"] for result in each.results] for each in cache.passes]
 
 
-def test_what_is_known_is_not_read_again(workshop: Workshop) -> None:
+def test_loaded_passes_are_not_read_again(workshop: Workshop) -> None:
     first, second = call("probe.sleep", ms=0), call("probe.sleep", ms=1)
     workshop.play(asking(first, second), asking(call("probe.sleep", ms=2)))
     run = workshop.work()
-    whole = read(run)
-    assert [len(results) for results in told(whole)] == [2, 1, 0]
+    whole = load_cache(run)
+    assert [len(results) for results in list_results(whole)] == [2, 1, 0]
     assert whole.signatures == {each.signature for each in calls(run)}
 
     with transaction.atomic():
         ToolCall.objects.filter(run=run, pass_number=2).delete()
         Pass.objects.filter(run=run, number__gte=2).delete()
-        past = read(run)
+        cache = load_cache(run)
         transaction.set_rollback(True)
-    assert past.passes == whole.passes[:1]
+    assert cache.passes == whole.passes[:1]
 
     with transaction.atomic():
         ToolCall.objects.filter(run=run, pass_number=1).delete()
-        past.load_new_passes(run.pk)
-        past.load_new_passes(run.pk)
+        cache.load_new_passes(run.pk)
+        cache.load_new_passes(run.pk)
         transaction.set_rollback(True)
-    assert past == whole
+    assert cache == whole
 
 
-def test_each_pass_reads_only_what_is_new(workshop: Workshop) -> None:
+def test_each_pass_loads_only_new_passes(workshop: Workshop) -> None:
     known = []
 
-    def watching(execute: Callable[..., Any], sql: str, params: Sequence[int], many: bool, context: Any) -> Any:
+    def record_params(execute: Callable[..., Any], sql: str, params: Sequence[int], many: bool, context: Any) -> Any:
         if '"runs_pass"."response"' in sql:
             known.append(tuple(params))
         return execute(sql, params, many, context)
 
     workshop.play(*(asking(call("probe.sleep", ms=number)) for number in range(3)))
-    with connection.execute_wrapper(watching):
+    with connection.execute_wrapper(record_params):
         run = workshop.work()
     assert [sorted(params) for params in known] == [sorted((run.pk, number)) for number in (0, 0, 1, 2)]
 
 
-def test_a_call_that_has_not_ended_is_no_past(workshop: Workshop) -> None:
+def test_a_pass_with_an_open_call_is_not_loaded(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.sleep", ms=0), call("probe.effect", name="a")))
     run = workshop.work()
-    past = ConversationCache()
+    cache = ConversationCache()
     with pytest.raises(OpenCalls, match="a call of pass 1 has no result"):
-        past.load_new_passes(run.pk)
-    assert past == ConversationCache()
+        cache.load_new_passes(run.pk)
+    assert cache == ConversationCache()
     workshop.deny(workshop.card(run))
-    past.load_new_passes(run.pk)
-    assert told(past) == [[each.content for each in calls(run)]]
+    cache.load_new_passes(run.pk)
+    assert list_results(cache) == [[each.content for each in calls(run)]]

@@ -1,0 +1,38 @@
+"""Side work for a run, which needs no lease, is stopped once it is useless."""
+
+import pytest
+
+from agents.runs import stops
+from agents.runs.engine import lease
+from agents.runs.models import Run
+from tests.workshop import Workshop, build_workshop
+from tools.contract import Level
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_it_is_stopped_with_its_run_in_a_process_that_drives_nothing(workshop: Workshop) -> None:
+    run = workshop.submit()
+    with lease.watch_side_work(run.pk, "system.titleRun") as stopped:
+        workshop.cancel(run)
+        assert stopped.wait(10)
+
+
+def test_it_is_stopped_with_its_own_tool(workshop: Workshop) -> None:
+    run, elsewhere = workshop.submit(), build_workshop("globex").submit()
+    stops.stop_tool(workshop.operator, "probe.sleep")
+    assert is_stopped(run, "probe.sleep")
+    assert not is_stopped(run, "probe.gate")
+    assert not is_stopped(elsewhere, "probe.sleep")
+
+
+def test_it_continues_under_a_rule_that_stops_nothing(workshop: Workshop) -> None:
+    workshop.raise_for_all("probe.sleep", Level.WRITE)
+    assert not is_stopped(workshop.submit(), "probe.sleep")
+
+
+def is_stopped(run: Run, tool: str) -> bool:
+    """Return True if the heartbeat stops this tool's side work for the run."""
+    work = lease.SideWork(run.pk, tool)
+    lease._stop_matching([work], lease._MUST_STOP | lease._match_useless_runs(tool))
+    return work.stopped.is_set()
