@@ -108,7 +108,7 @@ def test_a_wrong_password_is_told_without_saying_which_part_is_wrong(office: Off
     visitor.page.get_by_label("Username").fill("acme-approver")
     visitor.page.get_by_label("Password").fill("wrong")
     visitor.page.get_by_role("button", name="Log in").click()
-    expect(visitor.page.get_by_role("alert")).to_contain_text("correct username and password")
+    expect(visitor.page.get_by_role("alert")).to_contain_text("The username or password is wrong.")
     visitor.page.get_by_label("Password").fill("secret-enough")
     visitor.page.get_by_role("button", name="Log in").click()
     expect(visitor.page.get_by_role("heading", name="Runs")).to_be_visible()

@@ -31,7 +31,7 @@ def test_files_come_in_go_out_and_are_deleted(office: Office, visit: Visit, scri
     page.get_by_label("Folder").fill("reports/2026")
     page.get_by_role("button", name="Upload").click()
     expect(page.locator(".notice.error").get_by_text("nul.txt was not uploaded")).to_be_visible()
-    expect(page.locator(".notice.success")).to_contain_text(["html are uploaded."])
+    expect(page.locator(".notice.success")).to_contain_text(["html were uploaded."])
     page.reload()  # asks nothing, and sends nothing again
     expect(page.locator(".notice:visible")).to_have_count(0)
     expect(page.get_by_role("navigation", name="Path")).to_contain_text("reports")
@@ -41,7 +41,7 @@ def test_files_come_in_go_out_and_are_deleted(office: Office, visit: Visit, scri
     page.get_by_role("button", name="Delete notes.txt").click()
     expect(page.get_by_role("heading", name="Delete reports/2026/notes.txt?")).to_be_visible()
     page.get_by_role("button", name="Delete", exact=True).click()
-    expect(page.get_by_text("reports/2026/notes.txt is deleted.")).to_be_visible()
+    expect(page.get_by_text("reports/2026/notes.txt was deleted.")).to_be_visible()
     expect(page.get_by_role("row")).to_have_count(2)
 
 

@@ -76,7 +76,7 @@ class BulkDelete(RecordWrite):
         return Preview("delete", tuple(build_deletion_target(record) for record in records), reversible=False)
 
     def sentence(self, params: Params, preview: Preview) -> str:
-        return f"Delete {describe_subject(params, preview)} for good"
+        return f"Permanently delete {describe_subject(params, preview)}"
 
     def apply(self, params: Params, effect: Preview, context: ToolContext) -> ToolResult:
         delete_records(context.organization_id, effect.targets)

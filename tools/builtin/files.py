@@ -203,9 +203,9 @@ class DeleteFile(Tool):
     def sentence(self, params: Params, preview: Preview) -> str:
         if [target.label for target in preview.targets] == [join_path(parse_file_path(params.path))]:
             noun = "empty folder" if preview.targets[0].before["size"] == EMPTY_FOLDER else "file"
-            return f"Delete {noun} {format_name(params.path)} for good"
+            return f"Permanently delete {noun} {format_name(params.path)}"
         inside = f": {format_count(preview.total, 'file', 'files')}" if preview.total else ""
-        return f"Delete folder {format_name(params.path)} with all its contents{inside}, for good"
+        return f"Permanently delete folder {format_name(params.path)} with all its contents{inside}"
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
         def confirm(entries: tuple[FolderEntry, ...]) -> None:

@@ -3,9 +3,9 @@
 | criterion | points |
 |---|---|
 | status | active 25, pending 10 |
-| e-mail address known | 10 |
+| email address known | 10 |
 | domain known | 10 |
-| e-mail address matches the domain | 5 |
+| email address matches the domain | 5 |
 | telephone number known | 5 |
 | qualification | qualified 15, not judged 5 |
 | attribute `employees` | 250 or more 15, 50 or more 10, 10 or more 5 |
@@ -40,10 +40,10 @@ def compute_parts(record: Record) -> list[ScorePart]:
     same_domain = bool(record.domain) and record.email.lower().endswith(f"@{record.domain.lower()}")
     return [
         ScorePart(STATUS_POINTS[record.status], 25, f"status is {record.status}"),
-        _score_presence(record.email, 10, "e-mail address"),
+        _score_presence(record.email, 10, "email address"),
         _score_presence(record.domain, 10, "domain"),
         ScorePart(
-            5 if same_domain else 0, 5, f"e-mail address {'matches' if same_domain else 'does not match'} the domain"
+            5 if same_domain else 0, 5, f"email address {'matches' if same_domain else 'does not match'} the domain"
         ),
         _score_presence(record.phone, 5, "telephone number"),
         ScorePart(QUALIFICATION_POINTS[record.qualification], 15, record.qualification or "not judged yet"),

@@ -200,7 +200,7 @@ class AllowedHost(models.Model):
     without_card = models.BooleanField(
         "reachable without approval",
         default=True,
-        help_text="Reading tools can reach the host without approval, including tools that you have connected. "
+        help_text="Read tools can reach the host without approval, including tools that you have connected. "
         "A source's own address needs no entry here.",
     )
     may_be_private = models.BooleanField(

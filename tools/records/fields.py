@@ -40,7 +40,7 @@ def _refuse_blank(text: str) -> str:
 
 def _check_email(text: str) -> str:
     if text and not EMAIL.fullmatch(text):
-        raise ValueError("it is not an e-mail address")
+        raise ValueError("it is not an email address")
     return text
 
 
@@ -128,7 +128,7 @@ class RecordFields(Sparse):
     category: Category | None = Field(None, description="Line of business, e.g. Logistics")
     status: StatusName = Field("active", description="active, inactive or pending")
     score: Score | None = Field(None, description="Score from 0 to 100")
-    email: Email | None = Field(None, description="E-mail address")
+    email: Email | None = Field(None, description="Email address")
     domain: Domain | None = Field(None, description="Internet domain without https://, e.g. example.com")
     phone: Phone | None = Field(None, description="Telephone number")
     notes: Notes | None = Field(None, description="Free text")
@@ -148,7 +148,7 @@ class RecordChanges(SharedChanges):
     """Changes to one record; omitted fields stay unchanged, and an empty text clears a field."""
 
     name: Name | None = Field(None, description="New name")
-    email: Email | None = Field(None, description="New e-mail address")
+    email: Email | None = Field(None, description="New email address")
     domain: Domain | None = Field(None, description="New domain, e.g. example.com")
     phone: Phone | None = Field(None, description="New telephone number")
     notes: Notes | None = Field(None, description="New notes; they replace the old ones")
@@ -165,9 +165,7 @@ class RecordFilters(Sparse):
     category: Category | None = Field(None, description="Category, e.g. Logistics")
     status: StatusName | None = Field(None, description="active, inactive or pending")
     qualification: QualificationName | None = Field(None, description="qualified or disqualified")
-    text: Query | None = Field(
-        None, description="Words that must all appear in name, e-mail, domain, notes or category"
-    )
+    text: Query | None = Field(None, description="Words that must all appear in name, email, domain, notes or category")
     min_score: Score | None = Field(None, description="Lowest score")
     max_score: Score | None = Field(None, description="Highest score")
 

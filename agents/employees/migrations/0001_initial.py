@@ -106,7 +106,13 @@ class Migration(migrations.Migration):
                 (
                     "max_passes",
                     models.PositiveSmallIntegerField(
-                        default=5, help_text="Model calls per task, 1 to 100.", verbose_name="pass limit"
+                        default=5,
+                        help_text="Model calls per task, 1 to 100.",
+                        validators=[
+                            django.core.validators.MinValueValidator(1, "Enter a number from 1 to 100."),
+                            django.core.validators.MaxValueValidator(100, "Enter a number from 1 to 100."),
+                        ],
+                        verbose_name="pass limit",
                     ),
                 ),
                 (

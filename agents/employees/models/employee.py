@@ -77,7 +77,15 @@ class Employee(models.Model):
     )
     provider = models.ForeignKey(ModelProvider, on_delete=models.PROTECT, related_name="employees")
     model = models.CharField(max_length=120, blank=True, help_text="Name of the model at its provider.")
-    max_passes = models.PositiveSmallIntegerField("pass limit", default=5, help_text="Model calls per task, 1 to 100.")
+    max_passes = models.PositiveSmallIntegerField(
+        "pass limit",
+        default=5,
+        validators=[
+            MinValueValidator(1, "Enter a number from 1 to 100."),
+            MaxValueValidator(100, "Enter a number from 1 to 100."),
+        ],
+        help_text="Model calls per task, 1 to 100.",
+    )
     temperature = models.FloatField(
         null=True,
         blank=True,

@@ -13,16 +13,16 @@ MAX_REFERENCES = 8
 """The most references to follow, because they can form a circle."""
 _KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no", "object": "object"}
 _LIMITS = (
-    ("minimum", "at least {}"),
-    ("exclusiveMinimum", "more than {}"),
-    ("maximum", "at most {}"),
-    ("exclusiveMaximum", "less than {}"),
-    ("minLength", "at least {} characters"),
-    ("maxLength", "at most {} characters"),
-    ("minItems", "at least {} values"),
-    ("maxItems", "at most {} values"),
-    ("pattern", "matching {}"),
-    ("format", "format {}"),
+    ("minimum", "at least {}", ""),
+    ("exclusiveMinimum", "more than {}", ""),
+    ("maximum", "at most {}", ""),
+    ("exclusiveMaximum", "less than {}", ""),
+    ("minLength", "at least {}", "character"),
+    ("maxLength", "at most {}", "character"),
+    ("minItems", "at least {}", "value"),
+    ("maxItems", "at most {}", "value"),
+    ("pattern", "matching {}", ""),
+    ("format", "format {}", ""),
 )
 
 
@@ -100,8 +100,15 @@ def _describe_kind(core: Mapping[str, Any], definitions: Mapping[str, Any]) -> s
 
 
 def _describe_limits(part: Mapping[str, Any]) -> list[str]:
-    limits = [text.format(_format_value(part[key])) for key, text in _LIMITS if part.get(key) is not None]
-    return [*limits, f"default {_format_value(part['default'])}"] if part.get("default") is not None else limits
+    limits = [text.format(_format_limit(part[key], unit)) for key, text, unit in _LIMITS if part.get(key) is not None]
+    return limits if part.get("default") in (None, "") else [*limits, f"default {_format_value(part['default'])}"]
+
+
+def _format_limit(value: Any, unit: str) -> str:
+    if not isinstance(value, int | float):
+        return _format_value(value)
+    number = f"{value:,}"
+    return f"{number} {unit}{'' if value == 1 else 's'}" if unit else number
 
 
 def _format_value(value: Any) -> str:

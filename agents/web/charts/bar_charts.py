@@ -196,11 +196,11 @@ def _build_column(subject: _ChartSubject, index: int, day: date, counts: list[tu
 def _describe_chart(subject: _ChartSubject, days: Sequence[_DatedFigures], totals: list[int]) -> str:
     """Describe the chart in one or two sentences, for screen readers."""
     if not any(totals):
-        return "None on any of these days."
+        return "None in this period."
     busiest = max(range(len(totals)), key=lambda index: totals[index])
     day = "today" if busiest == len(totals) - 1 else f"on {_format_day(days[busiest].date)}"
     total, today, most = (subject.format(number) for number in (sum(totals), totals[-1], totals[busiest]))
-    return f"{total} in total, {today} today. Most {day}: {most}."
+    return f"{total} in total, {today} today. Highest: {most} {day}."
 
 
 def _draw_path(bar: Bar) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.auth import logout
+from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
@@ -15,9 +16,19 @@ from agents.platform.row_ids import parse_row_id
 from agents.web.views.pages import member_view
 
 
+class LoginForm(AuthenticationForm):
+    """The login form, with its own words for a wrong login."""
+
+    error_messages = {
+        **AuthenticationForm.error_messages,
+        "invalid_login": "The username or password is wrong. Both are case-sensitive.",
+    }
+
+
 class LoginPage(LoginView):
     """The login page; it redirects people who are already logged in to the start page."""
 
+    form_class = LoginForm
     template_name = "login/login.html"
     redirect_authenticated_user = True
 

@@ -108,10 +108,10 @@ def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResp
         delete_files(member.organization_id, names, confirm)
     if _is_folder(member, names):
         messages.warning(
-            request, f"The files in {join_path(names)} are deleted. The folder remains because it is not empty."
+            request, f"The files in {join_path(names)} were deleted. The folder was kept because it is not empty."
         )
     else:
-        messages.success(request, f"{join_path(names)} is deleted.")
+        messages.success(request, f"{join_path(names)} was deleted.")
     return redirect(_build_address(names[:-1]))
 
 
@@ -208,7 +208,7 @@ def _add_messages(request: HttpRequest, outcomes: list[UploadOutcome]) -> None:
             messages.error(request, f"{outcome.name} was not uploaded: {outcome.problem}")
     stored = [outcome.name for outcome in outcomes if not outcome.problem]
     named = ", ".join(stored[:MAX_NAMED]) + (f" and {len(stored) - MAX_NAMED} more" if len(stored) > MAX_NAMED else "")
-    messages.success(request, f"{named} {'is' if len(stored) == 1 else 'are'} uploaded.")
+    messages.success(request, f"{named} {'was' if len(stored) == 1 else 'were'} uploaded.")
 
 
 def _read_chunks(upload: UploadedFile[bytes]) -> Iterable[bytes]:

@@ -19,6 +19,16 @@ from agents.web.views.pages import member_view, render_page
 FIELDS = ("old_password", "new_password1", "new_password2")
 
 
+class OwnPasswordForm(PasswordChangeForm):
+    """The form for a new password, with the words of Gadget's other password forms."""
+
+    error_messages = {
+        **PasswordChangeForm.error_messages,
+        "password_incorrect": "The current password is wrong.",
+        "password_mismatch": "The passwords do not match.",
+    }
+
+
 @sensitive_post_parameters(*FIELDS)
 @member_view("GET", "POST")
 def change_password(request: HttpRequest, member: Membership) -> HttpResponseBase:
@@ -26,7 +36,7 @@ def change_password(request: HttpRequest, member: Membership) -> HttpResponseBas
     tries = LoginTries.for_request(request, member.user.get_username())
     if request.method == "POST" and not tries.count():
         return render_too_many_tries(request, tries)
-    form = PasswordChangeForm(member.user, request.POST if request.method == "POST" else None)
+    form = OwnPasswordForm(member.user, request.POST if request.method == "POST" else None)
     if form.is_bound and "old_password" not in form.errors:
         tries.accept()
     if form.is_valid():

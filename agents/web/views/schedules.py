@@ -51,7 +51,7 @@ def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
         page = _render_list(request, member, typed=typed, refusal=refusal, invalid_field=refusal.extra.get("field", ""))
         page.status_code = refusal.status
         return page
-    messages.success(request, f"Schedule {schedule.pk} is created: {describe_times(schedule.times)}.")
+    messages.success(request, f"Schedule {schedule.pk} created: {describe_times(schedule.times)}.")
     return redirect("schedules")
 
 
@@ -59,7 +59,7 @@ def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def pause(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
     """Pause a schedule until it is resumed."""
     schedules.pause(member, schedule_id)
-    messages.success(request, f"Schedule {schedule_id} is paused.")
+    messages.success(request, f"Schedule {schedule_id} paused.")
     return redirect("schedules")
 
 
@@ -67,7 +67,7 @@ def pause(request: HttpRequest, member: Membership, schedule_id: int) -> HttpRes
 def resume(request: HttpRequest, member: Membership, schedule_id: int) -> HttpResponseBase:
     """Resume a schedule; the member who resumes it becomes its owner."""
     schedules.resume(member, schedule_id)
-    messages.success(request, f"Schedule {schedule_id} is resumed. You are its owner now.")
+    messages.success(request, f"Schedule {schedule_id} resumed. You are now its owner.")
     return redirect("schedules")
 
 
@@ -76,7 +76,7 @@ def cancel(request: HttpRequest, member: Membership, schedule_id: int) -> HttpRe
     """Ask for confirmation; the same form with `confirmed` cancels the schedule."""
     if request.POST.get("confirmed"):
         schedules.cancel(member, schedule_id)
-        messages.success(request, f"Schedule {schedule_id} is cancelled.")
+        messages.success(request, f"Schedule {schedule_id} cancelled.")
         return redirect("schedules")
     schedule = _get_rows(member).filter(pk=schedule_id).first()
     if schedule is None:

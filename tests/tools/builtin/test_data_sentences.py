@@ -44,8 +44,8 @@ def test_sentences_about_many_count_them_and_say_how_they_were_chosen() -> None:
         make_record(acme, name, region="EU")
     chosen = {"filters": {"region": "EU", "text": "a"}}
     both = {"filters": {"region": "EU"}}
-    assert card(BulkDelete(), chosen, acme)[0] == "Delete record **A** for good"
-    assert card(BulkDelete(), both, acme)[0] == "Delete 2 records (region EU) for good"
+    assert card(BulkDelete(), chosen, acme)[0] == "Permanently delete record **A**"
+    assert card(BulkDelete(), both, acme)[0] == "Permanently delete 2 records (region EU)"
     assert card(ArchiveAll(), both, acme)[0] == "Archive 2 records (region EU)"
     change = {"changes": {"status": "pending"}}
     assert card(BulkUpdate(), {**both, **change}, acme)[0] == "Update 2 records (region EU): status → pending"

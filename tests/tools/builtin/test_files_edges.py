@@ -121,9 +121,9 @@ class TestDeletion:
         (folder / "f").mkdir()
         for path in ("\u00e9.txt", "f/one.txt"):
             (folder / path).touch()
-        assert sentence_of(DeleteFile, path="e") == "Delete empty folder **e** for good"
-        assert sentence_of(DeleteFile, path="e\u0301.txt").startswith("Delete file **")
-        assert sentence_of(DeleteFile, path="f") == "Delete folder **f** with all its contents: 1 file, for good"
+        assert sentence_of(DeleteFile, path="e") == "Permanently delete empty folder **e**"
+        assert sentence_of(DeleteFile, path="e\u0301.txt").startswith("Permanently delete file **")
+        assert sentence_of(DeleteFile, path="f") == "Permanently delete folder **f** with all its contents: 1 file"
 
 
 @pytest.mark.parametrize("text", ["a\n  ````\nb", "a\r````\nb", "inline ```` here", "\t````", "> ````"])

@@ -110,7 +110,7 @@ def test_a_creation_makes_the_one_record_on_the_card(acme: Organization) -> None
 def test_a_bulk_deletion_deletes_what_the_card_names_and_nothing_else(acme: Organization) -> None:
     before = everything()
     sentence, preview = card(BulkDelete(), {"filters": {"region": "EU"}}, acme)
-    assert sentence == "Delete 2 records (region EU) for good"
+    assert sentence == "Permanently delete 2 records (region EU)"
     assert not preview.reversible
     result = approve(BulkDelete(), {"filters": {"region": "EU"}}, acme, sealed(preview))
     assert set(differences(before, everything())) == {target.id for target in preview.targets}

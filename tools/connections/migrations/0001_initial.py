@@ -149,7 +149,7 @@ class Migration(migrations.Migration):
                     "without_card",
                     models.BooleanField(
                         default=True,
-                        help_text="Reading tools can reach the host without approval, including tools that you have connected. A source's own address needs no entry here.",
+                        help_text="Read tools can reach the host without approval, including tools that you have connected. A source's own address needs no entry here.",
                         verbose_name="reachable without approval",
                     ),
                 ),
