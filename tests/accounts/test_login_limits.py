@@ -18,7 +18,7 @@ from agents.accounts.logins import hashing, limits
 from agents.accounts.logins.hashing import ThreadLimit, TooBusy
 from agents.accounts.logins.known_browsers import build_cookie_name
 from agents.accounts.logins.limits import MAX_FOR_ACCOUNT, MAX_FROM_ADDRESS, MAX_FROM_KNOWN_BROWSER, WINDOW
-from tests.web.test_users import invited, opened, reset_link
+from tests.web.test_users import create_reset_link, invite, open_link
 from tests.world import World, make_world, nobody
 
 PASSWORD = "correct-horse-battery"
@@ -189,14 +189,14 @@ def test_nobody_waits_for_a_transaction_in_which_a_password_is_hashed(
 ) -> None:
     """SQLite has one writer at a time, and hashing waits for its turn."""
     world = world_with_passwords(settings)
-    links = invited(world), reset_link(world, "operator")
+    links = invite(world), create_reset_link(world, "operator")
     real_hashing(settings)
     viewer = world.client("viewer")
     limit = Counted()
     monkeypatch.setattr(hashing, "LIMIT", limit)
     new = {"password": PASSWORD, "again": PASSWORD}
-    assert opened(links[0]).post("/join/", {"username": "ada", **new}).status_code == OK
-    assert opened(links[1]).post("/new-password/", new).status_code == OK
+    assert open_link(links[0]).post("/join/", {"username": "ada", **new}).status_code == OK
+    assert open_link(links[1]).post("/new-password/", new).status_code == OK
     own = {"old_password": PASSWORD, "new_password1": PASSWORD + "!", "new_password2": PASSWORD + "!"}
     assert viewer.post("/account/password/", own).status_code == OK
     assert limit.taken >= 3

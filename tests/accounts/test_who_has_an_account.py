@@ -6,7 +6,7 @@ import pytest
 
 from agents.accounts import invitations
 from agents.accounts.models import Invitation
-from tests.web.test_users import invited, opened, sign_up
+from tests.web.test_users import invite, open_link, sign_up
 from tests.world import World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -19,11 +19,11 @@ def world() -> World:
 
 def test_many_invitations_do_not_tell_either_and_then_a_free_name_is_refused_like_a_taken_one(world: World) -> None:
     for _ in range(invitations.MAX_TRIES_TOGETHER // invitations.MAX_TRIES):
-        client = opened(invited(world))
+        client = open_link(invite(world))
         for _ in range(invitations.MAX_TRIES):
             sign_up(client, "OutSider")
         invitations.revoke(world.member("admin"), Invitation.objects.latest("pk").pk)
-    client = opened(invited(world))
+    client = open_link(invite(world))
     refused = [sign_up(client, name) for name in ("OutSider", "ada")]
     assert [answer.status_code for answer in refused] == [409, 409]
     assert Invitation.objects.latest("pk").tries == 0

@@ -17,7 +17,7 @@ from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry, Credential, Organization
 from tests.admin.rows import address, faults, filled_form, make_admin_world
-from tests.web.test_audit import exported
+from tests.web.test_audit import export
 from tests.world import World
 from tools.connections.models import Source
 
@@ -213,7 +213,7 @@ class TestNoPlaceShowsAValue:
         seen = [admin.post(path, filled_form(admin, path, value_token=SECRET), follow=True).content.decode()]
         seen += [admin.get(address(github, page)).content.decode() for page in ("list", "change", "history", "delete")]
         seen += [admin.get(where).content.decode() for where in ("/admin/", "/audit/")]
-        seen.append(exported(admin, ""))
+        seen.append(export(admin, ""))
         seen += [str(list(LogEntry.objects.values())), str(list(AuditEntry.objects.values()))]
         seen += [str(session.get_decoded()) for session in Session.objects.all()]
         assert LogEntry.objects.exists()

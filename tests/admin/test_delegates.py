@@ -8,7 +8,7 @@ from django.test import Client
 from agents.accounts.models import AuditEntry
 from agents.employees.models import Employee, Grant
 from tests.admin.rows import address, faults, filled_form, make_admin_world
-from tests.web.asking import DELEGATE, colleague_of
+from tests.web.asking import DELEGATE, create_colleague
 from tests.world import SEARCH, World
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ def admin(world: World) -> Client:
 
 
 def test_names_become_ids_in_the_grant_and_come_back_as_they_were(world: World, admin: Client) -> None:
-    kim, lee = colleague_of(world, "Kim"), colleague_of(world, "Lee")
+    kim, lee = create_colleague(world, "Kim"), create_colleague(world, "Lee")
     path = address(world.employee, "change")
     answer = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, DELEGATE], delegates="Kim\nLee\nKim"))
     assert answer.status_code == 302, faults(answer)
@@ -47,7 +47,7 @@ def test_others_than_colleagues_are_refused(world: World, admin: Client, name: s
 
 
 def test_a_name_that_another_organization_has_too_means_the_colleague(world: World, admin: Client) -> None:
-    kim = colleague_of(world, "Kim")
+    kim = create_colleague(world, "Kim")
     Employee.objects.create(organization=world.globex, name="Kim", provider=world.others_employee.provider)
     path = address(world.employee, "change")
     answer = admin.post(path, filled_form(admin, path, allowed_tools=[DELEGATE], delegates="Kim"))
@@ -56,7 +56,7 @@ def test_a_name_that_another_organization_has_too_means_the_colleague(world: Wor
 
 
 def test_names_need_the_tool(world: World, admin: Client) -> None:
-    colleague_of(world, "Kim")
+    create_colleague(world, "Kim")
     path = address(world.employee, "change")
     answer = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH], delegates="Kim"))
     assert "delegates" in faults(answer)

@@ -10,7 +10,7 @@ from django.test import Client
 
 from agents.accounts.models import Membership
 from agents.urls import urlpatterns
-from tests.web.test_access import READ, address_of
+from tests.web.test_access import READ, build_address
 from tests.world import World, make_world, nobody
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -46,7 +46,7 @@ def policy_of(answer: Any) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", [str(pattern.name) for pattern in urlpatterns])
 def test_every_page_is_strict_whatever_it_answers(world: World, name: str) -> None:
-    path = address_of(world, name)
+    path = build_address(world, name)
     seen = set()
     for client in (
         nobody(),

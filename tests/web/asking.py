@@ -1,4 +1,4 @@
-"""Questions and handed-over tasks in the world of the pages, made by the engine's own means."""
+"""Helpers that create questions and delegated tasks with the engine's own functions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ASK = "employee.askHuman"
 DELEGATE = "employee.delegate"
 
 
-def suspended(world: World, tool: str, waits_for: Suspend, run: Run | None = None, **params: Any) -> ToolCall:
-    """A call that waits, of a run that waits."""
+def suspend_call(world: World, tool: str, waits_for: Suspend, run: Run | None = None, **params: Any) -> ToolCall:
+    """Create a call that waits, in a waiting run."""
     run = run or world.run()
     more: dict[str, Any] = {
         "result": None,
@@ -36,21 +36,21 @@ def suspended(world: World, tool: str, waits_for: Suspend, run: Run | None = Non
     return ToolCall.objects.get(pk=call.pk)
 
 
-def question(world: World, text: str = "Which address?", *choices: str, run: Run | None = None) -> Approval:
-    """A question that waits for an answer."""
-    call = suspended(world, ASK, Question(text, choices), run, question=text)
+def ask_question(world: World, text: str = "Which address?", *choices: str, run: Run | None = None) -> Approval:
+    """Create a question that waits for an answer."""
+    call = suspend_call(world, ASK, Question(text, choices), run, question=text)
     return Approval.objects.get(tool_call=call)
 
 
-def handed_over(world: World, name: str = "Kim", task: str = "Look it up") -> Run:
-    """The run of a colleague to whom the world's employee has handed a task."""
-    colleague = Employee.objects.filter(organization=world.acme, name=name).first() or colleague_of(world, name)
+def delegate_task(world: World, name: str = "Kim", task: str = "Look it up") -> Run:
+    """Delegate a task to a colleague, and return the run of the delegated task."""
+    colleague = Employee.objects.filter(organization=world.acme, name=name).first() or create_colleague(world, name)
     Grant.objects.update_or_create(employee=world.employee, tool=DELEGATE, defaults={"delegates": [colleague.pk]})
-    call = suspended(world, DELEGATE, Delegation(name, task), employee=name, task=task)
+    call = suspend_call(world, DELEGATE, Delegation(name, task), employee=name, task=task)
     return Run.objects.get(parent_call=call)
 
 
-def colleague_of(world: World, name: str) -> Employee:
+def create_colleague(world: World, name: str) -> Employee:
     provider = world.employee.provider
     return Employee.objects.create(organization=world.acme, name=name, job_title="Researcher", provider=provider)
 

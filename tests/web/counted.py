@@ -1,4 +1,4 @@
-"""Rows as the sweeper's counting would have made them, for tests of what shows them."""
+"""Helpers that create figures as the sweeper counts them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agents.insight.models import EmployeeFigures, EmployeeUse, FiguresHead, Too
 
 
 def count_calls(employee: Employee, tool: str, days_ago: int = 0, **columns: Any) -> None:
-    """Figures of the employee and its organization for that day, and the total of the tool."""
+    """Create the figures of one day for the employee and its organization, and the total of the tool."""
     day = get_today() - timedelta(days=days_ago)
     ToolFigures.objects.create(organization_id=employee.organization_id, day=day, tool=tool, **columns)
     EmployeeFigures.objects.create(employee=employee, day=day, tool=tool, **columns)
@@ -23,16 +23,16 @@ def count_calls(employee: Employee, tool: str, days_ago: int = 0, **columns: Any
 
 
 def count_passes(employee: Employee, days_ago: int = 0, **columns: int) -> None:
-    """What its model used on that day."""
+    """Create the usage of the employee's model on that day."""
     EmployeeUse.objects.create(employee=employee, day=get_today() - timedelta(days=days_ago), **columns)
     TotalUse.objects.create(currency=f"{days_ago:03}", **columns)
 
 
 def last_error(code: str = "NOT_FOUND", message: str = "There is no such record.") -> dict[str, Any]:
-    """The columns of a failure of just now."""
+    """Build the columns of a failure that just happened."""
     return {"failed": 1, "last_error_code": code, "last_error": message, "last_error_at": timezone.now()}
 
 
 def sweep_at(at: datetime | None = None) -> None:
-    """A sweeper came by then."""
+    """Record that the sweeper counted at this time."""
     FiguresHead.objects.create(pk=FiguresHead.ONLY, looked_at=at or Now(), due_at=Now())

@@ -1,4 +1,4 @@
-"""A browser's end of a socket, spoken to the real ASGI application in this process."""
+"""A test client for sockets, connected to the real ASGI application in this process."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ HOST = "testserver"
 
 
 def in_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """Runs it to its end in the loop of all socket tests."""
+    """Run the coroutine in the event loop of all socket tests."""
     return _runner.run(work)
 
 
 class SocketClient:
-    """Use with `async with`; the session is that of a logged-in test client, or a token's."""
+    """A client to use with `async with`, authenticated by the session of a test client or by a token."""
 
     def __init__(self, path: str, client: Client | None = None, token: str = "") -> None:
         address, _, query = path.partition("?")
@@ -69,7 +69,7 @@ class SocketClient:
         await self._to_server.put({"type": "websocket.receive", "text": text})
 
     async def message(self, patience_s: float = PATIENCE_S) -> dict[str, Any]:
-        """The next message from the server, as JSON."""
+        """Wait for the next message from the server, and parse its JSON."""
         while True:
             raw = await asyncio.wait_for(self._from_server.get(), patience_s)
             if raw["type"] == "websocket.send":
@@ -80,7 +80,7 @@ class SocketClient:
         return [await self.message() for _ in range(count)]
 
     async def close_code(self) -> int:
-        """The code with which the server ends the socket; what it sends before is skipped."""
+        """Wait for the code with which the server closes the socket, skipping messages."""
         while True:
             raw = await asyncio.wait_for(self._from_server.get(), PATIENCE_S)
             if raw["type"] == "websocket.close":

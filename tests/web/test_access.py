@@ -1,4 +1,4 @@
-"""Every page refuses who is not logged in, not of the organization or not allowed; and nothing decides on GET."""
+"""Every page refuses people who are logged out, outside the organization or without the role; GET changes nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tools.files.changes import write_file
 from tools.records.models import Draft
 from tools.schedules.models import Schedule
 
-pytestmark = [pytest.mark.django_db, pytest.mark.once]  # who may do what is no matter of the database
+pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not depend on the database
 
 OF_MEMBERS = ("own-password", "employee", "tools", "users", "audit", "audit-export", "stop")
 OF_FILES = ("files", "file-download")
@@ -60,7 +60,7 @@ ACTS = (
 )
 MODELS: tuple[type[Model], ...] = (Approval, AuditEntry, Membership, Run, Schedule)
 OF_ONE = ("cancel", "message", "continue", "answer", *DECISIONS)
-"""Acts on one run or one card, which has a page."""
+"""Actions on one run or one card, which has a page."""
 DAILY = ("0 9 * * *", "UTC")
 OPEN = ("login", "logout", "join-link", "join", "new-password-link", "new-password")
 LISTS_OF_THINGS = ("records", "records-import", "drafts", "files", "schedules")
@@ -89,7 +89,7 @@ def world(settings: Settings, tmp_path: Path) -> World:
     return make_world()
 
 
-def address_of(world: World, name: str) -> str:
+def build_address(world: World, name: str) -> str:
     card = world.card()
     invitation, _ = invitations.invite(world.member("admin"), invitations.Offer(role="viewer"))
     filled = {
@@ -113,13 +113,13 @@ def address_of(world: World, name: str) -> str:
     return f"/{route}"
 
 
-def test_every_address_is_judged_here() -> None:
+def test_every_address_is_listed_here() -> None:
     assert {pattern.name for pattern in urlpatterns} == {*READ, *ACTS, *OPEN}
 
 
 @pytest.mark.parametrize("name", [*READ, *ACTS])
-def test_nobody_is_sent_to_the_login(world: World, name: str) -> None:
-    path = address_of(world, name)
+def test_logged_out_people_are_redirected_to_the_login(world: World, name: str) -> None:
+    path = build_address(world, name)
     ask: Callable[[str], object] = nobody().get if name in READ else nobody().post
     answer = ask(path)
     assert answer.status_code == 302  # type: ignore[attr-defined]
@@ -127,22 +127,22 @@ def test_nobody_is_sent_to_the_login(world: World, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in (*READ, *ACTS) if name not in WITHOUT_ROW])
-def test_another_organizations_rows_are_not_there(world: World, name: str) -> None:
-    path = address_of(world, name)
+def test_rows_of_another_organization_answer_404(world: World, name: str) -> None:
+    path = build_address(world, name)
     client = world.client("outsider")
     answer = client.get(path) if name in READ else client.post(path, {"organization": world.acme.pk, "text": "x"})
     assert answer.status_code == 404
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_lists_hold_nothing_of_another_organization(world: World, name: str) -> None:
-    path = address_of(world, name)
+def test_lists_show_nothing_of_another_organization(world: World, name: str) -> None:
+    path = build_address(world, name)
     assert b"Acme" not in world.client("outsider").get(path).content
 
 
 @pytest.mark.parametrize(("name", "needed"), OF_ROLES.items())
-def test_a_lesser_role_may_not(world: World, name: str, needed: str) -> None:
-    path = address_of(world, name)
+def test_a_lower_role_is_refused(world: World, name: str, needed: str) -> None:
+    path = build_address(world, name)
     lesser = "viewer" if needed == "operator" else "operator"
     assert (
         world.client(lesser).post(path, {"text": "x", "digest": "x", "outcome": "succeeded", "reason": "x"}).status_code
@@ -152,57 +152,57 @@ def test_a_lesser_role_may_not(world: World, name: str, needed: str) -> None:
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_nothing_decides_on_get_which_leads_to_the_page_of_the_act(world: World, name: str) -> None:
-    path = address_of(world, name)
-    before = rows()
+def test_get_changes_nothing_and_redirects_to_the_page_with_the_form(world: World, name: str) -> None:
+    path = build_address(world, name)
+    before = list_rows()
     admin = world.client("admin")
     for answer in (admin.get(path), admin.head(path)):
         assert answer.status_code == 302
-        assert answer["Location"] == page_of(path, name)
-    assert admin.get(page_of(path, name)).status_code == 200
-    assert rows() == before
+        assert answer["Location"] == find_form_page(path, name)
+    assert admin.get(find_form_page(path, name)).status_code == 200
+    assert list_rows() == before
 
 
-def rows() -> list[dict[str, Any]]:
-    """All that an act would change."""
+def list_rows() -> list[dict[str, Any]]:
+    """List all rows that an action could change."""
     return [row for model in MODELS for row in model._default_manager.values()]
 
 
-def page_of(path: str, name: str) -> str:
-    """Where the form of this act stands."""
+def find_form_page(path: str, name: str) -> str:
+    """Find the page that contains the form of this action."""
     if name in OF_ONE:
         return path.removesuffix(path.rstrip("/").rpartition("/")[2] + "/")
     return "/" if name == "switch-organization" else f"/{path.split('/')[1]}/"
 
 
-def test_who_opens_the_address_of_the_logout_stays_logged_in(world: World) -> None:
+def test_get_on_the_logout_does_not_log_out(world: World) -> None:
     client = world.client("viewer")
     assert client.get("/logout/")["Location"] == "/"
     assert client.get("/").status_code == 200
 
 
-def test_a_method_that_no_form_has_is_refused_in_words(world: World) -> None:
-    answer = world.client("admin").put(address_of(world, "approve"))
+def test_other_methods_are_refused_with_a_page(world: World) -> None:
+    answer = world.client("admin").put(build_address(world, "approve"))
     assert (answer.status_code, answer["Allow"]) == (405, "POST")
     assert "This address does not accept this kind of request." in answer.content.decode()
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_a_form_without_its_token_is_refused(world: World, name: str) -> None:
-    path = address_of(world, name)
+def test_a_form_without_a_csrf_token_is_refused(world: World, name: str) -> None:
+    path = build_address(world, name)
     client = nobody(needs_csrf=True)
     client.force_login(world.users["admin"])
     assert client.post(path, {"digest": Approval.objects.get().digest}).status_code == 403
     assert Approval.objects.get().status == ApprovalStatus.PENDING
 
 
-def test_who_is_in_no_organization_is_told_so(world: World) -> None:
+def test_people_without_an_organization_see_a_page_that_says_so(world: World) -> None:
     answer = world.client("stranger").get("/")
     assert answer.status_code == 403
     assert b"do not belong to an organization" in answer.content
 
 
-def test_an_id_that_no_row_can_have_is_not_there(world: World) -> None:
+def test_an_id_beyond_the_database_range_answers_404(world: World) -> None:
     assert world.client("viewer").get(f"/runs/{10**30}/").status_code == 404
     assert world.client("viewer").get(f"/approvals/{10**30}/").status_code == 404
 
@@ -218,7 +218,7 @@ def test_switching_the_organization_shows_only_the_other_one(world: World) -> No
     assert client.post("/switch-organization/", {"organization": 999}).status_code == 404
 
 
-def test_pages_are_strict_about_what_a_browser_may_run(world: World) -> None:
+def test_pages_have_a_strict_content_security_policy(world: World) -> None:
     policy = world.client("viewer").get("/")["Content-Security-Policy"]
     assert "unsafe" not in policy
     assert "script-src 'self'" in policy

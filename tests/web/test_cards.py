@@ -1,4 +1,4 @@
-"""A card says what would happen, and can be decided with plain forms."""
+"""Cards show the effect of their calls, and plain forms decide them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from agents.approvals import decisions
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee
 from agents.runs.models import CallStatus, EventType, Pass, Run, ToolCall
+from tests.web.pages import read_page
 from tests.web.run_events import add_events
 from tests.world import DELETE, World, change, make_world, nobody, success
 from tools.records.models import Record
@@ -28,23 +28,17 @@ def world() -> World:
     return make_world()
 
 
-def text_of(client: Client, path: str) -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.content
-    return answer.content.decode()
-
-
 def card_page(world: World, card: Approval, username: str = "approver") -> str:
-    return text_of(world.client(username), f"/approvals/{card.pk}/")
+    return read_page(world.client(username), f"/approvals/{card.pk}/")
 
 
 def section(html: str, name: str) -> str:
-    """The part of the card with this class, up to the next part."""
+    """Return the part of the card with this class."""
     return html.split(f'<div class="{name}">')[1].split(ENDS[name], maxsplit=1)[0]
 
 
 def input_of(html: str, name: str) -> str:
-    """The input of this name with what is said below it."""
+    """Return the input with this name and the text below it."""
     return html.split(f'name="{name}"')[1].split("</label>", maxsplit=1)[0]
 
 
@@ -69,7 +63,7 @@ def test_it_shows_level_sentence_effect_and_reason(world: World) -> None:
     assert "<strong><bdi>Acme Corp</bdi></strong>" in html
 
 
-def test_it_tells_the_earlier_decisions_about_the_same_tool_and_employee(world: World) -> None:
+def test_it_shows_earlier_decisions_about_the_same_tool_and_employee(world: World) -> None:
     def denied(card: Approval) -> Approval:
         decision = decisions.Decision(digest=card.digest, reason="The number is <old>.")
         return decisions.deny(world.member("approver"), card.pk, decision)
@@ -86,7 +80,7 @@ def test_it_tells_the_earlier_decisions_about_the_same_tool_and_employee(world: 
     assert links == [True, False, False]
 
 
-def test_what_cannot_be_previewed_is_said_aloud(world: World) -> None:
+def test_a_missing_preview_is_announced(world: World) -> None:
     card = world.card()
     preview = {
         "effect": "unknown",
@@ -110,19 +104,19 @@ def test_hidden_characters_of_a_record_are_visible(world: World) -> None:
     assert "<b>" not in html.split('class="sentence"')[1].split("</div>")[0]
 
 
-def test_a_task_of_many_lines_is_one_line_and_hides_nothing(world: World) -> None:
+def test_a_task_of_many_lines_is_shown_in_one_line_with_hidden_characters(world: World) -> None:
     run = world.run()
     Run.objects.filter(pk=run.pk).update(task="Look up Acme,\r\n\n\t- then\u2028write \x1bto it")
     html = card_page(world, world.card(run))
     assert "Look up Acme, - then⟦U+2028⟧write ⟦U+001B⟧to it</a>" in re.sub(r"</?span[^>]*>", "", html)
 
 
-def test_a_long_value_is_clamped_with_its_length(world: World) -> None:
+def test_a_long_value_is_folded_with_its_length(world: World) -> None:
     html = card_page(world, world.card(params=change(world.records[0], "9" * 30) | {"changes": {"notes": "n" * 3000}}))
     assert "3,000 characters" in html
 
 
-def test_all_affected_are_shown_the_first_five_at_once(world: World) -> None:
+def test_the_first_five_targets_are_shown_and_the_others_folded(world: World) -> None:
     targets = [
         {"id": str(n), "label": f"Company {n}", "version": 1, "before": {"name": f"C{n}"}, "after": {}}
         for n in range(212)
@@ -139,13 +133,13 @@ def test_all_affected_are_shown_the_first_five_at_once(world: World) -> None:
     assert "Company 211" in rest
 
 
-def test_only_the_page_has_the_token_never_the_shared_fragment(world: World) -> None:
+def test_the_page_has_the_csrf_token_but_the_fragment_does_not(world: World) -> None:
     card = world.card()
     assert TOKEN in card_page(world, card).split("data-card")[1]
-    assert TOKEN not in text_of(world.client("approver"), f"/approvals/{card.pk}/card/")
+    assert TOKEN not in read_page(world.client("approver"), f"/approvals/{card.pk}/card/")
 
 
-def test_approving_with_a_plain_form_gives_a_grace(world: World) -> None:
+def test_approving_with_a_plain_form_starts_a_grace_period(world: World) -> None:
     card = world.card()
     answer = post(world, card, "approve")
     assert answer.status_code == 302
@@ -156,14 +150,14 @@ def test_approving_with_a_plain_form_gives_a_grace(world: World) -> None:
     assert "Undo" in card_page(world, card)
 
 
-def test_denying_tells_preset_and_words(world: World) -> None:
+def test_a_denial_joins_the_preset_and_the_typed_reason(world: World) -> None:
     card = world.card()
     assert post(world, card, "deny", preset="Wrong target", reason="It is a customer.").status_code == 302
     assert Approval.objects.get(pk=card.pk).reason == "Wrong target. It is a customer."
     assert "It is a customer." in card_page(world, card, "viewer")
 
 
-def test_a_decided_card_says_who_decided_with_the_right_status(world: World) -> None:
+def test_deciding_a_decided_card_answers_409_and_names_the_decider(world: World) -> None:
     card = world.card()
     post(world, card, "deny", "admin")
     answer = post(world, card, "approve")
@@ -172,7 +166,7 @@ def test_a_decided_card_says_who_decided_with_the_right_status(world: World) -> 
     assert "data-action" not in answer.content.decode()
 
 
-def test_another_digest_shows_the_card_as_it_is_now(world: World) -> None:
+def test_a_wrong_digest_answers_412_with_the_current_card(world: World) -> None:
     card = world.card()
     answer = post(world, card, "approve", digest="0" * 64)
     assert answer.status_code == 412
@@ -180,7 +174,7 @@ def test_another_digest_shows_the_card_as_it_is_now(world: World) -> None:
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-def test_a_destructive_card_wants_the_targets_name(world: World) -> None:
+def test_a_destructive_card_requires_the_name_of_its_target(world: World) -> None:
     card = world.destructive_card()
     assert "to confirm" in card_page(world, card)
     assert post(world, card, "approve").status_code == 422
@@ -203,7 +197,7 @@ def test_editing_approves_nothing_and_shows_what_changed(world: World) -> None:
     assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.AWAITING_APPROVAL
 
 
-def test_an_edit_that_is_wrong_keeps_what_was_typed_and_says_why_beside_it(world: World) -> None:
+def test_an_invalid_edit_keeps_the_typed_texts_and_shows_each_problem_beside_its_input(world: World) -> None:
     card = world.card()
     answer = post(world, card, "edit", **{"param.changes.phone": "+1", "param.changes.score": "lots"})
     assert answer.status_code == 422
@@ -224,7 +218,7 @@ def test_an_edit_that_is_wrong_keeps_what_was_typed_and_says_why_beside_it(world
         ("record_id", "123456", "record"),
     ],
 )
-def test_what_the_tool_refuses_is_said_beside_its_input(world: World, name: str, typed: str, words: str) -> None:
+def test_the_tools_complaint_is_shown_beside_its_input(world: World, name: str, typed: str, words: str) -> None:
     card = world.card()
     answer = post(world, card, "edit", **{f"param.{name}": typed})
     assert answer.status_code == 422
@@ -234,7 +228,7 @@ def test_what_the_tool_refuses_is_said_beside_its_input(world: World, name: str,
 
 
 @pytest.mark.django_db(transaction=True)  # previews run in threads of their own
-def test_an_edit_that_leaves_out_a_record_names_it(world: World) -> None:
+def test_an_edit_that_removes_a_record_names_it(world: World) -> None:
     card = world.card(tool=DELETE, params={"record_ids": [str(record.pk) for record in world.records]})
     answer = post(world, card, "edit", **{"param.record_ids": f"{world.records[0].pk}\n{world.records[2].pk}"})
     assert answer.status_code == 302
@@ -245,7 +239,7 @@ def test_an_edit_that_leaves_out_a_record_names_it(world: World) -> None:
 
 
 @pytest.mark.django_db(transaction=True)  # previews run in threads of their own
-def test_a_target_that_drifted_is_named_with_its_field(world: World) -> None:
+def test_a_changed_target_is_shown_with_the_field_that_changed(world: World) -> None:
     card = world.card()
     post(world, card, "approve")
     world.records[0].phone = "+1 555 7777"
@@ -258,7 +252,7 @@ def test_a_target_that_drifted_is_named_with_its_field(world: World) -> None:
     assert "+1 555 7777" in changed
 
 
-def test_what_all_targets_share_is_said_once(world: World) -> None:
+def test_changes_that_all_targets_share_are_shown_once(world: World) -> None:
     ids = [str(record.pk) for record in world.records]
     card = world.card(tool="data.bulkUpdate", params={"record_ids": ids, "changes": {"status": "inactive"}})
     html = section(card_page(world, card), "effect")
@@ -276,7 +270,7 @@ def test_an_unknown_outcome_is_settled_by_a_person(world: World) -> None:
     assert ToolCall.objects.get(pk=call.pk).status == CallStatus.SUCCEEDED
 
 
-def test_a_settled_outcome_stays_with_what_was_said(world: World) -> None:
+def test_a_settled_outcome_is_shown_with_its_reason(world: World) -> None:
     card = Approval.objects.get(tool_call=world.unknown_call())
     refused = post(world, card, "resolve", outcome="succeeded", reason="")
     assert f'id="card-{card.pk}"' in refused.content.decode(), "the card is there to try again"
@@ -287,10 +281,10 @@ def test_a_settled_outcome_stays_with_what_was_said(world: World) -> None:
     assert "Cancelled" not in html
 
 
-class TestFourEyes:
+class TestTheTwoPersonRule:
     @pytest.fixture
     def card(self, world: World) -> Approval:
-        """A card of a run that the approver has started."""
+        """Create a card in a run that the approver started."""
         world.acme.four_eyes = True
         world.acme.save()
         card = world.card()
@@ -298,18 +292,18 @@ class TestFourEyes:
         return Approval.objects.get(pk=card.pk)
 
     @pytest.mark.parametrize("path", ["/approvals/{card}/", "/approvals/{card}/card/", "/approvals/", "/runs/{run}/"])
-    def test_are_said_on_the_card_wherever_it_stands(self, world: World, card: Approval, path: str) -> None:
+    def test_is_explained_on_the_card_on_every_page(self, world: World, card: Approval, path: str) -> None:
         requested = {"call_id": str(card.tool_call_id), "approval_id": str(card.pk)}
         add_events(card.run, (EventType.APPROVAL_REQUESTED, requested))
         address = path.format(card=card.pk, run=card.run_id)
-        mine, theirs = (text_of(world.client(name), address) for name in ("approver", "admin"))
+        mine, theirs = (read_page(world.client(name), address) for name in ("approver", "admin"))
         for html in (mine, theirs):
             assert "<b>Two-person rule:</b> approver started this run, so someone else must approve." in html
             assert 'data-not-by="approver"' in html
         assert 'data-not-by="approver" data-own' in mine
         assert "data-own" not in theirs
 
-    def test_are_not_mentioned_where_nobody_demands_them(self, world: World, card: Approval) -> None:
+    def test_is_not_mentioned_if_it_is_off(self, world: World, card: Approval) -> None:
         world.acme.four_eyes = False
         world.acme.save()
         html = card_page(world, card)
@@ -317,7 +311,7 @@ class TestFourEyes:
         assert "data-not-by" not in html
 
 
-class TestTheFateOfTheCall:
+class TestTheStateOfTheCall:
     def decided(self, world: World, status: CallStatus, **result: Any) -> str:
         card = world.card()
         now = timezone.now()
@@ -335,24 +329,24 @@ class TestTheFateOfTheCall:
         assert f'href="/runs/{card.run_id}/calls/{card.tool_call_id}/"' in html
         return html.split("data-report>")[1].split("<a ")[0]
 
-    def test_is_told_while_it_is_carried_out(self, world: World) -> None:
+    def test_is_shown_while_it_runs(self, world: World) -> None:
         assert "Running." in self.decided(world, CallStatus.EXECUTING)
 
-    def test_is_told_with_the_summary_when_it_succeeded(self, world: World) -> None:
+    def test_is_shown_with_its_summary_after_success(self, world: World) -> None:
         told = self.decided(world, CallStatus.SUCCEEDED, summary="Updated <1> record")
         assert "Succeeded: Updated &lt;1&gt; record" in told
 
-    def test_is_told_with_the_error_when_it_failed(self, world: World) -> None:
+    def test_is_shown_with_its_error_after_failure(self, world: World) -> None:
         error = {"code": "NOT_FOUND", "message": "There is no record 7."}
         told = self.decided(world, CallStatus.FAILED, success=False, summary="", error=error)
         assert "Failed: There is no record 7." in told
 
-    def test_is_told_when_nobody_knows_it(self, world: World) -> None:
+    def test_is_shown_if_the_outcome_is_unknown(self, world: World) -> None:
         assert "know whether it happened." in self.decided(world, CallStatus.OUTCOME_UNKNOWN)
 
 
 @pytest.mark.django_db(transaction=True)  # previews run in threads of their own
-def test_a_replaced_card_leads_to_the_one_that_took_its_place(world: World) -> None:
+def test_a_replaced_card_links_to_its_successor(world: World) -> None:
     card = world.card()
     post(world, card, "approve")
     world.client("approver").post(f"/approvals/{card.pk}/undo/")
@@ -364,7 +358,7 @@ def test_a_replaced_card_leads_to_the_one_that_took_its_place(world: World) -> N
 
 
 @pytest.mark.django_db(transaction=True)  # previews run in threads of their own
-def test_a_card_that_is_asked_again_without_a_preview_tells_one_story(world: World) -> None:
+def test_a_new_card_without_a_preview_is_consistent(world: World) -> None:
     card = world.card()
     post(world, card, "approve")
     Record.objects.filter(pk=world.records[0].pk).delete()
@@ -380,11 +374,11 @@ def test_a_card_that_is_asked_again_without_a_preview_tells_one_story(world: Wor
     assert "not known" not in facts
 
 
-def test_the_forms_of_the_page_work_with_its_token_alone(world: World) -> None:
+def test_the_forms_of_the_page_work_with_its_csrf_token(world: World) -> None:
     card = world.card()
     client = nobody(needs_csrf=True)
     client.force_login(world.users["approver"])
-    html = text_of(client, f"/approvals/{card.pk}/")
+    html = read_page(client, f"/approvals/{card.pk}/")
     form = html.split('class="approve"')[1].split("</form>")[0]
     fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]+)">', form))
     assert fields.keys() == {TOKEN, "digest"}

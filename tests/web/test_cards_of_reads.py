@@ -1,4 +1,4 @@
-"""A read that is made to ask shows its card like every other call that a person decides."""
+"""A read that needs approval shows its card like any other call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agents.runs.actions import Submission, submit
 from agents.runs.engine.loop import advance
 from agents.runs.models import Event, EventType
 from agents.web.panel.lines import render_lines
-from tests.web.test_cards import text_of
+from tests.web.pages import read_page
 from tests.world import SEARCH, World, make_world
 from tools.toolbox import Condition, Rule
 
@@ -42,7 +42,7 @@ scripts:
     ],
     ids=["a broken condition", "a level raised by the grant", "a level raised by a tool rule"],
 )
-def test_a_read_that_is_made_to_ask_shows_its_card_wherever_one_looks(
+def test_a_read_that_needs_approval_shows_its_card_on_every_page(
     world: World, limits: dict[str, Any], for_all: str
 ) -> None:
     ModelProvider.objects.update(script=ASKS)
@@ -55,15 +55,15 @@ def test_a_read_that_is_made_to_ask_shows_its_card_wherever_one_looks(
     here = f'id="card-{card.pk}"'
     client = world.client("approver")
     events = list(Event.objects.filter(run=run))
-    assert here in text_of(client, f"/runs/{run.pk}/"), "on the page as it is loaded"
+    assert here in read_page(client, f"/runs/{run.pk}/"), "on the page as it is loaded"
     (asked,) = [event for event in events if event.type == EventType.APPROVAL_REQUESTED]
     assert here in render_lines(run.pk, [asked])[0].html, "in a live line"
-    assert here in text_of(client, "/approvals/")
+    assert here in read_page(client, "/approvals/")
     listed = client.get(f"/api/approvals?status=pending&run_id={run.pk}").json()["items"]
     assert [each["id"] for each in listed] == [str(card.pk)]
     decisions.approve(world.member("approver"), card.pk, decisions.Decision(digest=card.digest))
     advance(run.pk)
-    html = text_of(client, f"/runs/{run.pk}/")
+    html = read_page(client, f"/runs/{run.pk}/")
     assert here in html
     assert "Approved" in html
     (began,) = Event.objects.filter(run=run, type=EventType.TOOL_RESULT)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from django.test import Client
 
 from agents.employees.models import Employee, ModelProvider, ProviderKind
 from agents.runs.models import Event as EventRow
 from agents.runs.models import EventType, Pass, Run, RunStatus
 from agents.web.panel.transcript import describe_run, read_entries
+from tests.web.pages import read_page
 from tests.world import World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -25,8 +25,8 @@ def world() -> World:
     return world
 
 
-def used(world: World, cost_micros: int = 12_340, *, is_estimated: bool = False) -> Run:
-    """A run that has ended, with one pass."""
+def create_used_run(world: World, cost_micros: int = 12_340, *, is_estimated: bool = False) -> Run:
+    """Create a run that has ended after one pass."""
     figures = {"input_tokens": 1200, "output_tokens": 80, "cost_micros": cost_micros}
     run = world.run(RunStatus.SUCCEEDED, estimated_tokens=1280 * is_estimated, **figures)
     of_pass = {"number": 1, "duration_ms": 2100, "usage_estimated": is_estimated, **figures}
@@ -46,41 +46,35 @@ def used(world: World, cost_micros: int = 12_340, *, is_estimated: bool = False)
     return run
 
 
-def text_of(client: Client, path: str) -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.content
-    return answer.content.decode()
-
-
-def test_a_run_tells_the_cost_of_each_pass_and_its_own(world: World) -> None:
-    run = used(world)
-    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+def test_a_run_shows_its_cost_and_that_of_each_pass(world: World) -> None:
+    run = create_used_run(world)
+    html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert "1,200 + 80 tokens · 0.0123 USD · 2.1 s" in html
     assert "1 pass · 1,200 + 80 tokens · 0.0123 USD" in html
-    assert "0.0123 USD" in text_of(world.client("viewer"), "/runs/")
+    assert "0.0123 USD" in read_page(world.client("viewer"), "/runs/")
 
 
-def test_an_estimate_is_marked_wherever_it_stands(world: World) -> None:
-    run = used(world, is_estimated=True)
-    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+def test_an_estimate_is_marked_on_every_page(world: World) -> None:
+    run = create_used_run(world, is_estimated=True)
+    html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert "1 pass · about 1,200 + 80 tokens · about 0.0123 USD" in html
     assert "about 1,200 + 80 tokens · about 0.0123 USD · 2.1 s" in html
     for path in ("/runs/", "/"):
-        assert "· about 0.0123 USD" in text_of(world.client("viewer"), path)
+        assert "· about 0.0123 USD" in read_page(world.client("viewer"), path)
 
 
-def test_nothing_is_told_as_free_that_has_no_price(world: World) -> None:
-    run = used(world, cost_micros=0)
+def test_an_unknown_price_is_not_shown_as_free(world: World) -> None:
+    run = create_used_run(world, cost_micros=0)
     ModelProvider.objects.update(prices={})
-    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert "1,200 + 80 tokens · no price known" in html
-    assert "Unknown" in text_of(world.client("viewer"), f"/employees/{world.employee.pk}/").split("<dt>Price</dt>")[1]
-    assert "USD" not in text_of(world.client("viewer"), "/runs/")
+    assert "Unknown" in read_page(world.client("viewer"), f"/employees/{world.employee.pk}/").split("<dt>Price</dt>")[1]
+    assert "USD" not in read_page(world.client("viewer"), "/runs/")
 
 
-def test_rest_tells_the_cost_or_that_it_is_not_known(world: World) -> None:
+def test_rest_returns_the_cost_or_null_if_it_is_unknown(world: World) -> None:
     client = world.client("viewer")
-    run, free = used(world), used(world, cost_micros=0)
+    run, free = create_used_run(world), create_used_run(world, cost_micros=0)
     assert client.get(f"/api/runs/{run.pk}").json()["usage"] == {
         "input_tokens": 1200,
         "output_tokens": 80,
@@ -92,38 +86,38 @@ def test_rest_tells_the_cost_or_that_it_is_not_known(world: World) -> None:
     assert [each["usage"]["cost"] for each in client.get("/api/runs").json()["items"]] == [0, 0.01234]
 
 
-def test_transcripts_tell_it_too(world: World) -> None:
-    run = Run.objects.get(pk=used(world).pk)
+def test_transcripts_contain_the_cost(world: World) -> None:
+    run = Run.objects.get(pk=create_used_run(world).pk)
     assert describe_run(run)["cost"] == "0.0123 USD"
     begun, _ = read_entries(run.pk, 0, 9, set())
     assert begun.figures == "1,200 + 80 tokens · 0.0123 USD · 2.1 s"
 
 
 class TestBudgets:
-    def test_an_employee_shows_what_is_left_of_the_month(self, world: World) -> None:
-        used(world)
+    def test_an_employees_page_shows_its_budgets_of_the_month(self, world: World) -> None:
+        create_used_run(world)
         client, path = world.client("viewer"), f"/employees/{world.employee.pk}/"
-        assert "Budget for" not in text_of(client, path)
+        assert "Budget for" not in read_page(client, path)
         Employee.objects.filter(pk=world.employee.pk).update(month_tokens=1_600, month_cost="1")
-        html = text_of(client, path)
+        html = read_page(client, path)
         assert "Dana: 1,280 of 1,600 tokens" in html
         assert "80 % used" in html
         assert "triangle-alert" in html.split("Budget for")[1].split("</section>")[0]
         assert "Dana: 0.0123 of 1.00 USD" in html
         assert "1 % used" in html
 
-    def test_the_start_page_shows_the_organizations(self, world: World) -> None:
-        used(world)
-        assert "Budget for" not in text_of(world.client("viewer"), "/")
+    def test_the_start_page_shows_the_organizations_budgets(self, world: World) -> None:
+        create_used_run(world)
+        assert "Budget for" not in read_page(world.client("viewer"), "/")
         world.acme.month_tokens = 1_000
         world.acme.save()
-        html = text_of(world.client("viewer"), "/")
+        html = read_page(world.client("viewer"), "/")
         assert "Acme: 1,280 of 1,000 tokens" in html
         assert "Used up" in html
-        assert "Budget for" not in text_of(world.client("outsider"), "/")
+        assert "Budget for" not in read_page(world.client("outsider"), "/")
 
-    def test_a_task_is_refused_in_words_once_it_is_used_up(self, world: World) -> None:
-        used(world)
+    def test_a_task_is_refused_with_a_reason_once_the_budget_is_used_up(self, world: World) -> None:
+        create_used_run(world)
         Employee.objects.filter(pk=world.employee.pk).update(month_tokens=1_280)
         form = {"employee": world.employee.pk, "task": "One more"}
         answer = world.client("operator").post("/", form)

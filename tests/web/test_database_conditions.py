@@ -1,4 +1,4 @@
-"""While the database is locked, full or read-only a person reads which, with 503: it is no fault of Gadget's."""
+"""Pages and REST answer 503 and name the condition while the database is locked or read-only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def world() -> World:
     return make_world()
 
 
-def test_a_decision_on_a_page_is_answered_with_a_page_that_says_so(world: World) -> None:
+def test_a_decision_on_a_page_gets_a_page_that_names_the_condition(world: World) -> None:
     card, client = world.card(), world.client("approver")
     with impatience(), locked_database():
         answer = client.post(f"/approvals/{card.pk}/deny/", {"digest": card.digest})
@@ -33,7 +33,7 @@ def test_a_decision_on_a_page_is_answered_with_a_page_that_says_so(world: World)
     assert client.post(f"/approvals/{card.pk}/deny/", {"digest": card.digest}).status_code == 302
 
 
-def test_a_decision_over_the_api_is_answered_with_a_problem(world: World) -> None:
+def test_a_decision_over_rest_gets_a_problem(world: World) -> None:
     card, client = world.card(), world.client("approver")
     with impatience(), locked_database():
         answer = post(client, f"/api/approvals/{card.pk}/deny", {"digest": card.digest})
@@ -42,8 +42,8 @@ def test_a_decision_over_the_api_is_answered_with_a_problem(world: World) -> Non
     assert answer["Retry-After"]
 
 
-def test_a_read_only_database_is_said_too(world: World) -> None:
-    """PostgreSQL reports it by a class of errors of its own."""
+def test_a_read_only_database_is_named(world: World) -> None:
+    """PostgreSQL has a separate class of errors for this."""
     card, client = world.card(), world.client("approver")
     with read_only_connections():
         page = client.post(f"/approvals/{card.pk}/deny/", {"digest": card.digest})
@@ -53,7 +53,7 @@ def test_a_read_only_database_is_said_too(world: World) -> None:
     assert "is read-only" in problem(answer, 503)["detail"]
 
 
-def test_what_is_raised_outside_of_views_is_told_by_the_same_page() -> None:
+def test_an_error_outside_of_views_gets_the_same_page() -> None:
     request = RequestFactory().get("/")
     try:
         be_read_only()

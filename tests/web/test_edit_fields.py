@@ -1,4 +1,4 @@
-"""The edit form of a card shows every param by its type, and reads back what was typed."""
+"""The edit form of a card has an input for every param by its type, and parses the typed texts."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ PARAMS: dict[str, Any] = {
 }
 
 
-def every(fields: list[FormField] | tuple[FormField, ...]) -> list[FormField]:
-    """The inputs, those of groups included."""
-    return [one for field in fields for one in ([field] if field.kind != "group" else every(field.fields))]
+def list_inputs(fields: list[FormField] | tuple[FormField, ...]) -> list[FormField]:
+    """List the inputs, including those of groups."""
+    return [one for field in fields for one in ([field] if field.kind != "group" else list_inputs(field.fields))]
 
 
 def read(params: dict[str, Any] = PARAMS, **changed: str) -> dict[str, Any]:
-    """What the form gives back if only these inputs are touched; `changes__phone` is that of `changes.phone`."""
+    """Parse the form after a change of these inputs; `changes__phone` stands for `changes.phone`."""
     fields = build_fields(SCHEMA, params)
-    typed = {field.key: field.value for field in every(fields)}
+    typed = {field.key: field.value for field in list_inputs(fields)}
     return parse_form(fields, typed | {key.replace("__", "."): text for key, text in changed.items()})
 
 
@@ -110,7 +110,7 @@ def test_an_untouched_form_changes_nothing() -> None:
     assert read(odd) == odd
 
 
-def test_what_was_typed_gets_its_type() -> None:
+def test_typed_texts_become_values_of_the_right_type() -> None:
     params = read(
         count="7", rate="1.25", urgent="yes", status="inactive", ids="5\n\n6", numbers="9", steps="[1]", notes="n"
     )
@@ -121,7 +121,7 @@ def test_what_was_typed_gets_its_type() -> None:
     assert (params["ids"], params["numbers"], params["steps"]) == (["5", "6"], [9], [1])
 
 
-def test_fields_of_a_nested_object_are_changed_added_and_left_out() -> None:
+def test_fields_of_a_nested_object_can_be_changed_added_and_removed() -> None:
     assert read(changes__phone="+2", changes__score="7")["changes"] == {"phone": "+2", "score": 7, "status": "active"}
     assert read(changes__phone="")["changes"] == {"status": "active"}
     assert read(filters__status="inactive")["filters"] == {"status": "inactive"}
@@ -142,7 +142,7 @@ def test_a_free_object_is_one_name_and_value_per_line() -> None:
 
 
 @pytest.mark.parametrize("facts", [{"a:b": 1}, {"": 1}, {" a": 1}, {"a\nb": 1}])
-def test_names_that_no_line_can_hold_are_edited_as_json(facts: dict[str, Any]) -> None:
+def test_objects_with_names_that_do_not_fit_in_a_line_are_edited_as_json(facts: dict[str, Any]) -> None:
     (field,) = (field for field in build_fields(SCHEMA, {**PARAMS, "facts": facts}) if field.name == "facts")
     assert field.kind == "json"
 
@@ -154,14 +154,14 @@ def test_any_value_of_a_free_object_survives_an_edit_of_another(value: str) -> N
     assert read(params, facts=field.value.replace("n: 1", "n: 2"))["facts"] == {"odd": value, "n": 2}
 
 
-def test_an_object_with_fields_that_the_schema_does_not_know_loses_none() -> None:
+def test_an_object_keeps_fields_that_its_schema_does_not_know() -> None:
     params = {**PARAMS, "changes": {"phone": "+1", "unheard": "of"}}
     (field,) = (field for field in build_fields(SCHEMA, params) if field.name == "changes")
     assert field.kind == "json"
     assert read(params) == params
 
 
-def test_an_emptied_optional_field_is_null_or_left_out() -> None:
+def test_an_emptied_optional_field_is_null_or_omitted() -> None:
     params = read({**PARAMS, "notes": "old"}, notes="", rate="")
     assert params["notes"] is None
     assert "rate" not in params
@@ -181,13 +181,13 @@ def test_an_emptied_optional_field_is_null_or_left_out() -> None:
         ("changes.score", "many"),
     ],
 )
-def test_what_is_not_of_its_type_names_the_field(key: str, text: str) -> None:
+def test_a_text_of_the_wrong_type_names_its_field(key: str, text: str) -> None:
     with pytest.raises(InvalidFieldText) as caught:
         read(**dict[str, Any]({key.replace(".", "__"): text}))
     assert caught.value.key == key
 
 
-def test_a_complaint_stands_at_the_innermost_input_that_it_is_about() -> None:
+def test_a_complaint_is_shown_at_the_innermost_input() -> None:
     fields = build_fields(SCHEMA, PARAMS)
     assert find_field_key(fields, "changes.phone") == "changes.phone"
     assert find_field_key(fields, "changes.unheard") == "changes"
@@ -211,11 +211,11 @@ def test_a_complaint_stands_at_the_innermost_input_that_it_is_about() -> None:
         ("There is no record 99.", "There is no record 99."),
     ],
 )
-def test_complaints_are_told_in_plain_words(complaint: str, words: str) -> None:
+def test_complaints_are_reworded_in_plain_words(complaint: str, words: str) -> None:
     assert simplify_complaint(complaint) == words
 
 
-def test_what_was_typed_stays_with_its_problem() -> None:
+def test_typed_texts_are_kept_with_their_problems() -> None:
     typed = FormInput({"changes.score": "many"}, {"changes.score": "That is no number."})
     (changes,) = (field for field in build_fields(SCHEMA, PARAMS, typed) if field.name == "changes")
     (score,) = (field for field in changes.used_fields if field.name == "score")

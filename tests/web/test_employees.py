@@ -1,4 +1,4 @@
-"""Employees: who works here, and what one may do, is told, costs and did."""
+"""Employees: the list, and the profile with allowed tools, instructions, figures and runs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from urllib.parse import quote
 
 import pytest
 from django.db.models.functions import Now
-from django.test import Client
 
 from agents.employees.models import Employee, Grant
 from agents.runs.models import Run, RunStatus
 from agents.web.views import employees
 from tests.web.counted import count_calls, count_passes
+from tests.web.pages import read_page
 from tests.world import SEARCH, UPDATE, World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -24,26 +24,20 @@ def world() -> World:
     return make_world()
 
 
-def text_of(client: Client, path: str) -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.content
-    return answer.content.decode()
+def read_profile(world: World, username: str = "operator") -> str:
+    return read_page(world.client(username), f"/employees/{world.employee.pk}/")
 
 
-def profile(world: World, username: str = "operator") -> str:
-    return text_of(world.client(username), f"/employees/{world.employee.pk}/")
-
-
-def hire(world: World, name: str, **more: Any) -> Employee:
+def create_employee(world: World, name: str, **more: Any) -> Employee:
     return Employee.objects.create(organization=world.acme, name=name, provider=world.employee.provider, **more)
 
 
 class TestTheList:
-    def test_it_shows_face_job_model_and_figures(self, world: World) -> None:
-        hire(world, "Ada Maria Lovelace", job_title="Analyst", is_active=False)
+    def test_it_shows_initials_job_model_and_figures(self, world: World) -> None:
+        create_employee(world, "Ada Maria Lovelace", job_title="Analyst", is_active=False)
         world.run(RunStatus.SUCCEEDED)
         world.run()
-        html = text_of(world.client("viewer"), "/employees/")
+        html = read_page(world.client("viewer"), "/employees/")
         for part in ("Dana", "Data steward", "follows a script", ">AL<", "inactive"):
             assert part in html
         dana = html.split("Data steward")[1].split("</li>")[0]
@@ -51,42 +45,42 @@ class TestTheList:
             assert part in dana
         assert "Hank" not in html
 
-    def test_runs_of_long_ago_do_not_count(self, world: World) -> None:
+    def test_old_runs_do_not_count(self, world: World) -> None:
         run = world.run(RunStatus.SUCCEEDED)
         Run.objects.filter(pk=run.pk).update(created_at=Now() - timedelta(days=31))
-        assert "<b>0</b> runs" in text_of(world.client("viewer"), "/employees/")
-        assert "<dt>Runs</dt><dd>0</dd>" in profile(world)
+        assert "<b>0</b> runs" in read_page(world.client("viewer"), "/employees/")
+        assert "<dt>Runs</dt><dd>0</dd>" in read_profile(world)
 
-    def test_only_the_newest_runs_are_read(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_only_the_newest_runs_are_counted(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(employees, "MAX_COUNTED", 2)
         for _ in range(3):
             world.run(RunStatus.SUCCEEDED)
-        assert "<b>2</b> runs" in text_of(world.client("viewer"), "/employees/")
-        assert "<dt>Runs</dt><dd>2</dd>" in profile(world)
+        assert "<b>2</b> runs" in read_page(world.client("viewer"), "/employees/")
+        assert "<dt>Runs</dt><dd>2</dd>" in read_profile(world)
 
-    def test_it_goes_on_behind_its_cursor_and_finds_names_and_jobs(self, world: World) -> None:
+    def test_it_continues_after_its_cursor_and_searches_names_and_jobs(self, world: World) -> None:
         for number in range(65):
-            hire(world, f"Worker {number:02}", job_title=f"Job {number:02}")
+            create_employee(world, f"Worker {number:02}", job_title=f"Job {number:02}")
         client = world.client("viewer")
-        first = text_of(client, "/employees/")
+        first = read_page(client, "/employees/")
         assert "Worker 58" in first
         assert "Worker 59" not in first
-        assert "Worker 64" in text_of(client, f"/employees/?after={quote('Worker 58')}")
-        assert "Worker 64" in text_of(client, "/employees/?q=job+64")
-        assert "No employee matches" in text_of(client, "/employees/?q=nobody")
+        assert "Worker 64" in read_page(client, f"/employees/?after={quote('Worker 58')}")
+        assert "Worker 64" in read_page(client, "/employees/?q=job+64")
+        assert "No employee matches" in read_page(client, "/employees/?q=nobody")
 
-    def test_many_employees_cost_no_more_questions(self, world: World, django_assert_max_num_queries: Any) -> None:
+    def test_many_employees_need_no_more_queries(self, world: World, django_assert_max_num_queries: Any) -> None:
         for number in range(20):
-            hire(world, f"Worker {number}")
+            create_employee(world, f"Worker {number}")
         client = world.client("viewer")
-        text_of(client, "/employees/")
+        read_page(client, "/employees/")
         with django_assert_max_num_queries(7):
-            text_of(client, "/employees/")
+            read_page(client, "/employees/")
 
 
 class TestTheProfile:
     def test_it_lists_allowed_tools_by_category_with_their_level(self, world: World) -> None:
-        html = profile(world)
+        html = read_profile(world)
         tools = html.split('id="tools-head"')[1].split("</section>")[0]
         assert [tools.index(part) for part in (SEARCH, "data.updateRecord", "data.bulkDelete")] == sorted(
             tools.index(part) for part in (SEARCH, "data.updateRecord", "data.bulkDelete")
@@ -95,49 +89,49 @@ class TestTheProfile:
             assert f'class="level {level}"' in tools
         assert "data.createRecord" not in tools
 
-    def test_it_says_which_tool_would_be_refused_or_is_missing(self, world: World) -> None:
+    def test_it_names_tools_that_are_not_installed(self, world: World) -> None:
         Grant.objects.create(employee=world.employee, tool="gone.tool")
-        html = profile(world)
+        html = read_profile(world)
         assert "Allowed, but not installed" in html
         assert "Calls are refused" not in html
 
-    def test_example_tasks_lead_to_the_start_pages_form(self, world: World) -> None:
+    def test_example_tasks_link_to_the_form_on_the_start_page(self, world: World) -> None:
         world.employee.example_tasks = ["Tidy up & <b>report</b>"]
         world.employee.save()
         link = f"/?employee={world.employee.pk}&amp;example=0"
-        assert f'href="{link}"' in profile(world)
-        assert link not in profile(world, "viewer")
-        assert "<b>report" not in profile(world)
-        form = text_of(world.client("operator"), link.replace("&amp;", "&"))
+        assert f'href="{link}"' in read_profile(world)
+        assert link not in read_profile(world, "viewer")
+        assert "<b>report" not in read_profile(world)
+        form = read_page(world.client("operator"), link.replace("&amp;", "&"))
         assert "Tidy up &amp; &lt;b&gt;report&lt;/b&gt;</textarea>" in form
 
-    def test_instructions_are_shown_as_they_are(self, world: World) -> None:
+    def test_instructions_are_shown_as_text(self, world: World) -> None:
         world.employee.instructions = "Be kind.\n<script>alert(1)</script>\u202e" + "long " * 20_000
         world.employee.save()
-        html = profile(world)
+        html = read_profile(world)
         assert "<script>alert" not in html
         assert "⟦U+202E⟧" in html
         assert "own-words long" in html
 
-    def test_figures_tell_success_time_and_tokens(self, world: World) -> None:
+    def test_figures_show_success_duration_and_tokens(self, world: World) -> None:
         for status, seconds in ((RunStatus.SUCCEEDED, 10), (RunStatus.SUCCEEDED, 20), (RunStatus.FAILED, 90)):
             run = world.run(status, input_tokens=100, output_tokens=50)
             Run.objects.filter(pk=run.pk).update(started_at=Now(), finished_at=Now() + timedelta(seconds=seconds))
         world.card()
-        html = profile(world)
+        html = read_profile(world)
         assert "Out of passes" not in html
         Run.objects.filter(status=RunStatus.FAILED).update(exit_reason="max_passes")
-        assert "<dt>Out of passes</dt><dd>1</dd>" in profile(world)
+        assert "<dt>Out of passes</dt><dd>1</dd>" in read_profile(world)
         for part in ("<dd>67%</dd>", "<dd>20.0 s</dd>", "<dt>In progress</dt><dd>1</dd>", "<dd>112</dd>"):
             assert part in html
         assert f'<a href="/approvals/?employee={world.employee.pk}">1</a>' in html
 
-    def test_it_tells_calls_by_tool_and_what_the_model_used(self, world: World) -> None:
+    def test_it_shows_calls_by_tool_and_the_models_usage(self, world: World) -> None:
         count_calls(world.employee, SEARCH, succeeded=30, within_50=30, slowest_ms=40)
         count_calls(world.employee, "gone.tool", days_ago=2, failed=1)
         count_calls(world.others_employee, UPDATE, days_ago=4, succeeded=7)
         count_passes(world.employee, passes=3, input_tokens=1200, output_tokens=90, cost_micros=40_000)
-        html = profile(world).split('id="did-head"')[1].split("</section>")[0]
+        html = read_profile(world).split('id="did-head"')[1].split("</section>")[0]
         for part in (
             "31, 97% succeeded",
             "1,200 input, 90 output",
@@ -151,20 +145,20 @@ class TestTheProfile:
         assert "0.0400 USD in total, 0.0400 USD today. Most today: 0.0400 USD." in html
         assert UPDATE not in html
 
-    def test_only_admins_are_offered_to_edit(self, world: World) -> None:
+    def test_only_admins_see_the_edit_link(self, world: World) -> None:
         world.users["admin"].is_staff = True
         world.users["admin"].save()
         change = f"/admin/employees/employee/{world.employee.pk}/change/"
-        assert change in profile(world, "admin")
-        assert change not in profile(world, "operator")
+        assert change in read_profile(world, "admin")
+        assert change not in read_profile(world, "operator")
 
-    def test_many_runs_and_tools_cost_no_more_questions(self, world: World, django_assert_max_num_queries: Any) -> None:
+    def test_many_runs_need_no_more_queries(self, world: World, django_assert_max_num_queries: Any) -> None:
         for _ in range(15):
             world.run(RunStatus.SUCCEEDED)
-        profile(world)
+        read_profile(world)
         client = world.client("operator")
         with django_assert_max_num_queries(13):
-            text_of(client, f"/employees/{world.employee.pk}/")
+            read_page(client, f"/employees/{world.employee.pk}/")
 
-    def test_another_organizations_employee_is_not_there(self, world: World) -> None:
+    def test_an_employee_of_another_organization_answers_404(self, world: World) -> None:
         assert world.client("admin").get(f"/employees/{world.others_employee.pk}/").status_code == 404

@@ -1,4 +1,4 @@
-"""Files: the list, upload with a report, download that nothing opens, deletion after a question; each by its role."""
+"""Files: the list, uploads with a report, downloads as attachments, and confirmed deletions, each by role."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ GROUPS = {
     "windows": hostile.WINDOWS,
     "long": [path for path in hostile.LONG if len(path) < 4_000],
 }
-NOWHERE = {404, 301}
-"""A path whose end is a slash is sent to itself without it, or the other way round."""
+NOT_FOUND_OR_REDIRECTED = {404, 301}
+"""A path with or without a slash at its end may be redirected to the other."""
 
 
 @pytest.fixture
@@ -45,14 +45,14 @@ def world(settings: Settings, tmp_path: Path) -> World:
 
 @pytest.fixture
 def folder(world: World, settings: Settings) -> Path:
-    """Acme's folder, with a file in a folder."""
+    """Create a file in a folder of Acme's files."""
     place = Path(settings.GADGET_FILES_DIR) / str(world.acme.pk)
     (place / "reports").mkdir(parents=True)
     (place / "reports" / "a b.txt").write_text("Hello")
     return place
 
 
-def html_of(client: Client, query: str = "") -> str:
+def read_files(client: Client, query: str = "") -> str:
     answer = client.get(f"/files/{query}")
     assert answer.status_code == 200
     return answer.content.decode()
@@ -63,15 +63,15 @@ def upload(client: Client, *files: tuple[str, bytes], folder: str = "") -> Any:
     return client.post("/files/upload/", {"files": given, "folder": folder})
 
 
-def downloaded(answer: Any) -> bytes:
-    async def collected() -> bytes:
+def read_download(answer: Any) -> bytes:
+    async def join_parts() -> bytes:
         return b"".join([part async for part in answer])
 
-    return async_to_sync(collected)()
+    return async_to_sync(join_parts)()
 
 
 def delete(client: Client, path: str) -> Any:
-    """Answers the question with yes."""
+    """Request the deletion and confirm it."""
     asked = client.post(f"/files/delete/{quote(path)}")
     assert asked.status_code == 200
     (seal,) = re.findall(r'name="confirmed" value="(\w+)"', asked.content.decode())
@@ -82,49 +82,49 @@ def delete(client: Client, path: str) -> Any:
 
 
 @pytest.mark.parametrize("username", ["viewer", "operator", "approver", "admin"])
-def test_every_role_sees_the_files_and_what_it_may_do(world: World, folder: Path, username: str) -> None:
-    html = html_of(world.client(username), "?folder=reports")
+def test_every_role_sees_the_files_and_its_own_actions(world: World, folder: Path, username: str) -> None:
+    html = read_files(world.client(username), "?folder=reports")
     assert 'href="/files/download/reports/a%20b.txt" download' in html
     assert ("Upload files" in html) is (username != "viewer")
     assert ("/files/delete/" in html) is (username in {"approver", "admin"})
 
 
-def test_folders_lead_down_and_the_way_leads_back(world: World, folder: Path) -> None:
+def test_folders_and_breadcrumbs_are_links(world: World, folder: Path) -> None:
     client = world.client("viewer")
-    assert 'href="/files/?folder=reports"' in html_of(client)
-    html = html_of(client, "?folder=reports")
+    assert 'href="/files/?folder=reports"' in read_files(client)
+    html = read_files(client, "?folder=reports")
     assert '<a href="/files/">Files</a>' in html
     assert '<span aria-current="page">reports</span>' in html
     assert "5\xa0bytes" in html
 
 
-def test_an_empty_folder_says_so_in_words(world: World, folder: Path) -> None:
+def test_an_empty_folder_says_so(world: World, folder: Path) -> None:
     (folder / "empty").mkdir()
-    assert "No files yet." in html_of(world.client("outsider"))
-    assert "This folder is empty." in html_of(world.client("viewer"), "?folder=empty")
+    assert "No files yet." in read_files(world.client("outsider"))
+    assert "This folder is empty." in read_files(world.client("viewer"), "?folder=empty")
 
 
 def test_a_long_list_has_pages(world: World, folder: Path) -> None:
     for number in range(PAGE_SIZE + 1):
         (folder / "reports" / f"n{number:04}.txt").touch()
     client = world.client("viewer")
-    assert "page=2" in html_of(client, "?folder=reports")
-    assert f"n{PAGE_SIZE:04}.txt" in html_of(client, "?folder=reports&page=2")
-    assert "n0000.txt" in html_of(client, "?folder=reports&page=x%00")
+    assert "page=2" in read_files(client, "?folder=reports")
+    assert f"n{PAGE_SIZE:04}.txt" in read_files(client, "?folder=reports&page=2")
+    assert "n0000.txt" in read_files(client, "?folder=reports&page=x%00")
 
 
-def test_what_is_not_shown_is_counted_and_hidden_names_stay_hidden(world: World, folder: Path) -> None:
+def test_skipped_entries_are_counted_and_not_named(world: World, folder: Path) -> None:
     (folder / "link").symlink_to("/etc")
     (folder / "a\u202etxt.exe").touch()
     (folder / "<b>bold").touch()
-    html = html_of(world.client("viewer"))
+    html = read_files(world.client("viewer"))
     assert "3 items in this folder are not shown" in html
     assert "bold" not in html
 
 
-def test_a_name_is_never_markup(world: World, folder: Path) -> None:
+def test_a_name_is_escaped(world: World, folder: Path) -> None:
     upload(world.client("operator"), ("a&amp;'b;.txt", b"x"))
-    assert "a&amp;&#x27;b;.txt" in html_of(world.client("viewer"))
+    assert "a&amp;&#x27;b;.txt" in read_files(world.client("viewer"))
 
 
 # Strangers and hostile paths
@@ -134,18 +134,18 @@ def test_a_name_is_never_markup(world: World, folder: Path) -> None:
     "path",
     ["?folder=reports", "download/reports/a%20b.txt", "?folder=../{acme}", "download/../{acme}/reports/a%20b.txt"],
 )
-def test_another_organizations_files_are_not_there(world: World, folder: Path, path: str) -> None:
+def test_files_of_another_organization_answer_404(world: World, folder: Path, path: str) -> None:
     assert world.client("outsider").get(f"/files/{path.format(acme=world.acme.pk)}").status_code == 404
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_a_hostile_path_is_not_there(world: World, folder: Path, group: str) -> None:
+def test_a_hostile_path_is_refused(world: World, folder: Path, group: str) -> None:
     client = world.client("admin")
     for given in filter(None, GROUPS[group]):
         path = given.encode("utf-8", "replace").decode()
         assert client.get("/files/", {"folder": path}).status_code == 404, path
-        assert client.get(f"/files/download/{quote(path)}").status_code in NOWHERE, path
-        assert client.post(f"/files/delete/{quote(path)}").status_code in NOWHERE, path
+        assert client.get(f"/files/download/{quote(path)}").status_code in NOT_FOUND_OR_REDIRECTED, path
+        assert client.post(f"/files/delete/{quote(path)}").status_code in NOT_FOUND_OR_REDIRECTED, path
         assert upload(client, ("new.txt", b"x"), folder=path).status_code == 422, path
     assert [one.name for one in folder.iterdir()] == ["reports"]
     assert not AuditEntry.objects.exists()
@@ -154,15 +154,15 @@ def test_a_hostile_path_is_not_there(world: World, folder: Path, group: str) -> 
 # Upload
 
 
-def test_an_upload_is_reported_file_by_file_and_is_in_the_audit(world: World, folder: Path) -> None:
+def test_an_upload_is_reported_for_each_file_and_recorded_in_the_audit(world: World, folder: Path) -> None:
     client = world.client("operator")
     answer = upload(client, ("one.txt", b"1"), ("nul.txt", b"2"), ("a b.txt", b"3"), folder="reports")
     assert (answer.status_code, answer["Location"]) == (302, "/files/?folder=reports")
-    html = html_of(client, "?folder=reports")
+    html = read_files(client, "?folder=reports")
     assert "one.txt is uploaded." in html
     assert "nul.txt was not uploaded:" in html
     assert "a b.txt was not uploaded: A file with this name already exists." in html
-    assert "is uploaded" not in html_of(client, "?folder=reports"), "it is told once"
+    assert "is uploaded" not in read_files(client, "?folder=reports"), "the report is shown once"
     assert (folder / "reports" / "one.txt").read_bytes() == b"1"
     assert (folder / "reports" / "a b.txt").read_text() == "Hello"
     entry = AuditEntry.objects.get()
@@ -171,39 +171,39 @@ def test_an_upload_is_reported_file_by_file_and_is_in_the_audit(world: World, fo
     assert verify(world.acme.pk) == []
 
 
-def test_of_many_uploads_the_first_are_named(world: World, folder: Path) -> None:
+def test_the_report_names_the_first_of_many_uploads(world: World, folder: Path) -> None:
     client = world.client("operator")
     upload(client, *((f"{n:02}.txt", b"x") for n in range(MAX_NAMED + 3)))
-    assert f"{MAX_NAMED - 1:02}.txt and 3 more are uploaded." in html_of(client)
+    assert f"{MAX_NAMED - 1:02}.txt and 3 more are uploaded." in read_files(client)
 
 
-def test_a_folder_that_is_not_there_is_made(world: World, folder: Path) -> None:
+def test_an_upload_creates_a_missing_folder(world: World, folder: Path) -> None:
     answer = upload(world.client("operator"), ("x.bin", b"\0\xff"), folder="2026/new")
     assert answer["Location"] == "/files/?folder=2026%2Fnew"
     assert (folder / "2026" / "new" / "x.bin").read_bytes() == b"\0\xff"
 
 
-def test_a_viewer_uploads_nothing(world: World, folder: Path) -> None:
+def test_a_viewer_cannot_upload(world: World, folder: Path) -> None:
     assert upload(world.client("viewer"), ("x.txt", b"x")).status_code == 403
     assert not AuditEntry.objects.exists()
     assert [one.name for one in folder.iterdir()] == ["reports"]
 
 
-def test_without_a_file_it_says_so(world: World, folder: Path) -> None:
+def test_an_upload_without_a_file_is_refused(world: World, folder: Path) -> None:
     answer = world.client("operator").post("/files/upload/", {"folder": "reports", "files": "no file"})
     assert answer.status_code == 422
     assert "Choose at least one file." in answer.content.decode()
 
 
 @pytest.mark.parametrize("name", ["../../evil.txt", "..\\..\\evil.txt", "/etc/evil.txt", "C:\\evil.txt"])
-def test_only_the_last_part_of_a_hostile_name_counts(world: World, folder: Path, name: str) -> None:
+def test_only_the_last_part_of_an_uploaded_name_is_used(world: World, folder: Path, name: str) -> None:
     assert upload(world.client("operator"), (name, b"x")).status_code in {302, 422}
     found = {one.name for one in folder.parent.parent.rglob("*.txt")}
     assert found <= {"a b.txt", "evil.txt"}
     assert {one.name for one in folder.iterdir()} <= {"reports", "evil.txt"}
 
 
-def test_a_file_that_is_too_large_is_refused_and_leaves_nothing(
+def test_a_file_that_is_too_large_is_refused_and_leaves_no_trace(
     world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changes, "LARGEST_FILE", 1_000_000)
@@ -215,7 +215,7 @@ def test_a_file_that_is_too_large_is_refused_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("way", ["reports/a b.txt", "reports/link"])
-def test_an_upload_that_cannot_be_is_not_in_the_audit(world: World, folder: Path, way: str) -> None:
+def test_a_failed_upload_is_not_in_the_audit(world: World, folder: Path, way: str) -> None:
     (folder / "reports" / "link").symlink_to(folder)
     answer = upload(world.client("operator"), ("x.txt", b"x"), folder=way)
     assert answer.status_code == 422
@@ -223,7 +223,9 @@ def test_an_upload_that_cannot_be_is_not_in_the_audit(world: World, folder: Path
     assert not AuditEntry.objects.exists()
 
 
-def test_no_connection_is_kept_while_others_write(world: World, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_connection_is_released_before_waiting_for_other_writers(
+    world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     acts: list[str] = []
     monkeypatch.setattr(views, "release_connection", lambda: acts.append("release"))
     for name in ("write_file", "delete_files"):
@@ -237,7 +239,7 @@ def test_no_connection_is_kept_while_others_write(world: World, folder: Path, mo
 
 
 @pytest.mark.parametrize("name", ["page.html", "picture.svg", "köln.pdf", "a;b=c.js", "no-ending"])
-def test_a_download_is_never_shown_by_the_browser(world: World, folder: Path, name: str) -> None:
+def test_a_download_is_always_an_attachment(world: World, folder: Path, name: str) -> None:
     (folder / name).write_text("<script>alert(1)</script>")
     answer = world.client("viewer").get(f"/files/download/{quote(name)}")
     assert answer.status_code == 200
@@ -246,16 +248,16 @@ def test_a_download_is_never_shown_by_the_browser(world: World, folder: Path, na
     assert answer["X-Content-Type-Options"] == "nosniff"
     assert answer["Cache-Control"] == "no-store"
     assert answer["Content-Length"] == "25"
-    assert downloaded(answer) == b"<script>alert(1)</script>"
+    assert read_download(answer) == b"<script>alert(1)</script>"
 
 
-def test_a_large_file_comes_in_parts(world: World, folder: Path) -> None:
+def test_a_large_file_is_streamed_whole(world: World, folder: Path) -> None:
     content = bytes(range(256)) * 4_000
     (folder / "large.bin").write_bytes(content)
-    assert downloaded(world.client("viewer").get("/files/download/large.bin")) == content
+    assert read_download(world.client("viewer").get("/files/download/large.bin")) == content
 
 
-def test_a_link_and_a_folder_are_not_downloaded(world: World, folder: Path) -> None:
+def test_links_and_folders_cannot_be_downloaded(world: World, folder: Path) -> None:
     (folder / "link").symlink_to("/etc/passwd")
     client = world.client("admin")
     for path in ("link", "reports", "reports/nope.txt"):
@@ -265,7 +267,7 @@ def test_a_link_and_a_folder_are_not_downloaded(world: World, folder: Path) -> N
 # Deletion
 
 
-def test_a_deletion_asks_first_and_is_in_the_audit(world: World, folder: Path) -> None:
+def test_a_deletion_needs_confirmation_and_is_in_the_audit(world: World, folder: Path) -> None:
     client = world.client("approver")
     asked = client.post("/files/delete/reports").content.decode()
     assert "reports/a b.txt" in asked
@@ -277,18 +279,18 @@ def test_a_deletion_asks_first_and_is_in_the_audit(world: World, folder: Path) -
     assert entry.payload == {"path": "reports", "files": 1, "paths": ["reports/a b.txt"]}
 
 
-def test_a_folder_that_stays_is_not_called_deleted(world: World, folder: Path) -> None:
+def test_a_folder_that_remains_is_not_reported_as_deleted(world: World, folder: Path) -> None:
     (folder / "reports" / "link").symlink_to(folder)
     client = world.client("approver")
     assert delete(client, "reports").status_code == 302
-    assert "The files in reports are deleted. The folder remains because it is not empty." in html_of(client)
+    assert "The files in reports are deleted. The folder remains because it is not empty." in read_files(client)
     again = client.post("/files/delete/reports")
     assert again.status_code == 409
     assert "it contains only entries that cannot be deleted" in again.content.decode()
     assert AuditEntry.objects.count() == 1
 
 
-def test_a_yes_to_another_question_deletes_nothing(world: World, folder: Path) -> None:
+def test_an_outdated_confirmation_deletes_nothing(world: World, folder: Path) -> None:
     client = world.client("admin")
     asked = client.post("/files/delete/reports").content.decode()
     (seal,) = re.findall(r'name="confirmed" value="(\w+)"', asked)
@@ -301,12 +303,12 @@ def test_a_yes_to_another_question_deletes_nothing(world: World, folder: Path) -
 
 
 @pytest.mark.parametrize("username", ["viewer", "operator"])
-def test_who_may_not_decide_may_not_delete(world: World, folder: Path, username: str) -> None:
+def test_deletion_takes_the_approver_role(world: World, folder: Path, username: str) -> None:
     assert world.client(username).post("/files/delete/reports", {"confirmed": "x"}).status_code == 403
     assert (folder / "reports").exists()
 
 
-def test_a_question_about_many_files_shows_the_first(world: World, folder: Path) -> None:
+def test_the_confirmation_for_many_files_shows_the_first(world: World, folder: Path) -> None:
     for number in range(MAX_SHOWN + 10):
         (folder / "reports" / f"{number}.txt").touch()
     asked = world.client("admin").post("/files/delete/reports").content.decode()
@@ -314,7 +316,7 @@ def test_a_question_about_many_files_shows_the_first(world: World, folder: Path)
     assert len(re.findall(r"<li>\s*reports/", asked)) == MAX_SHOWN
 
 
-def test_too_many_files_at_once_are_refused_in_words(
+def test_deleting_too_many_files_is_refused_with_their_number(
     world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changes, "MAX_DELETED", 1)

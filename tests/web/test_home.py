@@ -1,4 +1,4 @@
-"""The start page and the list of runs: what they show of what is in the database, to whom, and at what cost."""
+"""The start page and the list of runs: their contents for each role, with few queries."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from agents.runs.models import Run, RunStatus
 from agents.web.charts.bar_charts import HEIGHT, build_charts, build_table
 from agents.web.charts.daily_counts import DAYS, DailyCounts, Day, clear_cache, load_last_days
 from agents.web.lists.run_pages import PAGE_SIZE, RunListFilter, load_run_page
+from tests.web.pages import read_page
 from tests.world import World, make_employee, make_world
 
 pytestmark = pytest.mark.django_db
@@ -34,21 +35,15 @@ def world() -> World:
 
 
 @pytest.fixture(autouse=True)
-def nothing_remembered() -> Iterator[None]:
-    """Ids of organizations come again after each test."""
+def empty_cache() -> Iterator[None]:
+    """Clear the cache, because the ids of organizations repeat after each test."""
     clear_cache()
     yield
     clear_cache()
 
 
-def text_of(client: Client, path: str = "/") -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.content
-    return answer.content.decode()
-
-
 def section(html: str, name: str) -> str:
-    """The section with this id."""
+    """Return the section with this id."""
     found = re.search(rf'<section id="{name}".*?</section>', html, re.DOTALL)
     assert found, f"no section {name}"
     return found[0]
@@ -89,12 +84,12 @@ def test_a_day_ends_at_midnight(world: World) -> None:
     assert [day.figures.runs for day in shown[-2:]] == [1, 2]
 
 
-def test_figures_hold_nothing_of_another_organization(world: World) -> None:
+def test_figures_count_nothing_of_another_organization(world: World) -> None:
     world.call(world.run(RunStatus.SUCCEEDED))
     assert not any(any(day.figures) for day in load_last_days(world.globex.pk))
 
 
-def test_what_has_settled_is_counted_once_and_what_is_new_at_once(world: World) -> None:
+def test_old_counts_are_cached_and_new_rows_counted_immediately(world: World) -> None:
     world.run(RunStatus.SUCCEEDED, created_at=ago(days=3))
     world.run(RunStatus.SUCCEEDED, created_at=ago(hours=30))
     assert [day.figures.runs for day in load_last_days(world.acme.pk)] == [
@@ -109,7 +104,7 @@ def test_what_has_settled_is_counted_once_and_what_is_new_at_once(world: World) 
     assert shown[-1].figures.runs >= 1
 
 
-def test_remembered_days_leave_when_they_are_too_old(world: World) -> None:
+def test_cached_days_are_dropped_when_they_are_too_old(world: World) -> None:
     now = timezone.now()
     world.run(RunStatus.SUCCEEDED, created_at=now - timedelta(days=DAYS - 1))
     assert load_last_days(world.acme.pk, now)[0].figures.runs == 1
@@ -118,12 +113,12 @@ def test_remembered_days_leave_when_they_are_too_old(world: World) -> None:
     assert len(later) == DAYS
 
 
-def days_of(*counted: DailyCounts) -> list[Day]:
+def build_days(*counted: DailyCounts) -> list[Day]:
     return [Day(date(2026, 3, 1) + timedelta(days=place), each) for place, each in enumerate(counted)]
 
 
-def test_the_highest_column_reaches_the_top_and_none_leaves_the_chart() -> None:
-    charts = build_charts(days_of(DailyCounts(5, 100, 3, 1), DailyCounts(), DailyCounts(10, 1, 0, 2)))
+def test_the_highest_column_reaches_the_top_and_no_bar_exceeds_the_chart() -> None:
+    charts = build_charts(build_days(DailyCounts(5, 100, 3, 1), DailyCounts(), DailyCounts(10, 1, 0, 2)))
     for chart in charts:
         bars = [bar for column in chart.columns for bar in column.bars]
         assert min(bar.y for bar in bars) == 0
@@ -133,62 +128,62 @@ def test_the_highest_column_reaches_the_top_and_none_leaves_the_chart() -> None:
         assert not chart.columns[1].bars
 
 
-def test_a_chart_says_in_words_what_it_shows() -> None:
-    runs, calls, decisions = build_charts(days_of(DailyCounts(1234, 0, 3, 1), DailyCounts(6, 0, 0, 2)))
+def test_a_chart_has_a_description_in_words() -> None:
+    runs, calls, decisions = build_charts(build_days(DailyCounts(1234, 0, 3, 1), DailyCounts(6, 0, 0, 2)))
     assert (runs.total, runs.today) == ("1,240", "6")
     assert runs.description == "1,240 in total, 6 today. Most on Sun 1 Mar: 1,234."
     assert calls.description == "None on any of these days."
     assert decisions.columns[0].label == "Sun 1 Mar: 3 approved, 1 denied"
     assert [(part.name, part.total) for part in decisions.series] == [("approved", "3"), ("denied", "3")]
-    assert build_table(days_of(DailyCounts(1234, 0, 3, 1)))[0][1] == ["1,234", "0", "3", "1"]
+    assert build_table(build_days(DailyCounts(1234, 0, 3, 1)))[0][1] == ["1,234", "0", "3", "1"]
 
 
 def test_the_page_draws_the_charts_with_titles_and_a_table(world: World) -> None:
     world.run(RunStatus.SUCCEEDED)
-    html = text_of(world.client("viewer"))
+    html = read_page(world.client("viewer"))
     assert html.count('<svg class="chart" role="img"') == html.count("<desc ") == 3
     assert "Runs started on each of the last 14 days" in html
     assert html.count('<th scope="row">') == DAYS
     assert "style=" not in html
 
 
-# Handing over a task
+# The form for a new task
 
 
-def test_a_viewer_is_told_why_nothing_can_be_started(world: World) -> None:
-    html = text_of(world.client("viewer"))
+def test_a_viewer_sees_why_they_cannot_start_runs(world: World) -> None:
+    html = read_page(world.client("viewer"))
     assert "You are a viewer in Acme" in html
     assert "To start runs, you need the operator role" in html
     assert "<textarea" not in html
 
 
-def test_employees_are_people_to_choose_from(world: World) -> None:
-    second = make_second(world, "Ann Mary Lee")
-    html = text_of(world.client("operator"))
+def test_the_form_offers_the_employees_with_one_chosen(world: World) -> None:
+    second = create_employee(world, "Ann Mary Lee")
+    html = read_page(world.client("operator"))
     assert html.count('type="radio" name="employee"') == 2
     assert html.count(" checked>") == 1
     assert f'value="{second.pk}" required checked' in html
     assert ">AL</span>" in html
-    chosen = text_of(world.client("operator"), f"/?employee={world.employee.pk}")
+    chosen = read_page(world.client("operator"), f"/?employee={world.employee.pk}")
     assert f'value="{world.employee.pk}" required checked' in chosen
 
 
-def make_second(world: World, name: str, **more: Any) -> Employee:
+def create_employee(world: World, name: str, **more: Any) -> Employee:
     values = {"job_title": "Clerk", "example_tasks": ["First example", "Second example"], **more}
     return Employee.objects.create(organization=world.acme, provider=world.employee.provider, name=name, **values)
 
 
-def test_an_example_is_filled_in_by_its_place_and_never_by_a_text_of_the_address(world: World) -> None:
-    second = make_second(world, "Zoe")
+def test_an_example_task_is_filled_in_by_number_and_never_from_the_address(world: World) -> None:
+    second = create_employee(world, "Zoe")
     client = world.client("operator")
-    filled = text_of(client, f"/?employee={second.pk}&example=1")
+    filled = read_page(client, f"/?employee={second.pk}&example=1")
     assert re.search(r"<textarea[^>]*>\nSecond example</textarea>", filled)
     for query in (f"employee={second.pk}&example=9", "example=x", "task=Evil", f"employee={world.others_employee.pk}"):
-        assert re.search(r"<textarea[^>]*>\n</textarea>", text_of(client, f"/?{query}")), query
+        assert re.search(r"<textarea[^>]*>\n</textarea>", read_page(client, f"/?{query}")), query
 
 
-def test_a_refused_task_is_not_lost(world: World) -> None:
-    gone = make_second(world, "Gone", is_active=False)
+def test_a_refused_task_stays_in_the_form(world: World) -> None:
+    gone = create_employee(world, "Gone", is_active=False)
     client = world.client("operator")
     for employee, status in ((gone.pk, 409), (world.others_employee.pk, 404), ("", 422)):
         answer = client.post("/", {"employee": employee, "task": "Write it down."})
@@ -198,136 +193,136 @@ def test_a_refused_task_is_not_lost(world: World) -> None:
     assert not Run.objects.exists()
 
 
-def test_an_outsider_sees_nobody_of_ours(world: World) -> None:
+def test_an_outsider_sees_nothing_of_acme(world: World) -> None:
     world.card()
     world.run(RunStatus.SUCCEEDED, task="Secret task")
     for path in ("/", "/?live=1", "/runs/", "/runs/?q=secret"):
-        html = text_of(world.client("outsider"), path)
+        html = read_page(world.client("outsider"), path)
         assert "Dana" not in html
         assert "Secret task" not in html
         assert "Acme" not in html
 
 
-def test_names_cannot_disguise_themselves(world: World) -> None:
-    make_second(world, f"{BIDI}<b>Eve</b>", job_title=f"{BIDI}boss", example_tasks=[f"{BIDI}do <i>it</i>"])
+def test_names_and_tasks_are_escaped_with_hidden_characters_shown(world: World) -> None:
+    create_employee(world, f"{BIDI}<b>Eve</b>", job_title=f"{BIDI}boss", example_tasks=[f"{BIDI}do <i>it</i>"])
     world.run(RunStatus.SUCCEEDED, task=f"{BIDI}<script>x</script>")
     for path in ("/", "/runs/"):
-        html = text_of(world.client("operator"), path)
+        html = read_page(world.client("operator"), path)
         assert "<script>x" not in html
         assert "<b>Eve" not in html
         assert BIDI not in re.sub(r'data-example="[^"]*"', "", html)
 
 
-# What moves
+# The live part
 
 
-def test_the_guide_ticks_off_what_the_database_knows_and_goes_away(world: World) -> None:
+def test_the_guide_follows_the_database_and_disappears_when_complete(world: World) -> None:
     fresh = Organization.objects.create(name="Fresh", slug="fresh")
     world.users["stranger"].memberships.create(organization=fresh, role="admin")
     client = world.client("stranger")
-    assert current_step(client) == "Set up an employee"
-    assert "There is no active employee yet" in text_of(client)
+    assert read_current_step(client) == "Set up an employee"
+    assert "There is no active employee yet" in read_page(client)
     employee = make_employee(fresh, "Flo")
-    assert current_step(client) == "Assign a task"
+    assert read_current_step(client) == "Assign a task"
     client.post("/", {"employee": employee.pk, "task": "Begin."})
-    assert current_step(client) == "Decide a card"
+    assert read_current_step(client) == "Decide a card"
     card = world.card()
     Grant.objects.filter(employee=world.employee).delete()
     decide(card, ApprovalStatus.DENIED, timezone.now(), world.users["approver"])
-    assert current_step(client) == "Decide a card"
-    assert 'id="guide"' not in text_of(world.client("viewer"))
+    assert read_current_step(client) == "Decide a card"
+    assert 'id="guide"' not in read_page(world.client("viewer"))
 
 
-def current_step(client: Client) -> str:
-    guide = section(text_of(client), "guide")
+def read_current_step(client: Client) -> str:
+    guide = section(read_page(client), "guide")
     found = re.findall(r'aria-current="step">.*?<h3>(.*?)</h3>', guide, re.DOTALL)
     assert len(found) == 1
     return str(found[0])
 
 
-def test_the_guide_says_who_does_what_this_person_may_not(world: World) -> None:
-    assert "An operator does this." in section(text_of(world.client("viewer")), "guide")
+def test_the_guide_names_the_role_for_each_step(world: World) -> None:
+    assert "An operator does this." in section(read_page(world.client("viewer")), "guide")
     world.card()
-    assert "An approver does this." in section(text_of(world.client("operator")), "guide")
-    assert "Review the approval" in section(text_of(world.client("approver")), "guide")
+    assert "An approver does this." in section(read_page(world.client("operator")), "guide")
+    assert "Review the approval" in section(read_page(world.client("approver")), "guide")
 
 
-def test_waiting_cards_stand_with_level_and_sentence_oldest_first(world: World) -> None:
+def test_waiting_cards_are_listed_oldest_first_with_their_level(world: World) -> None:
     first, second = world.card(), world.destructive_card()
-    waiting = section(text_of(world.client("approver")), "waiting")
+    waiting = section(read_page(world.client("approver")), "waiting")
     assert waiting.index(f"/approvals/{first.pk}/") < waiting.index(f"/approvals/{second.pk}/")
     assert 'class="level write"' in waiting
     assert 'class="level destructive"' in waiting
     assert "Waiting for your decision" in waiting
-    assert "Waiting for a decision" in section(text_of(world.client("operator")), "waiting")
+    assert "Waiting for a decision" in section(read_page(world.client("operator")), "waiting")
     for _ in range(6):
         world.card()
-    assert "All 8 cards" in section(text_of(world.client("approver")), "waiting")
+    assert "All 8 cards" in section(read_page(world.client("approver")), "waiting")
 
 
-def test_where_four_eyes_decide_ones_own_card_says_so(world: World) -> None:
+def test_the_two_person_rule_is_shown_on_ones_own_cards(world: World) -> None:
     card = world.card()
     Run.objects.filter(pk=card.run_id).update(created_by=world.users["approver"])
-    assert "someone else must approve" not in text_of(world.client("approver"))
+    assert "someone else must approve" not in read_page(world.client("approver"))
     Organization.objects.filter(pk=world.acme.pk).update(four_eyes=True)
-    assert "someone else must approve" in section(text_of(world.client("approver")), "waiting")
-    assert "someone else must approve" not in section(text_of(world.client("admin")), "waiting")
+    assert "someone else must approve" in section(read_page(world.client("approver")), "waiting")
+    assert "someone else must approve" not in section(read_page(world.client("admin")), "waiting")
 
 
-def test_runs_stand_where_their_status_puts_them(world: World) -> None:
+def test_runs_are_listed_by_their_status(world: World) -> None:
     queued, waiting = world.run(RunStatus.QUEUED), world.run(RunStatus.WAITING)
     ended = [world.run(status) for status in (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)]
-    html = text_of(world.client("viewer"))
+    html = read_page(world.client("viewer"))
     at_work, recent = section(html, "at-work"), section(html, "recent")
     assert [f"/runs/{run.pk}/" in at_work for run in (queued, waiting, *ended)] == [True, True, False, False, False]
     assert [f"/runs/{run.pk}/" in recent for run in (queued, waiting, *ended)] == [False, False, True, True, True]
     assert "data-moving" in at_work
     Run.objects.filter(pk=queued.pk).update(status=RunStatus.WAITING)
-    assert "data-moving" not in text_of(world.client("viewer"))
+    assert "data-moving" not in read_page(world.client("viewer"))
 
 
-def test_runs_that_move_come_before_those_that_wait(world: World) -> None:
+def test_active_runs_come_before_waiting_runs(world: World) -> None:
     moving = world.run(RunStatus.QUEUED)
     for _ in range(20):
         world.run(RunStatus.WAITING)
-    assert f"/runs/{moving.pk}/" in section(text_of(world.client("viewer")), "at-work")
+    assert f"/runs/{moving.pk}/" in section(read_page(world.client("viewer")), "at-work")
 
 
-def test_the_live_part_is_the_same_without_the_rest(world: World) -> None:
+def test_the_live_part_equals_that_of_the_whole_page(world: World) -> None:
     world.card()
     world.run(RunStatus.SUCCEEDED)
     client = world.client("approver")
-    page, live = text_of(client), text_of(client, "/?live=1")
+    page, live = read_page(client), read_page(client, "/?live=1")
     for name in ("guide", "waiting", "at-work", "recent"):
         assert section(page, name) == section(live, name)
     assert "<form" not in live
     assert "<desc" not in live
 
 
-def test_the_pages_ask_a_constant_number_of_questions(world: World) -> None:
+def test_the_pages_need_a_constant_number_of_queries(world: World) -> None:
     paths = ("/", "/?live=1", "/runs/", "/runs/?status=waiting", f"/runs/?employee={world.employee.pk}", "/runs/?q=x")
     client = world.client("approver")
     world.card()
     world.run(RunStatus.SUCCEEDED)
-    few = [asked_by(client, path) for path in paths]
+    few = [count_queries(client, path) for path in paths]
     for number in range(10):
         world.card()
         world.run(RunStatus.FAILED)
-        make_second(world, f"Worker {number}")
-    assert [asked_by(client, path) for path in paths] == few
+        create_employee(world, f"Worker {number}")
+    assert [count_queries(client, path) for path in paths] == few
     assert max(few) <= 18
 
 
-def asked_by(client: Client, path: str) -> int:
+def count_queries(client: Client, path: str) -> int:
     with CaptureQueriesContext(connection) as asked:
-        text_of(client, path)
+        read_page(client, path)
     return len(asked)
 
 
 # All runs
 
 
-def test_a_search_looks_through_a_limited_number_of_runs_and_says_how_far_it_came(world: World) -> None:
+def test_a_search_scans_a_limited_number_of_runs_and_says_how_far(world: World) -> None:
     hay = [world.run(RunStatus.SUCCEEDED, task="Hay") for _ in range(4)]
     needle = world.run(RunStatus.SUCCEEDED, task="Needle", created_at=Now())
     more = [world.run(RunStatus.SUCCEEDED, task="Hay") for _ in range(5)]
@@ -340,8 +335,8 @@ def test_a_search_looks_through_a_limited_number_of_runs_and_says_how_far_it_cam
     assert (last.runs, last.next_before, last.scanned_to) == ([], None, None)
 
 
-def test_a_search_finds_every_run_once_whatever_the_size_of_its_steps(world: World) -> None:
-    other = make_second(world, "Other")
+def test_a_search_finds_every_run_once_for_any_scan_limit(world: World) -> None:
+    other = create_employee(world, "Other")
     for number in range(2 * PAGE_SIZE + 10):
         run = world.run(RunStatus.WAITING if number % 3 else RunStatus.QUEUED, task=f"Task {number % 2}")
         if number % 5 == 0:
@@ -362,7 +357,7 @@ def fits(run: Run, wanted: dict[str, Any]) -> bool:
 
 
 def walk(organization_id: int, wanted: dict[str, Any], most: int) -> list[int]:
-    """The ids of all pages, one after the other."""
+    """List the ids on all pages."""
     found: list[int] = []
     page = load_run_page(organization_id, RunListFilter(**wanted), most)
     found += [run.pk for run in page.runs]
@@ -372,15 +367,15 @@ def walk(organization_id: int, wanted: dict[str, Any], most: int) -> list[int]:
     return found
 
 
-def test_the_list_offers_a_way_back_from_a_filter(world: World) -> None:
+def test_the_filtered_list_links_to_all_runs(world: World) -> None:
     world.run()
     client = world.client("viewer")
-    assert "All runs, newest first" not in text_of(client, "/runs/")
-    assert "All runs, newest first" in text_of(client, "/runs/?q=nothing")
-    assert "No runs yet." in text_of(world.client("outsider"), "/runs/")
+    assert "All runs, newest first" not in read_page(client, "/runs/")
+    assert "All runs, newest first" in read_page(client, "/runs/?q=nothing")
+    assert "No runs yet." in read_page(world.client("outsider"), "/runs/")
 
 
-def test_a_form_that_is_sent_twice_starts_one_run(world: World) -> None:
+def test_a_form_that_is_submitted_twice_starts_one_run(world: World) -> None:
     client = world.client("operator")
     found = re.search(r'name="client_request_id" value="(\w{32})"', client.get("/").content.decode())
     assert found is not None

@@ -1,4 +1,4 @@
-"""The start page, of what changes while it is read, or after a figure was counted."""
+"""The start page while rows change between its queries, or after they were counted."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.world import World, make_world
 
 pytestmark = pytest.mark.django_db
 
-NOBODYS: dict[str, Any] = {"lease_owner": "", "lease_expires_at": None}
+NO_LEASE: dict[str, Any] = {"lease_owner": "", "lease_expires_at": None}
 COLUMNS: dict[str, dict[str, Any]] = {
     RunStatus.RUNNING: {"lease_owner": "w", "lease_expires_at": "2030-01-01T00:00:00Z"},
     RunStatus.SUCCEEDED: {"finished_at": "2026-01-01T00:00:00Z", "exit_reason": "final_answer"},
 }
-"""What the database demands of a run with this status."""
+"""The columns that the database requires for a run with this status."""
 
 
 @pytest.fixture
@@ -40,10 +40,10 @@ def world() -> World:
     ],
 )
 @pytest.mark.parametrize("at", range(7))
-def test_a_run_that_moves_on_while_the_lists_are_read_stands_in_one_of_them(
+def test_a_run_that_changes_status_between_two_queries_is_listed_once(
     world: World, before: RunStatus, after: RunStatus, at: int
 ) -> None:
-    """Whichever of the selects it overtakes."""
+    """Change the status before each of the queries in turn."""
     run = world.run(before, **COLUMNS.get(before, {}))
     client, selects = world.client("viewer"), 0
 
@@ -51,7 +51,7 @@ def test_a_run_that_moves_on_while_the_lists_are_read_stands_in_one_of_them(
         nonlocal selects
         if sql.startswith("SELECT") and 'FROM "runs_run"' in sql and "status" in sql:
             if selects == at:
-                Run.objects.filter(pk=run.pk).update(status=after, **{**NOBODYS, **COLUMNS.get(after, {})})
+                Run.objects.filter(pk=run.pk).update(status=after, **{**NO_LEASE, **COLUMNS.get(after, {})})
             selects += 1
         return execute(sql, *others)
 
@@ -62,7 +62,7 @@ def test_a_run_that_moves_on_while_the_lists_are_read_stands_in_one_of_them(
     assert len(links) == 1, links
 
 
-def test_an_approval_counts_for_good_only_once_its_call_can_not_be_asked_anew(world: World) -> None:
+def test_an_approval_is_cached_only_once_it_can_no_longer_be_undone(world: World) -> None:
     card, now = world.card(), timezone.now()
     approved = Approval.objects.filter(pk=card.pk)
     approved.update(status=ApprovalStatus.APPROVED, decided_at=now, start_after=now, decided_by=world.users["admin"])

@@ -1,4 +1,4 @@
-"""No text that others wrote costs the page more than a moment, or leads where its reader would not guess."""
+"""Hostile text is rendered quickly, and its links are safe."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agents.web.text.markdown import render_markdown
 
 LONG = 100_000
 SECONDS = 1.0
-"""A quadratic pattern needs a minute and more; what is linear needs some hundredths even on a busy machine."""
+"""A quadratic pattern needs more than a minute; a linear one needs hundredths, even on a busy machine."""
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ SECONDS = 1.0
         "\ufe0f", "a\ufe0f",
     ],
 )  # fmt: skip
-def test_a_long_text_of_any_kind_is_shown_at_once(piece: str) -> None:
+def test_a_long_text_of_any_kind_is_rendered_quickly(piece: str) -> None:
     text = piece * (LONG // len(piece)) + "!"
     for show in (
         safe_text.render_text,
@@ -40,7 +40,7 @@ def test_a_long_text_of_any_kind_is_shown_at_once(piece: str) -> None:
         assert time.process_time() - began < SECONDS, show.__name__
 
 
-def test_a_mixed_host_is_flagged_wherever_it_stands() -> None:
+def test_a_mixed_host_is_flagged_in_any_position() -> None:
     for host in ("g\u043e\u043egle.com.", "...\u0430cme.com", "a." * 20 + "\u0430cme.com", "x\u3164y.com"):
         assert "mixed-host" in safe_text.render_text(f"<{host}>"), host
 
@@ -48,16 +48,16 @@ def test_a_mixed_host_is_flagged_wherever_it_stands() -> None:
 @pytest.mark.parametrize(
     "target", ["/admin/", "//evil.example/x", "approve", "?next=1", "#card-1", "http:/logout/", "ftp://a.example/"]
 )
-def test_a_link_in_markdown_is_whole_or_none(target: str) -> None:
+def test_relative_links_in_markdown_are_removed(target: str) -> None:
     assert "href" not in render_markdown(f"[click]({target})")
 
 
 @pytest.mark.parametrize("target", ["http://a.example/", "https://a.example/b?c=d"])
-def test_a_whole_link_stays(target: str) -> None:
+def test_absolute_links_in_markdown_are_kept(target: str) -> None:
     assert f'href="{target}"' in render_markdown(f"[click]({target})")
 
 
-def resolved(outcome: str) -> str:
+def render_resolution(outcome: str) -> str:
     payload = {"outcome": outcome, "by": "gadget", "reason": "It reported after all: succeeded."}
     about = {
         "line": {"seq": 1, "slot": "call-1", "moves_to_end": False},
@@ -77,14 +77,14 @@ def resolved(outcome: str) -> str:
     return render_to_string("panel/call_resolved.html", about, using=JINJA)
 
 
-def test_a_late_report_says_what_it_reported_and_nothing_else() -> None:
-    html = resolved("late_report")
+def test_a_late_report_shows_only_its_reason() -> None:
+    html = render_resolution("late_report")
     assert "It reported after all: succeeded." in html
     assert "It did not happen" not in html
-    assert "It did not happen" in resolved("not_done")
+    assert "It did not happen" in render_resolution("not_done")
 
 
-def test_the_templates_escape_what_others_wrote_and_know_their_names() -> None:
+def test_templates_escape_text_and_reject_undefined_names_and_methods() -> None:
     line = {"seq": 1, "slot": "", "moves_to_end": False}
     shortened = {"line": line, "sentence": '"><script>'}
     html = render_to_string("panel/history_shortened.html", shortened, using=JINJA)

@@ -1,4 +1,4 @@
-"""An edit on a page that comes too late says who decided the card meanwhile, and keeps what was typed."""
+"""An edit that comes too late names the person who decided the card, and keeps the typed texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def post(world: World, card: Approval, **fields: Any) -> Any:
 
 
 @pytest.mark.parametrize("typed", ["+1 555 0199", "", "unreadable"])
-def test_an_edit_of_a_card_that_was_decided_says_by_whom_and_keeps_what_was_typed(world: World, typed: str) -> None:
+def test_an_edit_of_a_decided_card_names_the_decider_and_keeps_the_typed_texts(world: World, typed: str) -> None:
     card = world.card()
     decisions.deny(world.member("admin"), card.pk, decisions.Decision(card.digest))
     field = "param.changes.score" if typed == "unreadable" else "param.changes.phone"
@@ -37,7 +37,7 @@ def test_an_edit_of_a_card_that_was_decided_says_by_whom_and_keeps_what_was_type
     assert "record_id" not in kept, "only what was changed"
 
 
-def test_an_edit_of_a_card_that_somebody_else_edited_shows_theirs_and_keeps_what_was_typed(world: World) -> None:
+def test_an_edit_of_an_edited_card_shows_the_other_edit_and_keeps_the_typed_texts(world: World) -> None:
     card = world.card()
     theirs = change(world.records[0], "+1 555 0111")
     decisions.edit(world.member("admin"), card.pk, decisions.Decision(card.digest), theirs)

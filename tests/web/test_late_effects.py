@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from django.test import Client
 
 from agents.approvals.models import Approval
+from tests.web.pages import read_page
 from tests.world import World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -16,46 +16,40 @@ def world() -> World:
     return make_world()
 
 
-def text_of(client: Client, path: str) -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.content
-    return answer.content.decode()
-
-
 def test_a_late_effect_can_only_be_acknowledged_with_a_reason(world: World) -> None:
     call = world.late_call()
     card = Approval.objects.get(tool_call=call, kind="unknown")
     client, page = world.client("approver"), f"/approvals/{card.pk}/"
-    html = text_of(client, page)
+    html = read_page(client, page)
     assert "This happened after all" in html
     assert "Updated Acme Corp" in html
     assert 'value="acknowledged"' in html
     assert 'value="succeeded"' not in html
     assert client.post(f"{page}resolve/", {"outcome": "acknowledged", "reason": ""}).status_code == 422
     assert client.post(f"{page}resolve/", {"outcome": "acknowledged", "reason": "I called them."}).status_code == 302
-    html = text_of(client, page)
+    html = read_page(client, page)
     assert "<b>Acknowledged</b> by approver" in html
     assert "I called them." in html
 
 
-def test_a_call_that_was_asked_for_again_is_linked(world: World) -> None:
+def test_a_repeated_call_is_linked(world: World) -> None:
     call = world.late_call(is_repeated=True)
     again = call.run.tool_calls.latest("pk")
     card = Approval.objects.get(tool_call=call, kind="unknown")
     client = world.client("approver")
-    assert f'<a href="/runs/{call.run_id}/calls/{again.pk}/">Call {again.pk}</a>' in text_of(
+    assert f'<a href="/runs/{call.run_id}/calls/{again.pk}/">Call {again.pk}</a>' in read_page(
         client, f"/approvals/{card.pk}/"
     )
-    assert f'<a href="#call-{again.pk}">call {again.pk}</a>' in text_of(client, f"/runs/{call.run_id}/")
+    assert f'<a href="#call-{again.pk}">call {again.pk}</a>' in read_page(client, f"/runs/{call.run_id}/")
 
 
-def test_a_late_effect_stands_in_inbox_start_page_call_panel_and_audit(world: World) -> None:
+def test_a_late_effect_is_shown_in_inbox_start_page_call_panel_and_audit(world: World) -> None:
     call = world.late_call()
     client = world.client("approver")
-    assert "LATE EFFECT" in text_of(client, "/approvals/")
-    assert "<b>Late effect:</b>" in text_of(client, "/")
-    assert "This happened after all" in text_of(client, f"/runs/{call.run_id}/calls/{call.pk}/")
-    assert "This happened after all" in text_of(client, f"/runs/{call.run_id}/")
-    assert "reported that a call had happened, although it was marked as not done" in text_of(
+    assert "LATE EFFECT" in read_page(client, "/approvals/")
+    assert "<b>Late effect:</b>" in read_page(client, "/")
+    assert "This happened after all" in read_page(client, f"/runs/{call.run_id}/calls/{call.pk}/")
+    assert "This happened after all" in read_page(client, f"/runs/{call.run_id}/")
+    assert "reported that a call had happened, although it was marked as not done" in read_page(
         world.client("admin"), "/audit/"
     )

@@ -1,4 +1,4 @@
-"""Words that mix alphabets are marked letter by letter, and so are names that can be taken for another record."""
+"""Words that mix alphabets are marked letter by letter; cards warn of names that look like another record's."""
 
 # ruff: noqa: RUF001 - the tests are about such letters
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tools.records.models import Record
 
 
 def find_marks(text: str) -> list[tuple[str, str]]:
-    """The odd words, with their odd letters."""
+    """Find the odd words with their odd letters."""
     return [(text[word.start : word.end], "".join(sorted(word.letters))) for word in find_odd_words(text)]
 
 
@@ -65,7 +65,7 @@ def test_a_word_of_two_alphabets_is_marked(text: str, odd: list[tuple[str, str]]
         *("Роса", "Привет мир", "مرحبا Acme", "שלום Acme", "नमस्ते Acme", "e\u0301t\u0301", "😀 Acme ™", "10 Ω, 300 K"),
     ],
 )
-def test_text_of_several_languages_stays_quiet(text: str) -> None:
+def test_honest_text_in_several_languages_is_not_marked(text: str) -> None:
     assert find_marks(text) == []
     assert "mixed" not in render_text(text)
     assert flag_mixed_alphabets(text) == text
@@ -80,7 +80,7 @@ def test_the_mark_names_letters_and_alphabet_and_hosts_are_marked_once() -> None
     assert flag_mixed_alphabets("Аcme Corp") == f"Аcme{FLAG} Corp"
 
 
-def test_names_in_a_sentence_are_judged_by_themselves() -> None:
+def test_bold_names_in_a_sentence_are_checked_separately() -> None:
     assert "mixed" not in render_sentence("Update record **Роса**: status active")
     assert "mixed" in render_sentence("Update record **Асе Corp**: status active")
     assert render_sentence("a **<b>** c") == "a <strong><bdi>&lt;b&gt;</bdi></strong> c"
@@ -93,14 +93,14 @@ def test_names_in_a_sentence_are_judged_by_themselves() -> None:
         *(("Acme Corp", "ACME\u00a0Corp"), ("Acme", "Ac\u200bme"), ("Acme", "Ａｃｍｅ"), ("Wave", "VVave")),
     ],
 )
-def test_names_that_look_the_same_have_the_same_skeleton(one: str, other: str) -> None:
+def test_names_that_look_the_same_have_the_same_look(one: str, other: str) -> None:
     assert reduce_to_look(one) == reduce_to_look(other)
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [("Acme", "Acne"), ("Müller", "Muller"), ("Unit 2", "Unit 3"), ("Москва", "Mockva")]
 )
-def test_other_names_have_not(one: str, other: str) -> None:
+def test_different_names_have_different_looks(one: str, other: str) -> None:
     assert reduce_to_look(one) != reduce_to_look(other)
 
 
@@ -116,7 +116,7 @@ def test_other_names_have_not(one: str, other: str) -> None:
         *(("Acme Corp", "Acrne, Corp"), ("Acme Corp", "Acme\u2009Corp…"), ("Acme 10", "AcmelO"), ("A-1", "А-1")),
     ],
 )
-def test_blanks_and_punctuation_do_not_tell_names_apart(one: str, other: str) -> None:
+def test_spaces_and_punctuation_do_not_distinguish_names(one: str, other: str) -> None:
     assert reduce_to_joined_look(one) == reduce_to_joined_look(other)
 
 
@@ -127,7 +127,7 @@ def test_blanks_and_punctuation_do_not_tell_names_apart(one: str, other: str) ->
         *(("Bar Nord", "Bamord"), ("Müller AG", "Muller AG"), ("...", "---"), ("Unit 2", "Unit-3")),
     ],
 )
-def test_names_that_differ_in_more_stay_apart(one: str, other: str) -> None:
+def test_different_names_have_different_joined_looks(one: str, other: str) -> None:
     assert reduce_to_joined_look(one) != reduce_to_joined_look(other)
 
 
@@ -136,7 +136,7 @@ def test_names_that_differ_in_more_stay_apart(one: str, other: str) -> None:
 class TestACard:
     @pytest.fixture
     def world(self) -> World:
-        """Its first record is Acme Corp."""
+        """Build a world whose first record is Acme Corp."""
         return make_world()
 
     def page(self, world: World, record: Record, **changes: str) -> str:
@@ -144,31 +144,31 @@ class TestACard:
         card = world.card(params=params)
         return world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
 
-    def twin(self, world: World, name: str) -> Record:
+    def create_look_alike(self, world: World, name: str) -> Record:
         return create_record(world.acme.pk, {"name": name}, ChangeAuthor("test"))
 
     @pytest.mark.parametrize("name", ["Аcme Corp", "Acrne Corp", "Acme Corp.", "AcmeCorp", "Acme-Corp"])
-    def test_about_a_twin_names_the_record_that_it_looks_like(self, world: World, name: str) -> None:
-        html = self.page(world, self.twin(world, name), phone="+1")
+    def test_of_a_look_alike_names_the_record_that_it_resembles(self, world: World, name: str) -> None:
+        html = self.page(world, self.create_look_alike(world, name), phone="+1")
         similar = html.split('class="obstacle similar"')[1].split("</p>")[0]
         assert "looks like the record" in similar
         assert '<bdi class="value">Acme Corp</bdi>' in similar
 
-    def test_about_the_real_one_names_the_twin(self, world: World) -> None:
-        self.twin(world, "Acrne Corp")
+    def test_of_the_original_names_the_look_alike(self, world: World) -> None:
+        self.create_look_alike(world, "Acrne Corp")
         assert '<bdi class="value">Acrne Corp</bdi>' in self.page(world, world.records[0], phone="+1")
 
     def test_marks_a_value_that_looks_like_another_record(self, world: World) -> None:
-        other = self.twin(world, "Globe Trade")
+        other = self.create_look_alike(world, "Globe Trade")
         assert "looks like the record" in self.page(world, other, name="Acrne Corp")
         assert "looks like the record" not in self.page(world, other, name="acme corp")
 
-    def test_finds_the_twin_behind_many_records_of_the_same_name(
+    def test_finds_the_look_alike_among_many_records_of_the_same_name(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(similar_names, "MAX_NAMES", 2)
         for name in ("Acme Corp", "Acme Corp", "Acrne Corp"):
-            self.twin(world, name)
+            self.create_look_alike(world, name)
         assert '<bdi class="value">Acrne Corp</bdi>' in self.page(world, world.records[0], phone="+1")
 
     def test_says_nothing_about_another_organizations_records(self, world: World) -> None:
@@ -176,7 +176,7 @@ class TestACard:
         assert "looks like the record" not in self.page(world, world.records[0], phone="+1")
 
     def test_a_renamed_record_gets_its_new_look(self, world: World) -> None:
-        record = self.twin(world, "Somebody Else")
+        record = self.create_look_alike(world, "Somebody Else")
         target = build_update_target(record, {"name": "Acrne Corp"})
         assert target is not None
         update_records(world.acme.pk, [target], ChangeAuthor("test"))

@@ -1,4 +1,4 @@
-"""The catalog's form to try a read tool: made from its schema, refused beside its fields, never for anything more."""
+"""The catalog's form to try a tool: built from its schema, with problems beside its inputs, for reads only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agents.employees.toolboxes import get_installed_toolbox
 from agents.runs.models import CallStatus, Event, EventType, Origin, Run, RunStatus, ToolCall
 from tests.hostile import packed
 from tests.hostile.pages import Reading, strange, tells
-from tests.web.test_tools import entry, text_of
+from tests.web.test_tools import entry, read_page
 from tests.world import DELETE, SEARCH, UPDATE, World, make_world, success
 
 pytestmark = pytest.mark.django_db
@@ -32,18 +32,18 @@ def sent(world: World, username: str = "operator", path: str = PATH, **params: A
     return world.client(username).post(path, {"employee": params.get("employee", world.employee.pk), **typed})
 
 
-def form_of(html: str, tool: str = SEARCH) -> str:
+def find_form(html: str, tool: str = SEARCH) -> str:
     return entry(html, tool).partition('<details class="try"')[2]
 
 
 class TestTheForm:
-    def test_has_an_input_for_each_param_and_who_may_be_chosen(self, world: World) -> None:
+    def test_has_an_input_for_each_param_and_offers_active_employees_with_the_grant(self, world: World) -> None:
         Grant.objects.create(employee=world.others_employee, tool=SEARCH)
         idle = Employee.objects.create(
             organization=world.acme, name="Idle", provider=world.employee.provider, is_active=False
         )
         Grant.objects.create(employee=idle, tool=SEARCH)
-        form = form_of(text_of(world.client("operator")))
+        form = find_form(read_page(world.client("operator")))
         tool = get_installed_toolbox().get_tool(SEARCH)
         assert tool is not None
         assert set(re.findall(r'name="param\.([a-z_]+)"', form)) == set(tool.schema["properties"])
@@ -51,29 +51,29 @@ class TestTheForm:
         assert f'action="{PATH}"' in form
         assert not form.startswith(" open")
 
-    def test_is_there_for_reads_that_somebody_may_use_and_for_who_may_start(self, world: World) -> None:
-        html = text_of(world.client("operator"))
+    def test_is_shown_to_operators_for_reads_that_an_active_employee_may_use(self, world: World) -> None:
+        html = read_page(world.client("operator"))
         assert "Try it" not in entry(html, UPDATE)
         assert "Try it" not in entry(html, DELETE)
         assert "Try it" not in entry(html, "data.getStats"), "granted to nobody"
-        assert "Try it" not in text_of(world.client("viewer"))
-        assert "Try it" not in text_of(world.client("outsider"))
+        assert "Try it" not in read_page(world.client("viewer"))
+        assert "Try it" not in read_page(world.client("outsider"))
         Employee.objects.update(is_active=False)
-        assert "Try it" not in text_of(world.client("operator"))
+        assert "Try it" not in read_page(world.client("operator"))
 
-    def test_costs_no_query(self, world: World) -> None:
+    def test_needs_no_query(self, world: World) -> None:
         asked = []
         for username in ("viewer", "operator"):
             client = world.client(username)
-            text_of(client)
+            read_page(client)
             with CaptureQueriesContext(connection) as queries:
-                text_of(client)
+                read_page(client)
             asked.append(len(queries))
         assert asked[0] == asked[1]
 
 
 class TestTrying:
-    def test_starts_a_run_and_goes_to_it(self, world: World) -> None:
+    def test_starts_a_run_and_redirects_to_it(self, world: World) -> None:
         answer = sent(world, region="EU", limit="7")
         run = Run.objects.get()
         assert (answer.status_code, answer["Location"]) == (302, f"/runs/{run.pk}/")
@@ -98,27 +98,27 @@ class TestTrying:
             ({"employee": str(10**30)}, 422, "Choose an employee"),
         ],
     )
-    def test_what_is_wrong_is_said_with_what_was_typed(
+    def test_a_problem_is_shown_with_the_typed_texts(
         self, world: World, params: dict[str, str], status: int, told: str
     ) -> None:
         answer = sent(world, text="as I typed it", **params)
         assert answer.status_code == status
-        form = form_of(answer.content.decode())
+        form = find_form(answer.content.decode())
         assert form.startswith(" open")
         assert told in form
         assert 'value="as I typed it"' in form
         assert answer.content.decode().count('class="tool surface" open') == 1
         assert not Run.objects.exists()
 
-    def test_what_the_employee_may_not_do_is_said(self, world: World) -> None:
+    def test_a_call_that_needs_approval_is_refused(self, world: World) -> None:
         limit = {"param": "region", "rule": "one_of", "value": ["US"], "otherwise": "ask"}
         Grant.objects.filter(tool=SEARCH).update(conditions=[limit])
         answer = sent(world, region="EU")
         assert answer.status_code == 409
-        assert "This call would need approval" in form_of(answer.content.decode())
+        assert "This call would need approval" in find_form(answer.content.decode())
         assert sent(world, region="US").status_code == 302
 
-    def test_nobody_tries_what_writes_or_what_is_not_theirs(self, world: World) -> None:
+    def test_writes_and_tools_of_others_are_refused(self, world: World) -> None:
         assert sent(world, path=f"/tools/{UPDATE}/try/").status_code == 409
         for name in ("data.nowhere", "data.searchRecords@9.9", "%00"):
             assert sent(world, path=f"/tools/{name}/try/").status_code == 404
@@ -145,31 +145,31 @@ class TestTrying:
         assert tells(Reading(sent(world, limit="<b>x</b>").content.decode()).text, "<b>x</b>")
 
 
-class TestWhatItAnswered:
-    def test_stands_on_its_page_as_a_table(self, world: World) -> None:
+class TestTheResult:
+    def test_is_shown_as_a_table_on_the_page_of_the_run(self, world: World) -> None:
         rows = [{"id": str(one.pk), "name": one.name, "note": "<b>bold</b>"} for one in world.records]
-        html = part_of(world, tried(world, {"total": len(rows), "records": rows}))
+        html = read_result_section(world, create_tried_run(world, {"total": len(rows), "records": rows}))
         for one in world.records:
             assert one.name in html
         assert html.count("<tr>") == 1 + len(world.records)
         assert "&lt;b&gt;bold&lt;/b&gt;" in html
         assert not html.startswith(" hidden>")
 
-    def test_is_not_there_where_there_is_only_a_summary(self, world: World) -> None:
-        assert part_of(world, tried(world, {})).startswith(" hidden>")
+    def test_is_hidden_if_there_is_only_a_summary(self, world: World) -> None:
+        assert read_result_section(world, create_tried_run(world, {})).startswith(" hidden>")
 
-    def test_is_not_there_before_it_has_answered(self, world: World) -> None:
+    def test_is_hidden_before_the_call_has_ended(self, world: World) -> None:
         run = world.run(RunStatus.QUEUED, origin=Origin.MANUAL)
         world.call(run, status=CallStatus.READY, result=None, finished_at=None)
-        assert part_of(world, run).startswith(" hidden>")
+        assert read_result_section(world, run).startswith(" hidden>")
 
-    def test_is_not_on_the_page_of_a_task(self, world: World) -> None:
-        run = tried(world, {"total": 3}, origin=Origin.TASK)
+    def test_is_missing_on_the_page_of_a_task(self, world: World) -> None:
+        run = create_tried_run(world, {"total": 3}, origin=Origin.TASK)
         assert "data-tried" not in world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
 
 
-def tried(world: World, data: Any, origin: Origin = Origin.MANUAL) -> Run:
-    """An ended run of one call that answered this."""
+def create_tried_run(world: World, data: Any, origin: Origin = Origin.MANUAL) -> Run:
+    """Create an ended run whose one call returned this data."""
     run = world.run(RunStatus.SUCCEEDED, origin=origin)
     world.call(run, result=success(data))
     Event.objects.create(run=run, seq=1, type=EventType.RUN_FINISHED, payload=ENDED_WELL)
@@ -188,6 +188,6 @@ ENDED_WELL = {
 }
 
 
-def part_of(world: World, run: Run) -> str:
+def read_result_section(world: World, run: Run) -> str:
     html: str = world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
     return html.partition("data-tried")[2].partition("</section>")[0]

@@ -17,7 +17,7 @@ from tests.hostile.markdown import SHAPES, hostile_texts
 MAX_BYTES = 200_000
 
 
-def test_hostile_texts_stay_small_and_quick() -> None:
+def test_hostile_texts_render_quickly_and_stay_small() -> None:
     """A sample; `make soak` renders 1,000 of them and asserts 100 ms for each."""
     texts = list(hostile_texts(len(SHAPES) + 60))
     began = time.thread_time()
@@ -26,20 +26,20 @@ def test_hostile_texts_stay_small_and_quick() -> None:
     assert time.thread_time() - began < len(texts) * 0.1
 
 
-def test_a_long_text_has_bounds_too() -> None:
+def test_a_long_text_is_bounded_too() -> None:
     wide = "|" + "a|" * 1_000 + "\n|" + "-|" * 1_000 + "\n" + "|\n" * 100_000
     for text in ("\x01" * 1_000_000, wide, "[a]: /" + "x" * 50_000 + "\n\n" + "[a]" * 50_000):
         assert len(render_uncached(text).encode()) <= 3 * MAX_BYTES
 
 
 @pytest.mark.parametrize("text", [">" * 50 + " deep", "- " * 60 + "deep", "|a|\n|-|\n" + "|deep|\n" * 3_900])
-def test_what_is_too_intricate_is_shown_as_it_was_written(text: str) -> None:
+def test_a_text_that_is_too_complex_is_shown_as_written(text: str) -> None:
     html = render_uncached(text)
     assert NOTE in html
     assert text in unescape(html)
 
 
-def test_what_is_too_long_even_so_says_that_it_is_cut() -> None:
+def test_a_text_that_is_too_long_even_as_written_is_cut_with_a_note() -> None:
     html = render_uncached("[" * 1_000 + "\x01" * 19_000)
     assert CUT_NOTE in html
     assert "[[[" in html
@@ -55,18 +55,18 @@ def test_what_is_too_long_even_so_says_that_it_is_cut() -> None:
     ],
     ids=["table", "list", "nested", "long"],
 )
-def test_what_people_write_stays_formatted(text: str, tag: str) -> None:
+def test_ordinary_texts_are_formatted(text: str, tag: str) -> None:
     html = render_uncached(text)
     assert tag in html
     assert NOTE not in html
 
 
-def test_a_text_is_rendered_once_for_each_place() -> None:
+def test_a_text_is_rendered_once_for_each_heading_level() -> None:
     assert render_markdown("# once", under=1) is render_markdown("# once", under=1)
     assert render_markdown("# once", under=1) != render_markdown("# once", under=2)
 
 
-def test_what_is_kept_is_bounded_and_the_longest_unused_goes_first() -> None:
+def test_the_cache_is_bounded_and_evicts_the_least_recently_used() -> None:
     kept, rendered = HtmlCache(max_characters=10), list[str]()
 
     def render(text: str) -> SafeString:
@@ -78,7 +78,7 @@ def test_what_is_kept_is_bounded_and_the_longest_unused_goes_first() -> None:
     assert rendered == ["aaaa", "bbbb", "cccc", "bbbb", "x" * 11, "aaaa"]
 
 
-def test_the_event_loop_renders_nothing() -> None:
+def test_rendering_in_the_event_loop_is_refused() -> None:
     async def render() -> str:
         return render_markdown("# in the loop")
 

@@ -23,7 +23,7 @@ def world() -> World:
 
 
 @pytest.fixture(autouse=True)
-def nobody_has_looked_yet() -> None:
+def no_cached_check() -> None:
     pages.PRESENCE.forget()
 
 
@@ -37,43 +37,43 @@ def pulses(redis_url: str) -> Iterator[dict[str, SignOfLife]]:
         pulse.stop()
 
 
-def told(world: World) -> list[str]:
+def list_notices(world: World) -> list[str]:
     page = world.client("viewer").get("/runs/").content.decode()
     sentences = ("Redis is unavailable", "No worker is running", "The sweeper is not running", "workers are running")
     return [each for each in sentences if each in page]
 
 
-def test_nothing_is_said_while_all_are_there(world: World, pulses: dict[str, SignOfLife]) -> None:
-    assert told(world) == []
+def test_nothing_is_shown_while_all_parts_run(world: World, pulses: dict[str, SignOfLife]) -> None:
+    assert list_notices(world) == []
 
 
 @pytest.mark.parametrize(
     ("part", "sentence"), [(WORKER, "No worker is running"), (SWEEPER, "The sweeper is not running")]
 )
-def test_a_part_that_is_missing_is_named(world: World, pulses: dict[str, SignOfLife], part: str, sentence: str) -> None:
+def test_a_missing_part_is_named(world: World, pulses: dict[str, SignOfLife], part: str, sentence: str) -> None:
     pulses[part].stop()
-    assert told(world) == [sentence]
+    assert list_notices(world) == [sentence]
 
 
-def test_redis_that_is_away_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_redis_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
-    assert told(world) == ["Redis is unavailable"]
+    assert list_notices(world) == ["Redis is unavailable"]
 
 
-def test_no_page_waits_for_a_redis_that_is_silent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_page_waits_for_a_redis_that_does_not_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setattr(settings, "REDIS_URL", f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
         began = time.monotonic()
         pages.PRESENCE.read()
         assert time.monotonic() - began < 1
-        assert told(world) == ["Redis is unavailable"]
+        assert list_notices(world) == ["Redis is unavailable"]
 
 
-def test_nobody_looks_again_within_seconds(world: World, pulses: dict[str, SignOfLife]) -> None:
-    assert told(world) == []
+def test_the_check_is_cached_for_some_seconds(world: World, pulses: dict[str, SignOfLife]) -> None:
+    assert list_notices(world) == []
     pulses[WORKER].stop()
-    assert told(world) == []
+    assert list_notices(world) == []
 
 
-def test_the_login_page_says_nothing(redis_url: str) -> None:
+def test_the_login_page_shows_nothing(redis_url: str) -> None:
     assert "No worker is running" not in Client().get("/login/").content.decode()

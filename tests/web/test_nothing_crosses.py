@@ -1,4 +1,4 @@
-"""Everything a member can read looks the same to the byte, whether another organization is empty or full."""
+"""Every page is identical to the byte, whether another organization is empty or full."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NAMED = "Of Acme"
 
 
 @pytest.fixture
-def made(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostileWorld:
+def hostile_world(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostileWorld:
     settings.GADGET_FILES_DIR = tmp_path
     monkeypatch.setattr(employees, "MAX_COUNTED", 2)
     world = make_admin_world()
@@ -56,22 +56,22 @@ def made(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("has_rows", [True, False], ids=["with rows of its own", "empty"])
-def test_a_full_organization_changes_nothing_that_a_member_of_another_reads(made: HostileWorld, has_rows: bool) -> None:
-    client = made.world.client("outsider")
-    of_rows = addresses_of_rows(furnish(made.world)) if has_rows else []
+def test_rows_of_one_organization_change_no_page_of_another(hostile_world: HostileWorld, has_rows: bool) -> None:
+    client = hostile_world.world.client("outsider")
+    of_rows = list_row_addresses(furnish(hostile_world.world)) if has_rows else []
     by_list = f"/records/?list={RecordList.objects.get(name=NAMED).pk}"
-    addresses = [*PAGES, by_list, *REST, *of_rows, *addresses_of_the_admin(client)]
-    before = {address: text_at(client, address) for address in addresses}
-    fill(made)
-    rival(made.world)
-    cross(made.world)
+    addresses = [*PAGES, by_list, *REST, *of_rows, *list_admin_addresses(client)]
+    before = {address: read_page(client, address) for address in addresses}
+    fill(hostile_world)
+    create_rivals(hostile_world.world)
+    create_crossing_rows(hostile_world.world)
     toolboxes.clear_toolbox_cache()
     toolboxes.clear_credentials_cache()
-    assert [address for address in addresses if text_at(client, address) != before[address]] == []
+    assert [address for address in addresses if read_page(client, address) != before[address]] == []
 
 
-def test_an_id_that_is_kept_as_text_leads_to_no_row_of_another_organization(made: HostileWorld) -> None:
-    world = made.world
+def test_an_id_stored_as_text_leads_to_no_row_of_another_organization(hostile_world: HostileWorld) -> None:
+    world = hostile_world.world
     card = world.card()
     decided = {"decided_by": world.users["approver"], "decided_at": card.requested_at, "consumed_at": card.requested_at}
     Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.CONSUMED, **decided)
@@ -87,12 +87,12 @@ def test_an_id_that_is_kept_as_text_leads_to_no_row_of_another_organization(made
     draft = Draft.objects.get(organization=globex.globex)
     client = globex.client("outsider")
     for address in ("/drafts/", f"/drafts/{draft.pk}/", f"/records/{globex.records[0].pk}/", "/audit/"):
-        text = text_at(client, address)
+        text = read_page(client, address)
         assert [word for word in ("Acme", "Dana", "approver", UPDATE) if word in text] == [], address
 
 
-def test_a_run_inside_another_is_shown_to_its_own_organization_only(made: HostileWorld) -> None:
-    world = made.world
+def test_a_delegated_run_is_shown_to_its_own_organization_only(hostile_world: HostileWorld) -> None:
+    world = hostile_world.world
     parent = world.run()
     child = world.run(parent=parent, parent_call=world.call(parent), origin="delegate")
     assert world.client("viewer").get(f"/runs/{child.pk}/nested/").status_code == 200
@@ -128,8 +128,8 @@ def furnish(world: World) -> World:
     return globex
 
 
-def rival(world: World) -> None:
-    """Give Acme a run that is not over, and rows that bear the names of Globex's."""
+def create_rivals(world: World) -> None:
+    """Give Acme an unfinished run, and rows with the same names as those of Globex."""
     world.card()
     now, acme = timezone.now(), world.acme
     for tool in (UPDATE, SEARCH):
@@ -146,8 +146,8 @@ def rival(world: World) -> None:
     Organization.objects.filter(pk=acme.pk).update(stopped_at=now, stopped_by="approver")
 
 
-def cross(world: World) -> None:
-    """Make rows of Acme that name rows of Globex, which no page of Gadget makes."""
+def create_crossing_rows(world: World) -> None:
+    """Create rows of Acme that refer to rows of Globex, which no page of Gadget allows."""
     hank, acme = world.others_employee, world.acme
     for decision in ({}, {"status": ApprovalStatus.DENIED, "decided_at": timezone.now(), "reason": "Acme says no."}):
         run = Run.objects.create(organization=acme, employee=hank, created_by=world.users["operator"], task=NAMED)
@@ -178,8 +178,8 @@ def connect(organization: Organization, *, is_chosen: bool) -> None:
     bump_tools_version(organization.pk)
 
 
-def addresses_of_rows(globex: World) -> list[str]:
-    """The pages of each of Globex's own rows."""
+def list_row_addresses(globex: World) -> list[str]:
+    """List the pages of all rows of Globex."""
     runs = Run.objects.filter(organization=globex.globex)
     calls = [call for run in runs for call in run.tool_calls.all()]
     cards = [card.pk for run in runs for card in run.approvals.all()]
@@ -197,18 +197,18 @@ def addresses_of_rows(globex: World) -> list[str]:
     ]
 
 
-def addresses_of_the_admin(client: Client) -> list[str]:
-    """The list and the forms of every kind of row in the admin, and the form of the first one that it lists."""
+def list_admin_addresses(client: Client) -> list[str]:
+    """List the admin's pages for each model: the list, the form for a new row, and the form of the first row."""
     names = [f"admin:{model._meta.app_label}_{model._meta.model_name}" for model in site._registry]
     lists = [reverse(f"{name}_changelist") for name in names]
-    found = (re.search(rf'href="({address}\d+/change/)', text_at(client, address)) for address in lists)
+    found = (re.search(rf'href="({address}\d+/change/)', read_page(client, address)) for address in lists)
     rows = [link[1] for link in found if link]
     sources = [link for link in rows if "/source/" in link]
-    deleting = [link.replace("/change/", "/delete/") for link in sources]  # what would go with it
+    deleting = [link.replace("/change/", "/delete/") for link in sources]  # these pages list the rows to delete
     return ["/admin/", *lists, *(reverse(f"{name}_add") for name in names), *rows, *deleting]
 
 
-def text_at(client: Client, address: str) -> str:
+def read_page(client: Client, address: str) -> str:
     """Return the text at an address, without the parts that differ at each request."""
     answer = client.get(address)
     assert answer.status_code in {200, 302, 403}, address

@@ -1,4 +1,4 @@
-"""Passwords: a new one by an admin's link, which also ends API tokens, and the own one, which everybody changes."""
+"""Passwords: reset by an admin's link, which also revokes API tokens, or changed by the members themselves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agents.accounts import members
 from agents.accounts.membership import authenticate_token, hash_secret, issue_token
 from agents.accounts.models import AuditEntry, Membership, PasswordReset, Role
 from agents.platform.refusals import Forbidden, NotFound
-from tests.web.test_users import PASSWORD, opened, reset_link, text_of
+from tests.web.test_users import PASSWORD, create_reset_link, open_link, read_page
 from tests.world import World, make_world, nobody
 
 pytestmark = pytest.mark.django_db
@@ -27,7 +27,7 @@ def world() -> World:
 class TestByLink:
     def test_a_member_chooses_a_new_password_and_old_sessions_end(self, world: World) -> None:
         elsewhere = world.client("viewer")
-        client = opened(reset_link(world, "viewer"))
+        client = open_link(create_reset_link(world, "viewer"))
         weak = client.post("/new-password/", {"password": "short", "again": "short"})
         assert weak.status_code == 422
         answer = client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD})
@@ -36,10 +36,10 @@ class TestByLink:
         assert elsewhere.get("/").status_code == 302
         assert client.get("/new-password/").status_code == 404
 
-    def test_its_api_tokens_here_are_revoked_and_it_is_said_before_and_after(self, world: World) -> None:
+    def test_it_revokes_the_api_tokens_here_and_says_so_before_and_after(self, world: World) -> None:
         member = world.member("viewer")
         (_, secret), (_, elsewhere) = issue_token(member, "Key"), issue_token(world.member("operator"), "Other")
-        client = opened(reset_link(world, "viewer"))
+        client = open_link(create_reset_link(world, "viewer"))
         assert "revokes its API tokens in Acme" in client.get("/new-password/").content.decode()
         assert authenticate_token(secret) == member
         answer = client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD}, follow=True)
@@ -48,17 +48,17 @@ class TestByLink:
         assert authenticate_token(elsewhere) is not None
         assert AuditEntry.objects.get(action="password_reset").payload["api_tokens_revoked"] == ["Key"]
 
-    def test_a_newer_link_ends_the_one_before_and_each_works_once(self, world: World) -> None:
-        first, second = (reset_link(world, "viewer") for _ in range(2))
+    def test_a_newer_link_replaces_the_earlier_one_and_works_once(self, world: World) -> None:
+        first, second = (create_reset_link(world, "viewer") for _ in range(2))
         assert nobody().get(first).status_code == 404
-        client, other = opened(second), opened(second)
+        client, other = open_link(second), open_link(second)
         sent = {"password": PASSWORD, "again": PASSWORD}
         assert [browser.post("/new-password/", sent).status_code for browser in (client, other)] == [302, 404]
 
     @pytest.mark.parametrize("end", ["expired", "removed", "joined elsewhere", "maker demoted"])
-    def test_it_ends(self, world: World, end: str) -> None:
-        link = reset_link(world, "viewer")
-        client = opened(link)
+    def test_it_stops_working(self, world: World, end: str) -> None:
+        link = create_reset_link(world, "viewer")
+        client = open_link(link)
         if end == "expired":
             PasswordReset.objects.update(expires_at=Now() - timedelta(seconds=1))
         elif end == "removed":
@@ -71,7 +71,7 @@ class TestByLink:
         assert client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD}).status_code == 404
         assert not User.objects.get(username="viewer").check_password(PASSWORD)
 
-    def test_nobody_takes_over_what_an_account_may_do_elsewhere(self, world: World) -> None:
+    def test_it_is_refused_for_accounts_with_rights_elsewhere(self, world: World) -> None:
         Membership.objects.create(organization=world.acme, user=world.users["outsider"])
         root = User.objects.create_superuser("root")
         theirs, roots = (
@@ -86,7 +86,7 @@ class TestByLink:
         _, secret = members.create_password_reset(world.member("root"), theirs.pk)
         assert members.find_open_reset(hash_secret(secret)).membership == theirs
 
-    def test_what_is_no_link_is_not_there(self) -> None:
+    def test_an_invalid_link_answers_404(self) -> None:
         for path in ("/join/x/", "/new-password/x/", "/new-password/", f"/join/{'y' * 5000}/"):
             assert nobody().get(path).status_code == 404
         with pytest.raises(NotFound):
@@ -96,33 +96,35 @@ class TestByLink:
 class TestTheOwnPassword:
     PATH = "/account/password/"
 
-    def known(self, world: World) -> Client:
-        """A viewer's browser, who knows the password."""
+    def open_browser(self, world: World) -> Client:
+        """Return the browser of a viewer whose password is PASSWORD."""
         world.users["viewer"].set_password(PASSWORD)
         world.users["viewer"].save()
         return world.client("viewer")
 
-    def test_everybody_changes_it_stays_logged_in_and_other_sessions_end(self, world: World) -> None:
-        client = self.known(world)
+    def test_changing_it_keeps_this_session_and_ends_the_others(self, world: World) -> None:
+        client = self.open_browser(world)
         elsewhere = world.client("viewer")
-        assert f'href="{self.PATH}"' in text_of(client, "/")
-        text_of(client, self.PATH)
+        assert f'href="{self.PATH}"' in read_page(client, "/")
+        read_page(client, self.PATH)
         sent = {"old_password": PASSWORD, "new_password1": PASSWORD + "!", "new_password2": PASSWORD + "!"}
         assert client.post(self.PATH, sent)["Location"] == "/"
-        assert "Your password was changed." in text_of(client, "/")
+        assert "Your password was changed." in read_page(client, "/")
         assert elsewhere.get("/").status_code == 302
         assert User.objects.get(username="viewer").check_password(PASSWORD + "!")
         entry = AuditEntry.objects.get()
         assert (entry.actor, entry.action) == ("user:viewer", "password_changed")
         assert PASSWORD not in str(entry.payload)
-        assert "changed their own password" in text_of(world.client("admin"), "/audit/")
+        assert "changed their own password" in read_page(world.client("admin"), "/audit/")
 
     @pytest.mark.parametrize(
         ("old", "new", "again"),
         [("wrong", PASSWORD + "!", PASSWORD + "!"), (PASSWORD, "short", "short"), (PASSWORD, PASSWORD + "!", PASSWORD)],
     )
-    def test_what_is_wrong_is_said_and_nothing_changes(self, world: World, old: str, new: str, again: str) -> None:
-        client = self.known(world)
+    def test_an_invalid_form_shows_the_problem_and_changes_nothing(
+        self, world: World, old: str, new: str, again: str
+    ) -> None:
+        client = self.open_browser(world)
         answer = client.post(self.PATH, {"old_password": old, "new_password1": new, "new_password2": again})
         assert answer.status_code == 422
         assert 'role="alert"' in answer.content.decode()
@@ -131,13 +133,13 @@ class TestTheOwnPassword:
         assert not AuditEntry.objects.exists()
 
     def test_the_old_password_cannot_be_guessed(self, world: World) -> None:
-        client = self.known(world)
+        client = self.open_browser(world)
         sent = {"new_password1": PASSWORD + "!", "new_password2": PASSWORD + "!"}
         answers = [client.post(self.PATH, {"old_password": "wrong", **sent}).status_code for _ in range(9)]
         assert answers == [422] * 8 + [429]
         assert client.post(self.PATH, {"old_password": PASSWORD, **sent}).status_code == 429
 
-    def test_a_weak_new_password_counts_as_no_guess(self, world: World) -> None:
-        client = self.known(world)
+    def test_a_weak_new_password_does_not_count_as_a_try(self, world: World) -> None:
+        client = self.open_browser(world)
         sent = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
         assert {client.post(self.PATH, sent).status_code for _ in range(10)} == {422}

@@ -1,4 +1,4 @@
-"""A question on the pages and over REST: quoted as it was asked, answered by an operator, told to everybody."""
+"""Questions and delegated tasks on pages, over REST and in transcripts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs.engine.suspension import MAX_MS, collect_delegate_results
 from agents.runs.models import CallStatus, ToolCall
-from tests.web.asking import end_child, handed_over, question, suspended
+from tests.web.asking import ask_question, delegate_task, end_child, suspend_call
 from tests.web.test_transcript import download
 from tests.world import World, make_world, post, problem
 from tools.contract import Question
@@ -26,7 +26,7 @@ def world() -> World:
 
 class TestTheCardOfAQuestion:
     def test_quotes_it_and_offers_its_choices(self, world: World) -> None:
-        card = question(world, "North <b>or</b>\nSouth?", "North", "South <i>")
+        card = ask_question(world, "North <b>or</b>\nSouth?", "North", "South <i>")
         for path in ("/approvals/", f"/approvals/{card.pk}/", f"/runs/{card.run_id}/"):
             html = world.client("operator").get(path).content.decode()
             assert "North &lt;b&gt;or&lt;/b&gt;\nSouth?" in html, path
@@ -35,14 +35,14 @@ class TestTheCardOfAQuestion:
             assert f'action="/approvals/{card.pk}/answer/"' in html
             assert f"/approvals/{card.pk}/approve/" not in html
 
-    def test_stands_on_the_start_page_as_a_question(self, world: World) -> None:
-        question(world, "North or South?")
+    def test_is_shown_on_the_start_page(self, world: World) -> None:
+        ask_question(world, "North or South?")
         html = world.client("operator").get("/").content.decode()
         assert "Dana asks: “North or South?”" in html
         assert "question</span>" in html
 
-    def test_shows_the_answer_afterwards_in_its_place_and_in_the_history(self, world: World) -> None:
-        card = question(world, "North or South?")
+    def test_shows_the_answer_afterwards_and_in_the_history(self, world: World) -> None:
+        card = ask_question(world, "North or South?")
         post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South <b>St</b>"})
         for path in (f"/approvals/{card.pk}/", f"/runs/{card.run_id}/", "/approvals/?history=1&outcome=answered"):
             html = world.client("viewer").get(path).content.decode()
@@ -53,37 +53,37 @@ class TestTheCardOfAQuestion:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_transcript_has_the_question_and_the_answer(world: World) -> None:
-    card = question(world, "North or South?")
+    card = ask_question(world, "North or South?")
     post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South <b>St</b>"})
     transcript = download(world.client("viewer"), card.run, "md")
     assert "North or South?" in transcript
     assert "South <b>St</b>" in transcript
 
 
-class TestAFormThatAnswers:
-    def test_takes_a_choice(self, world: World) -> None:
-        card = question(world, "Which?", "North", "South")
+class TestTheAnswerForm:
+    def test_accepts_a_choice(self, world: World) -> None:
+        card = ask_question(world, "Which?", "North", "South")
         answer = world.client("operator").post(f"/approvals/{card.pk}/answer/", {"choice": "South", "text": ""})
         assert answer["Location"].endswith(f"#card-{card.pk}")
         card.refresh_from_db()
         assert (card.status, card.reason) == (ApprovalStatus.ANSWERED, "South")
 
-    def test_takes_ones_own_words(self, world: World) -> None:
-        card = question(world)
+    def test_accepts_free_text(self, world: World) -> None:
+        card = ask_question(world)
         world.client("approver").post(f"/approvals/{card.pk}/answer/", {"text": "None\r\nof these"})
         card.refresh_from_db()
         assert card.reason == "None\nof these"
 
-    def test_says_what_is_wrong_and_keeps_what_was_typed(self, world: World) -> None:
-        card = question(world)
+    def test_shows_the_problem_and_keeps_the_typed_text(self, world: World) -> None:
+        card = ask_question(world)
         answer = world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": "x" * 20_001})
         assert answer.status_code == 422
         assert "x" * 20_001 in answer.content.decode()
         assert "The answer has 20,001 characters; at most 20,000 are allowed." in answer.content.decode()
         assert world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": " "}).status_code == 422
 
-    def test_says_who_was_first(self, world: World) -> None:
-        card = question(world)
+    def test_names_the_person_who_answered_first(self, world: World) -> None:
+        card = ask_question(world)
         world.client("approver").post(f"/approvals/{card.pk}/answer/", {"text": "First"})
         answer = world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": "Second"})
         assert answer.status_code == 409
@@ -92,7 +92,7 @@ class TestAFormThatAnswers:
 
 class TestOverRest:
     def test_an_operator_answers(self, world: World) -> None:
-        card = question(world, "Which?", "North")
+        card = ask_question(world, "Which?", "North")
         (listed,) = world.client("viewer").get("/api/approvals?status=pending&kind=question").json()["items"]
         assert (listed["id"], listed["preview"]["question"]) == (str(card.pk), "Which?")
         body = post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "North"}).json()
@@ -100,8 +100,8 @@ class TestOverRest:
         call = ToolCall.objects.get(pk=card.tool_call_id)
         assert (call.status, call.result["data"]["answer"]) == (CallStatus.SUCCEEDED, "North")  # type: ignore[index]
 
-    def test_others_may_not(self, world: World) -> None:
-        card = question(world)
+    def test_others_are_refused(self, world: World) -> None:
+        card = ask_question(world)
         path = f"/api/approvals/{card.pk}/answer"
         problem(post(world.client("viewer"), path, {"text": "x"}), 403)
         problem(post(world.client("outsider"), path, {"text": "x"}), 404)
@@ -111,14 +111,14 @@ class TestOverRest:
         assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
     def test_nobody_approves_or_denies_a_question(self, world: World) -> None:
-        card = question(world)
+        card = ask_question(world)
         for act in ("approve", "deny"):
             problem(post(world.client("admin"), f"/api/approvals/{card.pk}/{act}", {"digest": card.digest}), 409)
 
 
-class TestATaskThatWasHandedOver:
-    def test_stands_inside_the_panel_of_who_asked(self, world: World) -> None:
-        child = handed_over(world, "Kim", "Count <b>all</b>")
+class TestADelegatedTask:
+    def test_is_shown_in_the_panel_of_its_parent(self, world: World) -> None:
+        child = delegate_task(world, "Kim", "Count <b>all</b>")
         html = world.client("viewer").get(f"/runs/{child.parent_id}/").content.decode()
         assert f'data-child="{child.pk}"' in html
         assert "data-child-open" in html
@@ -126,7 +126,7 @@ class TestATaskThatWasHandedOver:
         assert "Waiting for a colleague" in html
 
     def test_shows_its_calls_its_cards_and_its_answer(self, world: World) -> None:
-        child = handed_over(world)
+        child = delegate_task(world)
         world.call(child, "data.searchRecords")
         world.card(child)
         fragment = world.client("viewer").get(f"/runs/{child.pk}/nested/").content.decode()
@@ -137,23 +137,23 @@ class TestATaskThatWasHandedOver:
         assert "<strong>3</strong>" in fragment
         assert "data-child-open" not in fragment
 
-    def test_says_on_its_own_page_whose_it_is(self, world: World) -> None:
-        child = handed_over(world)
+    def test_names_its_parent_on_its_own_page(self, world: World) -> None:
+        child = delegate_task(world)
         html = world.client("viewer").get(f"/runs/{child.pk}/").content.decode()
         assert "Dana delegated this to Kim in" in html
         assert f'href="/runs/{child.parent_id}/#call-{child.parent_call_id}"' in html
         assert "delegated" in world.client("viewer").get("/runs/").content.decode()
 
-    def test_says_on_its_cards_who_asked(self, world: World) -> None:
-        child = handed_over(world)
+    def test_names_the_delegation_on_its_cards(self, world: World) -> None:
+        child = delegate_task(world)
         card = world.card(child)
-        asked = question(world, run=child)
+        asked = ask_question(world, run=child)
         for path in ("/approvals/", f"/approvals/{card.pk}/", f"/approvals/{asked.pk}/"):
             assert "Dana asked Kim" in world.client("approver").get(path).content.decode()
 
     @pytest.mark.django_db(transaction=True)
-    def test_stands_in_both_transcripts(self, world: World) -> None:
-        child = handed_over(world)
+    def test_is_in_both_transcripts(self, world: World) -> None:
+        child = delegate_task(world)
         end_child(child, "The answer is 3.")
         collect_delegate_results(child.parent_id or 0)
         assert child.parent is not None
@@ -163,18 +163,18 @@ class TestATaskThatWasHandedOver:
         own = json.loads(download(world.client("viewer"), child, "json"))
         assert own["run"]["handed_over_by"] == f"Dana, run {child.parent_id}"
 
-    def test_is_named_over_rest(self, world: World) -> None:
-        child = handed_over(world)
+    def test_names_its_parent_over_rest(self, world: World) -> None:
+        child = delegate_task(world)
         assert world.client("viewer").get(f"/api/runs/{child.pk}").json()["parent_run_id"] == str(child.parent_id)
 
-    def test_of_another_organization_is_not_there(self, world: World) -> None:
-        child = handed_over(world)
+    def test_answers_404_to_another_organization(self, world: World) -> None:
+        child = delegate_task(world)
         assert world.client("outsider").get(f"/runs/{child.pk}/nested/").status_code == 404
         assert world.client("viewer").get(f"/runs/{child.parent_id}/nested/").status_code == 404
 
 
 def test_a_long_question_is_refused_instead_of_shown(world: World) -> None:
-    call = suspended(world, "employee.askHuman", Question("x" * 4_001))
+    call = suspend_call(world, "employee.askHuman", Question("x" * 4_001))
     assert call.status == CallStatus.FAILED
     assert not Approval.objects.filter(tool_call=call).exists()
 
@@ -182,11 +182,11 @@ def test_a_long_question_is_refused_instead_of_shown(world: World) -> None:
 HOURS = timedelta(hours=1, minutes=30, seconds=20)
 
 
-def began_long_ago(call_id: int) -> None:
+def move_start_back(call_id: int) -> None:
     ToolCall.objects.filter(pk=call_id).update(started_at=Now() - HOURS)
 
 
-def shows_how_long_it_took(world: World, call_id: int) -> None:
+def assert_duration_is_shown(world: World, call_id: int) -> None:
     call = ToolCall.objects.get(pk=call_id)
     assert call.duration_ms is not None
     assert 0 <= call.duration_ms - HOURS / timedelta(milliseconds=1) < 60_000
@@ -203,44 +203,44 @@ def shows_how_long_it_took(world: World, call_id: int) -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
 class TestACallThatWaited:
-    def test_for_an_answer_took_from_the_question_to_the_answer(self, world: World) -> None:
-        card = question(world, "North or South?")
+    def test_for_an_answer_lasts_from_the_question_to_the_answer(self, world: World) -> None:
+        card = ask_question(world, "North or South?")
         assert ToolCall.objects.get(pk=card.tool_call_id).duration_ms is None, "it waits, and has taken no time yet"
-        began_long_ago(card.tool_call_id)
+        move_start_back(card.tool_call_id)
         post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South"})
-        shows_how_long_it_took(world, card.tool_call_id)
+        assert_duration_is_shown(world, card.tool_call_id)
 
-    def test_for_a_colleague_took_until_the_colleague_was_done(self, world: World) -> None:
-        child = handed_over(world)
+    def test_for_a_colleague_lasts_until_the_colleague_is_done(self, world: World) -> None:
+        child = delegate_task(world)
         assert child.parent_call_id is not None
-        began_long_ago(child.parent_call_id)
+        move_start_back(child.parent_call_id)
         end_child(child)
         collect_delegate_results(child.parent_id or 0)
-        shows_how_long_it_took(world, child.parent_call_id)
+        assert_duration_is_shown(world, child.parent_call_id)
 
-    def test_longer_than_a_number_can_hold_is_not_lost_for_it(self, world: World) -> None:
-        card = question(world)
+    def test_for_very_long_has_the_largest_duration_that_fits(self, world: World) -> None:
+        card = ask_question(world)
         ToolCall.objects.filter(pk=card.tool_call_id).update(started_at=Now() - timedelta(days=40))
         assert post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South"}).status_code == 200
         assert ToolCall.objects.get(pk=card.tool_call_id).duration_ms == MAX_MS
 
-    def test_has_no_duration_when_nobody_answered(self, world: World) -> None:
-        card = question(world)
-        began_long_ago(card.tool_call_id)
+    def test_has_no_duration_without_an_answer(self, world: World) -> None:
+        card = ask_question(world)
+        move_start_back(card.tool_call_id)
         post(world.client("operator"), f"/api/runs/{card.run_id}/cancel")
         call = ToolCall.objects.get(pk=card.tool_call_id)
         assert (call.status, call.duration_ms) == (CallStatus.CANCELLED, None)
 
 
 @pytest.mark.parametrize(("length", "is_cut"), [(250, False), (301, True)])
-def test_a_long_answer_is_cut_with_a_mark_in_the_summary_and_whole_in_the_result(
+def test_a_long_answer_is_cut_in_the_summary_and_complete_in_the_result(
     world: World, length: int, is_cut: bool
 ) -> None:
     said = "x" * length
-    child = handed_over(world)
+    child = delegate_task(world)
     end_child(child, said)
     collect_delegate_results(child.parent_id or 0)
-    card = question(world)
+    card = ask_question(world)
     post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": said})
     for call, who in ((child.parent_call, "Kim"), (card.tool_call, "operator")):
         assert call is not None

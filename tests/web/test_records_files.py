@@ -1,4 +1,4 @@
-"""Records come in and go out as CSV files: bad rows are told by line, no cell is run, and nobody's memory is needed."""
+"""CSV files of records: imports report invalid rows by line, exports are streamed and contain no formulas."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def world() -> World:
     return make_world()
 
 
-def parts_of(client: Client, query: str = "") -> list[bytes]:
-    """The exported file, in the parts in which it is sent."""
+def read_parts(client: Client, query: str = "") -> list[bytes]:
+    """Download the export in the parts in which it is sent."""
     answer: Any = client.get(f"/records/export.csv{query}")
     assert answer.status_code == 200
     assert answer.streaming
@@ -41,13 +41,13 @@ def parts_of(client: Client, query: str = "") -> list[bytes]:
     return async_to_sync(collected)()
 
 
-def exported(client: Client, query: str = "") -> list[dict[str, str]]:
-    text = b"".join(parts_of(client, query)).decode("utf-8-sig")
+def export(client: Client, query: str = "") -> list[dict[str, str]]:
+    text = b"".join(read_parts(client, query)).decode("utf-8-sig")
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
 def upload(client: Client, text: str | bytes) -> Any:
-    """The answer, or the page to which it leads."""
+    """Upload the file and follow the redirect."""
     content = text.encode() if isinstance(text, str) else text
     sent = {"file": SimpleUploadedFile("records.csv", content, "text/csv")}
     return client.post("/records/import/", sent, follow=True)
@@ -65,7 +65,7 @@ def upload(client: Client, text: str | bytes) -> Any:
         ("name,status\n,\n \n", "no rows below it"),
     ],
 )
-def test_a_file_without_rows_is_refused_in_words(world: World, text: str, why: str) -> None:
+def test_a_file_without_rows_is_refused_with_a_reason(world: World, text: str, why: str) -> None:
     before = Record.objects.count()
     answer = upload(world.client("admin"), text)
     assert answer.status_code == 422
@@ -76,12 +76,12 @@ def test_a_file_without_rows_is_refused_in_words(world: World, text: str, why: s
     assert not AuditEntry.objects.exists()
 
 
-def test_an_admin_imports_a_file_and_is_told_of_bad_rows_by_line(world: World) -> None:
+def test_an_import_reports_invalid_rows_by_line(world: World) -> None:
     text = "name,status,score\nGood One,active,5\nBad One,dead,5\nWorse <b>,active,500\nGood Two,,\n"
     client = world.client("admin")
     answer = upload(client, text)
     html = answer.content.decode()
-    assert answer.redirect_chain == [("/records/import/", 302)], "to load the page again imports nothing again"
+    assert answer.redirect_chain == [("/records/import/", 302)], "reloading the page does not repeat the import"
     assert 'id="outcome"' in html
     assert 'id="outcome"' not in client.get("/records/import/").content.decode(), "the report is shown once"
     assert "2 records imported" in html
@@ -100,7 +100,7 @@ def test_an_import_is_in_the_audit(world: World) -> None:
 
 
 @pytest.mark.parametrize("username", ["viewer", "operator", "approver"])
-def test_only_an_admin_may_import(world: World, username: str) -> None:
+def test_only_admins_may_import(world: World, username: str) -> None:
     client = world.client(username)
     assert upload(client, "name\nMine\n").status_code == 403
     assert client.get("/records/import/").status_code == 403
@@ -109,7 +109,7 @@ def test_only_an_admin_may_import(world: World, username: str) -> None:
 
 
 @pytest.mark.parametrize(("content", "why"), [(b"nome\nx\n", "no column"), (b"name\n\xff\xfe\n", "not UTF-8")])
-def test_a_file_that_is_not_understood_imports_nothing(world: World, content: bytes, why: str) -> None:
+def test_an_unreadable_file_imports_nothing(world: World, content: bytes, why: str) -> None:
     before = Record.objects.count()
     answer = upload(world.client("admin"), content)
     assert answer.status_code == 422
@@ -118,22 +118,22 @@ def test_a_file_that_is_not_understood_imports_nothing(world: World, content: by
     assert not AuditEntry.objects.filter(action="records_imported").exists()
 
 
-def test_without_a_file_it_says_so(world: World) -> None:
+def test_an_import_without_a_file_is_refused(world: World) -> None:
     answer = world.client("admin").post("/records/import/", {"file": "no file"})
     assert answer.status_code == 422
     assert "Choose a CSV file." in answer.content.decode()
 
 
-def test_a_form_without_its_token_imports_nothing(world: World) -> None:
+def test_a_form_without_a_csrf_token_imports_nothing(world: World) -> None:
     assert upload(world.client("admin", needs_csrf=True), "name\nMine\n").status_code == 403
     assert not Record.objects.filter(name="Mine").exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_file_that_is_sent_twice_at_once_is_imported_once(world: World) -> None:
+def test_a_file_uploaded_several_times_at_once_is_imported_once(world: World) -> None:
     rows = "name\n" + "".join(f"Company {number}\n" for number in range(300))
 
-    def imported(_: int) -> int:
+    def import_rows(_: int) -> int:
         try:
             return import_csv(io.BytesIO(rows.encode()), world.acme.pk).imported
         except ImportRefusedError:
@@ -142,11 +142,11 @@ def test_a_file_that_is_sent_twice_at_once_is_imported_once(world: World) -> Non
             connection.close()
 
     with ThreadPoolExecutor(4) as pool:
-        assert sorted(pool.map(imported, range(4))) == [0, 0, 0, 300]
+        assert sorted(pool.map(import_rows, range(4))) == [0, 0, 0, 300]
     assert Record.objects.filter(name__startswith="Company").count() == 300
 
 
-def test_only_the_first_of_very_many_bad_rows_are_shown(world: World) -> None:
+def test_only_the_first_of_many_invalid_rows_are_shown(world: World) -> None:
     html = upload(world.client("admin"), "name,status\n" + "Bad,dead\n" * 1_000).content.decode()
     assert "1000 rows were skipped" in html
     assert html.count('<th scope="row" class="number">') == 200
@@ -155,31 +155,31 @@ def test_only_the_first_of_very_many_bad_rows_are_shown(world: World) -> None:
 # Export
 
 
-def test_it_exports_nothing_of_another_organization(world: World) -> None:
-    assert exported(world.client("outsider")) == []
+def test_an_export_contains_nothing_of_another_organization(world: World) -> None:
+    assert export(world.client("outsider")) == []
 
 
-def test_it_exports_what_the_filters_show(world: World) -> None:
+def test_an_export_is_filtered_like_the_list(world: World) -> None:
     Record.objects.filter(pk=world.records[1].pk).update(region="UK", score=7, attributes={"a": "ä"})
     client = world.client("viewer")
-    assert [row["name"] for row in exported(client)] == ["Acme Corp", "Initech", "Umbrella"]
-    (row,) = exported(client, "?region=UK")
+    assert [row["name"] for row in export(client)] == ["Acme Corp", "Initech", "Umbrella"]
+    (row,) = export(client, "?region=UK")
     assert tuple(row) == HEADER
     assert (row["name"], row["score"], json.loads(row["attributes"])) == ("Initech", "7", {"a": "ä"})
     assert row["id"] == str(world.records[1].pk)
 
 
-def test_it_is_a_file_that_nobody_keeps(world: World) -> None:
+def test_an_export_is_never_cached(world: World) -> None:
     answer = world.client("viewer").get("/records/export.csv")
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     assert re.fullmatch(r'attachment; filename="records-acme-\d{4}-\d\d-\d\d\.csv"', answer["Content-Disposition"])
     assert answer["Cache-Control"] == "no-store"
 
 
-def test_it_is_sent_in_parts_of_bounded_size(world: World) -> None:
+def test_an_export_is_streamed_in_parts(world: World) -> None:
     names = (f"Record {number}" for number in range(2 * ROWS_PER_PART))
     Record.objects.bulk_create(Record(organization=world.acme, name=name) for name in names)
-    sizes = [part.count(b"\r\n") for part in parts_of(world.client("viewer"))]
+    sizes = [part.count(b"\r\n") for part in read_parts(world.client("viewer"))]
     assert sizes == [1, ROWS_PER_PART, ROWS_PER_PART, 3]
 
 
@@ -187,13 +187,13 @@ def test_it_is_sent_in_parts_of_bounded_size(world: World) -> None:
     "text",
     [f"{start}1+1" for start in FORMULA_STARTS] + ["'=1+1", "''=1", " =1+1", "'Tis", "plain", "=cmd|' /C calc'!A0"],
 )
-def test_no_cell_is_run_by_a_spreadsheet_and_an_import_gives_the_text_back(text: str) -> None:
+def test_no_cell_is_a_formula_and_an_import_restores_the_text(text: str) -> None:
     cell = guard_cell(text)
     assert not cell.lstrip(" ").startswith(FORMULA_STARTS)
     assert remove_guard(cell) == text.strip() or text[0] in " \t\r\n"
 
 
-def test_an_exported_file_can_be_imported_elsewhere_and_holds_the_same(world: World) -> None:
+def test_an_exported_file_can_be_imported_without_changes(world: World) -> None:
     values = {
         "phone": "+49 40 1",
         "notes": '=SUM(A1)\nnext, line; "quoted"',
@@ -201,7 +201,7 @@ def test_an_exported_file_can_be_imported_elsewhere_and_holds_the_same(world: Wo
         "score": 0,
     }
     Record.objects.filter(pk=world.records[0].pk).update(**values)
-    content = b"".join(parts_of(world.client("viewer")))
+    content = b"".join(read_parts(world.client("viewer")))
     assert b"\"'=SUM(A1)" in content
     assert "3 records imported" in upload(world.client("outsider"), content).content.decode()
     made = Record.objects.get(organization=world.globex, name="Acme Corp")

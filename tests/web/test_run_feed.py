@@ -1,4 +1,4 @@
-"""One reading of a run's new events serves every socket that is nearly up to date."""
+"""A run's feed reads new events once for all sockets that are nearly up to date."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def world() -> World:
 
 
 def begin_pass(run: Run, *numbers: int) -> None:
-    """Lines that take each other's place if their numbers are equal."""
+    """Publish events whose lines share a slot if their numbers are equal."""
     with run_transaction(run.pk) as tx:
         for number in numbers:
             tx.publish(PassStarted(number))
 
 
-def viewer_of(world: World) -> Viewer:
+def create_viewer(world: World) -> Viewer:
     member = world.member("viewer")
     issue_token(member, "reader")
     return Viewer(member.pk, member.organization_id, token_hash=ApiToken.objects.get().hash)
 
 
-def test_lines_of_one_reading_stay_good_and_older_ones_whose_place_they_take_do_not(world: World) -> None:
-    run, viewer = world.run(), viewer_of(world)
+def test_a_later_line_makes_earlier_lines_of_its_slot_stale(world: World) -> None:
+    run, viewer = world.run(), create_viewer(world)
 
     async def read() -> None:
         feed = RunFeed("nobody", run.pk)
@@ -53,14 +53,14 @@ def test_lines_of_one_reading_stay_good_and_older_ones_whose_place_they_take_do_
         assert [line.seq for line in feed.find_messages(0) or ()] == [1, 2, 3]
         await database_to_async(begin_pass)(run, 2, 3)
         await feed.read()
-        assert feed.find_messages(0) is None, "the third line is not true any more"
+        assert feed.find_messages(0) is None, "the third line is outdated"
         assert [line.seq for line in feed.find_messages(3) or ()] == [4, 5]
         assert feed.find_messages(5) == []
 
     in_loop(read())
 
 
-def test_a_status_that_changes_without_an_event_is_told_to_who_follows_it(
+def test_a_status_change_without_an_event_is_sent_to_sockets_that_want_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feeds, "POLL_S", 0.05)
@@ -71,26 +71,26 @@ def test_a_status_that_changes_without_an_event_is_told_to_who_follows_it(
     async def follow() -> None:
         path = f"/ws/runs/{run.pk}/?after=0"
         async with SocketClient(f"{path}&status=1", client) as page, SocketClient(path, client) as other:
-            assert await state_sent(page) == status("queued", "delayed", 0, "2030-01-01T00:00:00+00:00")
+            assert await receive_state(page) == build_status("queued", "delayed", 0, "2030-01-01T00:00:00+00:00")
             await silently(patience_tries=0, next_wake_at=None)
-            assert await state_sent(page) == status("queued", "", 0)
+            assert await receive_state(page) == build_status("queued", "", 0)
             await database_to_async(world.card)(run)
             await silently(status=RunStatus.WAITING)
-            assert await state_sent(page) == status("waiting", "decision", 0)
+            assert await receive_state(page) == build_status("waiting", "decision", 0)
             await database_to_async(begin_pass)(run, 1)
             assert [(await socket.message())["type"] for socket in (page, other)] == ["pass_started"] * 2
-            assert await state_sent(page) == status("waiting", "decision", 1)
+            assert await receive_state(page) == build_status("waiting", "decision", 1)
             await silently(status=RunStatus.FAILED, exit_reason="deadline", finished_at="2026-01-01T00:00:00Z")
-            assert await state_sent(page) == status("failed", "deadline", 1)
+            assert await receive_state(page) == build_status("failed", "deadline", 1)
             await silently(stopped_because="Ada stopped Dana.")
-            assert await state_sent(page) == status("failed", "deadline", 1, stopped="Ada stopped Dana.")
+            assert await receive_state(page) == build_status("failed", "deadline", 1, stopped="Ada stopped Dana.")
             await database_to_async(begin_pass)(run, 2)
-            assert (await other.message())["seq"] == 2, "what it heard before were events"
+            assert (await other.message())["seq"] == 2, "it received only events"
 
     in_loop(follow())
 
 
-def test_a_feed_serves_all_sockets_of_a_run_and_stops_with_the_last_one(world: World) -> None:
+def test_one_feed_serves_all_sockets_of_a_run_and_stops_with_the_last(world: World) -> None:
     run, client = world.run(), world.client("viewer")
 
     def running() -> list[feeds.Feed]:
@@ -113,14 +113,14 @@ def test_a_feed_serves_all_sockets_of_a_run_and_stops_with_the_last_one(world: W
     in_loop(come_and_go())
 
 
-async def state_sent(socket: SocketClient) -> dict[str, Any]:
-    """The next message without its HTML, which has the badge for the same state."""
+async def receive_state(socket: SocketClient) -> dict[str, Any]:
+    """Receive the next message; its HTML must show the badge for the same state."""
     message = await socket.message()
     payload = message["payload"]
     assert describe_status(payload["status"], payload["reason"]) in message.pop("html")
     return message
 
 
-def status(name: str, reason: str, after: int, next_try: str | None = None, stopped: str = "") -> dict[str, Any]:
+def build_status(name: str, reason: str, after: int, next_try: str | None = None, stopped: str = "") -> dict[str, Any]:
     payload = {"status": name, "reason": reason, "stopped": stopped, "next_try": next_try, "after": after}
     return {"seq": None, "type": "run_status", "payload": payload}

@@ -1,4 +1,4 @@
-"""What a run's page says when something went another way than planned: who, why, and what comes next."""
+"""The page of a run explains everything unusual: the person, the reason and the next step."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from agents.runs.events import RunResumed
 from agents.runs.models import CallStatus, Event, EventType, Run, RunStatus
 from agents.web.panel.lines import render_lines
 from agents.web.panel.slots import fold_events
-from tests.web.asking import handed_over, question
-from tests.web.run_events import add_events, text_of
+from tests.web.asking import ask_question, delegate_task
+from tests.web.pages import read_page
+from tests.web.run_events import add_events
 from tests.workshop import beside
 from tests.world import World, make_world
 
@@ -39,12 +40,12 @@ def world() -> World:
     return make_world()
 
 
-def test_a_task_that_no_script_knows_is_no_answer_and_offers_what_is_known(world: World) -> None:
+def test_an_unknown_task_shows_no_answer_but_the_known_tasks(world: World) -> None:
     ended = {"status": "succeeded", "exit_reason": "final_answer", "pass_number": 1}
     run = world.run(RunStatus.SUCCEEDED)
     (event,) = add_events(run, (EventType.RUN_FINISHED, {**ended, "answer": f"{UNKNOWN_TASK}\n\n- Tidy"}))
     known = f'href="/?employee={world.employee.pk}&amp;example=0#new-task"'
-    page = text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="end"')[1].split("</section>")[0]
+    page = read_page(world.client("viewer"), f"/runs/{run.pk}/").split('id="end"')[1].split("</section>")[0]
     live = render_lines(run.pk, [event])[0].html
     for html in (page, live):
         assert "No script matches this task" in html
@@ -55,7 +56,7 @@ def test_a_task_that_no_script_knows_is_no_answer_and_offers_what_is_known(world
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_task_that_no_script_knows_is_answered_with_nothing_was_done_on_top(world: World) -> None:
+def test_an_unknown_task_says_first_that_nothing_was_done(world: World) -> None:
     ModelProvider.objects.update(script=TIDY)
     run, _ = submit(world.member("operator"), Submission(world.employee.pk, "Book a flight"))
     advance(run.pk)
@@ -64,18 +65,18 @@ def test_a_task_that_no_script_knows_is_answered_with_nothing_was_done_on_top(wo
     first, *others = answered["answer"].splitlines()
     assert first == "**Nothing was done:** I follow a script, and it does not know this task."
     assert "- Tidy up" in others
-    top = text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="end"')[1].split("</section>")[0]
+    top = read_page(world.client("viewer"), f"/runs/{run.pk}/").split('id="end"')[1].split("</section>")[0]
     assert "<b>Nothing was done:</b> Dana follows a script" in top
     assert top.index("Nothing was done") < top.index("Tidy up.")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_run_that_ends_while_its_page_is_read_is_shown_as_it_was_before(world: World) -> None:
-    """What has happened since comes by the socket; an end above a run that goes on would stay there."""
+def test_a_run_that_ends_while_its_page_is_rendered_is_shown_as_before(world: World) -> None:
+    """The socket sends later events; an end shown above an unfinished run would never disappear."""
     ModelProvider.objects.update(script=TIDY)
     run, _ = submit(world.member("operator"), Submission(world.employee.pk, "Tidy"))
     path, client = f"/runs/{run.pk}/", world.client("viewer")
-    text_of(client, path)
+    read_page(client, path)
     ended: list[bool] = []
 
     def end_before_its_events_are_read(execute: Callable[..., Any], sql: str, *others: Any) -> Any:
@@ -86,15 +87,15 @@ def test_a_run_that_ends_while_its_page_is_read_is_shown_as_it_was_before(world:
         return execute(sql, *others)
 
     with connection.execute_wrapper(end_before_its_events_are_read):
-        page = text_of(client, path)
+        page = read_page(client, path)
     assert ended
     assert f'data-run-status="{RunStatus.QUEUED}"' in page
     assert f'data-after="{run.next_event_seq - 1}"' in page
     assert re.search(r'id="end"[^>]* hidden', page)
-    assert f'data-run-status="{RunStatus.SUCCEEDED}"' in text_of(client, path)
+    assert f'data-run-status="{RunStatus.SUCCEEDED}"' in read_page(client, path)
 
 
-def test_a_replaced_card_leaves_a_line_that_says_who_and_why(world: World) -> None:
+def test_a_replaced_card_leaves_a_line_with_person_and_reason(world: World) -> None:
     card = world.card()
     requested = (EventType.APPROVAL_REQUESTED, {"call_id": str(card.tool_call_id), "approval_id": str(card.pk)})
     decided = {"call_id": str(card.tool_call_id), "approval_id": "5", "decided_by": "approver"}
@@ -107,24 +108,24 @@ def test_a_replaced_card_leaves_a_line_that_says_who_and_why(world: World) -> No
         requested,
     )
     assert [event.seq for event in fold_events(events)] == [4, 3]
-    html = text_of(world.client("viewer"), f"/runs/{card.run_id}/")
+    html = read_page(world.client("viewer"), f"/runs/{card.run_id}/")
     assert html.count("approver took the approval back.") == 2, "in the line, and for a screen reader"
     assert '<a href="/approvals/5/">Card 5</a> was replaced by <a href="/approvals/6/">card 6</a>' in html
 
 
-def test_a_lost_worker_is_told(world: World) -> None:
+def test_a_lost_worker_is_shown(world: World) -> None:
     run = world.run()
     add_events(run, (EventType.RUN_RESUMED, {"by": "gadget", "reason": "The worker was lost; another one continues."}))
-    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert '>The worker was lost; another one continues. <span class="small">' in html
 
 
-def test_a_provider_that_asked_for_patience_is_waited_for_by_name_and_time(world: World) -> None:
+def test_a_delayed_run_shows_the_reason_and_the_time_of_the_next_try(world: World) -> None:
     retry_at = timezone.now() + timedelta(seconds=90)
     run = world.run(RunStatus.QUEUED, patience_tries=2, next_wake_at=retry_at)
     delayed = {"code": "rate_limited", "reason": "Later.", "tries": 2, "retry_at": retry_at.isoformat()}
     add_events(run, (EventType.PROVIDER_DELAYED, delayed))
-    html = text_of(world.client("operator"), f"/runs/{run.pk}/")
+    html = read_page(world.client("operator"), f"/runs/{run.pk}/")
     assert "data-badge>Waiting for the model</span>" in html
     head = html.split('class="delayed small"')[1].split("</p>")[0]
     assert "hidden" not in head.split(">")[0]
@@ -132,18 +133,18 @@ def test_a_provider_that_asked_for_patience_is_waited_for_by_name_and_time(world
     assert html.count("Later.") == 1
     assert "hidden" in html.split('class="continue"')[1].split(">")[0]
     Run.objects.filter(pk=run.pk).update(patience_tries=0, next_wake_at=None)
-    assert "data-badge>Queued</span>" in text_of(world.client("operator"), f"/runs/{run.pk}/")
+    assert "data-badge>Queued</span>" in read_page(world.client("operator"), f"/runs/{run.pk}/")
 
 
-def test_the_error_of_a_failed_run_is_told_once(world: World) -> None:
+def test_the_error_of_a_failed_run_is_shown_once(world: World) -> None:
     problem = "The model's server refused the key."
     run = world.run(RunStatus.FAILED, exit_reason="provider_error", problem=problem, answer=f"No answer. {problem}")
     ended = {"status": "failed", "exit_reason": "provider_error", "answer": run.answer, "pass_number": 1}
     add_events(run, (EventType.RUN_FINISHED, ended))
-    assert text_of(world.client("viewer"), f"/runs/{run.pk}/").count("refused the key") == 1
+    assert read_page(world.client("viewer"), f"/runs/{run.pk}/").count("refused the key") == 1
 
 
-def test_a_rejected_call_is_told_in_plain_words(world: World) -> None:
+def test_a_rejected_call_is_explained_in_plain_words(world: World) -> None:
     call = world.call(world.run(), status=CallStatus.REJECTED)
     reason = "The 'changes.code' parameter is invalid: String should match pattern '^[A-Z]{2}$' (given: 'x')."
     payload = {"call_id": str(call.pk), "tool": call.tool, "code": "INVALID_PARAMETER", "reason": reason}
@@ -153,38 +154,38 @@ def test_a_rejected_call_is_told_in_plain_words(world: World) -> None:
     assert "^[A-Z]" not in html
 
 
-def test_every_time_on_a_page_is_written_the_same_way(world: World) -> None:
+def test_every_time_on_a_page_has_the_same_format(world: World) -> None:
     run = world.card().run
     for path in (f"/runs/{run.pk}/", "/approvals/", f"/approvals/{run.approvals.get().pk}/", "/runs/"):
-        html = text_of(world.client("approver"), path)
+        html = read_page(world.client("approver"), path)
         titles = re.findall(r'<time datetime="[^"]+" title="([^"]+)"', html)
         assert titles
         for title in titles:
             assert re.fullmatch(r"\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d:\d\d UTC", title)
 
 
-def headline(world: World, run: Run) -> str:
-    return text_of(world.client("viewer"), f"/runs/{run.pk}/").split("data-badge>")[1].split("<")[0]
+def read_badge(world: World, run: Run) -> str:
+    return read_page(world.client("viewer"), f"/runs/{run.pk}/").split("data-badge>")[1].split("<")[0]
 
 
-def shown_in_lists(world: World, run: Run) -> set[str]:
-    """What the list of runs, the start page and the employee's page call its state."""
+def list_badges(world: World, run: Run) -> set[str]:
+    """List the badges of the run on the list of runs, the start page and the employee's page."""
     row = re.compile(rf'href="/runs/{run.pk}/">.*?<span class="badge[^>]*>(?:<svg.*?</svg>)?([^<]*)<', re.DOTALL)
-    pages = [text_of(world.client("viewer"), path) for path in ("/runs/", "/", f"/employees/{world.employee.pk}/")]
+    pages = [read_page(world.client("viewer"), path) for path in ("/runs/", "/", f"/employees/{world.employee.pk}/")]
     return {found.strip() for page in pages for found in row.findall(page)}
 
 
-def parked(run: Run) -> str:
-    """The line with which the engine parks the run."""
+def park_run(run: Run) -> str:
+    """Park the run with the engine, and return the HTML of its line."""
     Run.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING, lease_owner="w", lease_expires_at=timezone.now())
     with run_transaction(run.pk) as tx:
         park(tx, needs_attention=False)
     return render_lines(run.pk, [Event.objects.filter(run=run, type=EventType.RUN_WAITING).latest("seq")])[0].html
 
 
-def test_a_waiting_run_says_for_what_in_its_line_and_wherever_it_is_listed(world: World) -> None:
-    decision, answer = world.card().run, question(world).run
-    child = handed_over(world, "Kim <b>")
+def test_a_waiting_run_shows_its_reason_in_its_line_and_in_lists(world: World) -> None:
+    decision, answer = world.card().run, ask_question(world).run
+    child = delegate_task(world, "Kim <b>")
     assert child.parent is not None
     for run, state, line in (
         (decision, "Waiting for a decision", "Waiting for a decision <"),
@@ -192,30 +193,30 @@ def test_a_waiting_run_says_for_what_in_its_line_and_wherever_it_is_listed(world
         (child.parent, "Waiting for a colleague", "Waiting for Kim &lt;b&gt; <"),
         (world.run(), "Waiting", "Waiting a moment: the approval can still be undone <"),
     ):
-        assert line in parked(run)
-        assert headline(world, run) == state
-        assert shown_in_lists(world, run) == {state}
-    question(world, run=decision)
+        assert line in park_run(run)
+        assert read_badge(world, run) == state
+        assert list_badges(world, run) == {state}
+    ask_question(world, run=decision)
     world.card(decision)
-    assert "Waiting for 2 decisions and an answer <" in parked(decision)
+    assert "Waiting for 2 decisions and an answer <" in park_run(decision)
 
 
-def test_a_pass_has_one_line_of_waiting_however_often_somebody_decides(world: World) -> None:
+def test_a_pass_has_one_line_for_waiting_after_several_decisions(world: World) -> None:
     run = world.run()
     cards = [world.card(run) for _ in range(3)]
-    parked(run)
+    park_run(run)
     for card in cards[:2]:
         decisions.deny(world.member("approver"), card.pk, decisions.Decision(digest=card.digest))
         with run_transaction(run.pk) as tx:
             tx.publish(RunResumed("approver", pass_number=1))
-        parked(run)
-    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+        park_run(run)
+    html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert html.count('data-slot="wait-1"') == 1
     assert "Waiting for a decision <" in html
     assert "Resumed by" not in html
     with run_transaction(run.pk) as tx:
         tx.publish(RunResumed("approver", pass_number=1))
-    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert html.count('data-slot="wait-1"') == 1
     assert "Resumed by approver <" in html
     assert "Waiting for a decision <" not in html
@@ -225,44 +226,44 @@ def test_a_stop_and_its_end_are_lines_of_their_own(world: World) -> None:
     run = world.run(RunStatus.QUEUED)
     stops.stop_everything(world.member("operator"))
     stops.release_everything(world.member("admin"))
-    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert "operator stopped everything. Nothing more starts <" in html
     assert "The stop was lifted." in html
     assert "wait-" not in html
 
 
-def last_line(world: World, run: Run) -> str:
-    """The text of the newest line of the run's panel that tells where the run stands."""
-    *_, line = text_of(world.client("viewer"), f"/runs/{run.pk}/").split('class="line state')
+def read_last_line(world: World, run: Run) -> str:
+    """Read the text of the newest status line in the run's panel."""
+    *_, line = read_page(world.client("viewer"), f"/runs/{run.pk}/").split('class="line state')
     return " ".join(re.sub(r"<[^>]+>", " ", line.split("</li>")[0].partition(">")[2]).split())
 
 
-def test_where_a_run_stands_is_told_below_a_stop_and_its_end(world: World) -> None:
+def test_the_status_line_follows_a_stop_and_its_end(world: World) -> None:
     run = world.card().run
-    parked(run)
+    park_run(run)
     stops.stop_everything(world.member("operator"))
-    assert last_line(world, run).startswith("operator stopped everything. Nothing more starts")
+    assert read_last_line(world, run).startswith("operator stopped everything. Nothing more starts")
     stops.release_everything(world.member("admin"))
-    assert last_line(world, run).startswith("Waiting for a decision")
-    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert read_last_line(world, run).startswith("Waiting for a decision")
+    html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert html.index("Nothing more starts <") < html.index("The stop was lifted. <")
     with run_transaction(run.pk) as tx:
         tx.publish(RunResumed("approver", pass_number=1))
-    assert last_line(world, run).startswith("Resumed by approver")
+    assert read_last_line(world, run).startswith("Resumed by approver")
 
 
 @pytest.mark.parametrize("has_more", [False, True])
-def test_a_settled_outcome_needs_no_attention_any_more(world: World, has_more: bool) -> None:
+def test_a_settled_outcome_needs_no_attention(world: World, has_more: bool) -> None:
     call = world.unknown_call()
     run = call.run
     if has_more:
         world.card(run)
     with run_transaction(run.pk) as tx:
         park(tx, needs_attention=True)
-    assert last_line(world, run).startswith("Needs attention")
+    assert read_last_line(world, run).startswith("Needs attention")
     resolutions.resolve(world.member("approver"), call.pk, "succeeded", "I looked.")
-    assert last_line(world, run).startswith("Waiting for a decision" if has_more else "Resumed by approver")
-    assert "Please look" not in text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert read_last_line(world, run).startswith("Waiting for a decision" if has_more else "Resumed by approver")
+    assert "Please look" not in read_page(world.client("viewer"), f"/runs/{run.pk}/")
 
 
 @pytest.mark.parametrize(
@@ -273,17 +274,17 @@ def test_a_settled_outcome_needs_no_attention_any_more(world: World, has_more: b
         ({"input_tokens": 1200, "output_tokens": 9}, "Naming the run used 1,200 + 9 tokens"),
     ],
 )
-def test_only_what_got_a_name_was_named(world: World, payload: dict[str, Any], told: str) -> None:
+def test_the_title_line_names_the_run_only_if_it_has_a_title(world: World, payload: dict[str, Any], told: str) -> None:
     run = world.run()
     add_events(run, (EventType.RUN_TITLED, payload))
-    assert last_line(world, run) == told
+    assert read_last_line(world, run) == told
 
 
 @pytest.mark.parametrize(
     ("reason", "words"),
     [("max_passes", "Out of passes"), ("answer_cut", "Answer cut off"), ("answer_filtered", "Answer withheld")],
 )
-def test_a_run_without_a_whole_answer_says_so_and_can_be_continued(world: World, reason: str, words: str) -> None:
+def test_a_run_without_a_complete_answer_says_so_and_can_be_continued(world: World, reason: str, words: str) -> None:
     run = world.run(RunStatus.FAILED, exit_reason=reason, estimated_tokens=7)
     ending = {"status": "failed", "exit_reason": reason, "answer": "Half of", "pass_number": 1}
     add_events(run, (EventType.RUN_FINISHED, ending))

@@ -1,4 +1,4 @@
-"""The list of runs, and the page of one: every event as a line, each call once, as it is now."""
+"""The list of runs, and the page of one run with a line for each event and one for each call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from agents.web.panel.json_html import find_table, render_tree
 from agents.web.panel.lines import render_lines
 from agents.web.panel.slots import fold_events
 from agents.web.panel.time_strip import build_time_strip
-from tests.web.run_events import add_events, ended, ended_run, ended_with, started, text_of
+from tests.web.pages import read_page
+from tests.web.run_events import add_events, build_draft_result, build_run_end, build_tool_result, build_tool_start
 from tests.world import World, make_world, success
 from tools.records.models import Draft
 
@@ -32,11 +33,11 @@ def world() -> World:
 
 
 @pytest.mark.parametrize("type_", EventType.values)
-def test_every_kind_of_event_has_its_fragment(type_: str) -> None:
+def test_every_event_type_has_a_template(type_: str) -> None:
     assert get_template(f"panel/{type_}.html", using=JINJA)
 
 
-def test_every_kind_of_event_renders_as_one_line(world: World) -> None:
+def test_every_event_type_renders_as_one_line(world: World) -> None:
     card = world.card()
     call = str(card.tool_call_id)
     payloads: dict[EventType, dict[str, Any]] = {
@@ -44,9 +45,9 @@ def test_every_kind_of_event_renders_as_one_line(world: World) -> None:
         EventType.RUN_TITLED: {"title": "T"},
         EventType.PASS_STARTED: {"pass_number": 1},
         EventType.ASSISTANT_MESSAGE: {"text": "Hello **you**", "pass_number": 1},
-        EventType.TOOL_START: started(card.tool_call)[1],
+        EventType.TOOL_START: build_tool_start(card.tool_call)[1],
         EventType.TOOL_PROGRESS: {"call_id": call, "fraction": 0.5, "text": "half"},
-        EventType.TOOL_RESULT: ended(card.tool_call)[1],
+        EventType.TOOL_RESULT: build_tool_result(card.tool_call)[1],
         EventType.TOOL_SKIPPED: {"call_id": call, "tool": "x", "duplicate_of": call},
         EventType.TOOL_REJECTED: {"call_id": call, "tool": "x", "code": "NOT_PERMITTED", "reason": "no"},
         EventType.APPROVAL_REQUESTED: {"call_id": call, "approval_id": str(card.pk)},
@@ -84,7 +85,7 @@ def test_every_kind_of_event_renders_as_one_line(world: World) -> None:
         assert line.html.endswith("</li>"), line
 
 
-def test_a_call_is_one_line_that_moves_on(world: World) -> None:
+def test_a_call_has_one_line_that_changes_with_it(world: World) -> None:
     run = world.run(RunStatus.RUNNING, lease_owner="w", lease_expires_at="2030-01-01T00:00:00Z")
     first, second = (
         world.call(run),
@@ -97,9 +98,9 @@ def test_a_call_is_one_line_that_moves_on(world: World) -> None:
             deadline_at="2030-01-01T00:00:00Z",
         ),
     )
-    events = add_events(run, started(first), started(second), ended(first))
+    events = add_events(run, build_tool_start(first), build_tool_start(second), build_tool_result(first))
     assert [event.type for event in fold_events(events)] == ["tool_result", "tool_start"]
-    html = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert html.count(f'id="call-{first.pk}"') == html.count(f'id="call-{second.pk}"') == 1
     assert html.count('class="spinner"') == 1
     assert "Found 47 records" in html
@@ -109,38 +110,38 @@ def test_a_call_is_one_line_that_moves_on(world: World) -> None:
 def test_the_page_shows_what_the_socket_sends(world: World) -> None:
     run = world.run()
     events = add_events(
-        run, started(world.call(run)), (EventType.MESSAGE_ADDED, {"text": "<b>hi</b>", "by": "operator"})
+        run, build_tool_start(world.call(run)), (EventType.MESSAGE_ADDED, {"text": "<b>hi</b>", "by": "operator"})
     )
-    page = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    page = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     for line in render_lines(run.pk, events):
         assert line.html in page
     assert "<b>hi</b>" not in page
 
 
-def test_the_answer_stands_there_once(world: World) -> None:
+def test_the_answer_is_shown_once(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     says = (EventType.ASSISTANT_MESSAGE, {"text": "All done.", "pass_number": 1})
     ends = (EventType.RUN_FINISHED, {"status": "succeeded", "exit_reason": "final_answer", "answer": "All done."})
     lines = render_lines(run.pk, add_events(run, says, ends))
     assert " hidden>" in lines[0].html
     assert "All done." in lines[1].html
-    page = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    page = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert page.count('class="markdown answer"') == 1
     assert page.index('class="markdown answer"') < page.index('id="panel"')
     assert 'href="#end"' in page
 
 
-def test_an_earlier_answer_keeps_its_place_and_its_figures_when_the_run_goes_on(world: World) -> None:
+def test_an_earlier_answer_stays_in_the_panel_after_the_run_resumes(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     ends = [
         (
             EventType.RUN_FINISHED,
-            {**ended_run(f"Answer {number}."), "pass_number": number, "input_tokens": 1000 + number},
+            {**build_run_end(f"Answer {number}."), "pass_number": number, "input_tokens": 1000 + number},
         )
         for number in (1, 2)
     ]
     add_events(run, ends[0], (EventType.RUN_RESUMED, {"by": "operator"}), ends[1])
-    page = text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    page = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     top, panel = page.split('id="panel"')
     assert "Answer 2." in top
     assert "1,002 + 5 tokens" in top
@@ -148,26 +149,28 @@ def test_an_earlier_answer_keeps_its_place_and_its_figures_when_the_run_goes_on(
     assert "1,001 + 5 tokens" in panel
     assert "Answer 2." not in panel
     Run.objects.filter(pk=run.pk).update(status=RunStatus.QUEUED, finished_at=None, exit_reason="")
-    assert "Resumed. Earlier result:" in text_of(world.client("viewer"), f"/runs/{run.pk}/").split('id="panel"')[0]
+    assert "Resumed. Earlier result:" in read_page(world.client("viewer"), f"/runs/{run.pk}/").split('id="panel"')[0]
 
 
-def test_a_pass_tells_what_it_has_cost_and_its_first_line_brings_the_figures_to_an_open_page(world: World) -> None:
+def test_a_pass_shows_its_usage_and_its_first_line_sends_it_to_open_pages(world: World) -> None:
     run = world.run()
     Pass.objects.create(
         run=run, number=1, response={}, messages_upto=1, input_tokens=1200, output_tokens=80, duration_ms=2100
     )
     first, second = world.call(run), world.call(run)
-    events = add_events(run, (EventType.PASS_STARTED, {"pass_number": 1}), started(first), started(second))
+    events = add_events(
+        run, (EventType.PASS_STARTED, {"pass_number": 1}), build_tool_start(first), build_tool_start(second)
+    )
     figures = "1,200 + 80 tokens · 2.1 s"
     whole = render_lines(run.pk, events)
     assert figures in whole[0].html
-    assert not any(figures in line.parts for line in whole), "they stand in the line of the pass"
+    assert not any(figures in line.parts for line in whole), "the pass' own line has them"
     later = render_lines(run.pk, events[1:])
     assert f'<template data-into="pass-1-figures">{figures}</template>' in later[0].parts
     assert figures not in later[1].parts
 
 
-def test_parallel_calls_stand_side_by_side_and_those_that_waited_for_a_person_are_left_out(world: World) -> None:
+def test_the_time_strip_shows_parallel_calls_without_those_that_waited(world: World) -> None:
     run, began = world.run(), datetime(2030, 1, 1, tzinfo=UTC)
     reads = [
         world.call(run, started_at=began + timedelta(milliseconds=50 * number), duration_ms=100) for number in range(3)
@@ -179,18 +182,20 @@ def test_parallel_calls_stand_side_by_side_and_those_that_waited_for_a_person_ar
     assert strip.duration_ms == 200
     assert [(bar.x, bar.width) for bar in strip.bars] == [(0, 500), (250, 500), (500, 500)]
     assert build_time_strip(reads[:1]) is None
-    events = add_events(run, (EventType.PASS_STARTED, {"pass_number": 1}), *map(started, [*reads, waited]))
+    events = add_events(run, (EventType.PASS_STARTED, {"pass_number": 1}), *map(build_tool_start, [*reads, waited]))
     lines = render_lines(run.pk, events)
     assert lines[0].html.count("<rect ") == 3
     assert not any("<rect " in line.parts for line in lines)
 
 
-def test_an_open_page_gets_the_strip_of_a_pass_with_the_last_line_of_its_calls_just_as_it_is_loaded(
+def test_an_open_page_gets_the_time_strip_with_the_last_line_of_the_pass(
     world: World,
 ) -> None:
     run, began = world.run(), datetime(2030, 1, 1, tzinfo=UTC)
     calls = [world.call(run, started_at=began + timedelta(seconds=number), duration_ms=100) for number in range(3)]
-    events = add_events(run, (EventType.PASS_STARTED, {"pass_number": 1}), *map(started, calls), *map(ended, calls))
+    events = add_events(
+        run, (EventType.PASS_STARTED, {"pass_number": 1}), *map(build_tool_start, calls), *map(build_tool_result, calls)
+    )
     drawn = re.search(r"<svg viewBox.*</svg>", render_lines(run.pk, events)[0].html, re.DOTALL)
     assert drawn is not None
     for later in (events[1:], events[1:3], events[-1:]):
@@ -199,20 +204,18 @@ def test_an_open_page_gets_the_strip_of_a_pass_with_the_last_line_of_its_calls_j
         assert f'<template data-into="pass-1-strip">{drawn[0]}' in lines[-1].parts
 
 
-def test_the_strips_of_a_reading_cost_one_query_and_only_where_a_call_has_started(
-    world: World, django_assert_num_queries: Any
-) -> None:
+def test_the_time_strips_of_a_batch_need_one_query_or_none(world: World, django_assert_num_queries: Any) -> None:
     run, began = world.run(), datetime(2030, 1, 1, tzinfo=UTC)
     calls = [world.call(run, started_at=began + timedelta(seconds=number), duration_ms=100) for number in range(30)]
     waiting = world.call(run)
-    events = add_events(run, *map(ended, [*calls, waiting]))
+    events = add_events(run, *map(build_tool_result, [*calls, waiting]))
     render_lines(run.pk, events)
     for batch, queries in ((events[:1], 2), (events[:30], 2), (events[30:], 1)):
         with django_assert_num_queries(queries):
             render_lines(run.pk, batch)
 
 
-def test_a_draft_is_read_in_the_panel(world: World) -> None:
+def test_a_draft_is_shown_in_the_panel(world: World) -> None:
     run = world.run()
     draft = Draft.objects.create(organization=world.acme, title="R", body="# Who\n\n" + "long " * 5000, run_id=run.pk)
     other = Draft.objects.create(organization=world.globex, title="X", body="Secret of Globex", run_id="0")
@@ -223,8 +226,8 @@ def test_a_draft_is_read_in_the_panel(world: World) -> None:
             run.pk,
             add_events(
                 run,
-                ended_with(mine, {"draft_id": str(draft.pk)}),
-                ended_with(theirs, {"draft_id": str(other.pk)}),
+                build_draft_result(mine, {"draft_id": str(draft.pk)}),
+                build_draft_result(theirs, {"draft_id": str(other.pk)}),
             ),
         )
     )
@@ -233,7 +236,7 @@ def test_a_draft_is_read_in_the_panel(world: World) -> None:
     assert "Secret of Globex" not in html
 
 
-def test_a_drafted_text_too_long_for_its_event_is_read_from_the_call(world: World) -> None:
+def test_a_draft_too_long_for_its_event_is_loaded_from_the_call(world: World) -> None:
     run = world.run()
     whole = success(None, markdown="# Preview\n\n" + "word " * 2000)
     call = world.call(run, "report.buildPreview", level="draft", result=whole)
@@ -245,33 +248,33 @@ def test_a_drafted_text_too_long_for_its_event_is_read_from_the_call(world: Worl
     assert line.html.count("word") == 2000
 
 
-def test_a_call_has_a_page_with_its_whole_result(world: World) -> None:
+def test_a_call_has_a_page_with_its_full_result(world: World) -> None:
     run = world.run()
     rows = [{"name": f"Company {number}", "nested": {"a": {"b": ["<b>", number]}}} for number in range(300)]
     call = world.call(run, result=success({"records": rows}))
-    html = text_of(world.client("viewer"), f"/runs/{run.pk}/calls/{call.pk}/")
+    html = read_page(world.client("viewer"), f"/runs/{run.pk}/calls/{call.pk}/")
     assert "Company 299" in html
     assert "<b>" not in html.split('id="main"')[1].replace("<b>follows", "")
     assert world.client("outsider").get(f"/runs/{run.pk}/calls/{call.pk}/").status_code == 404
     assert world.client("viewer").get(f"/runs/{world.run().pk}/calls/{call.pk}/").status_code == 404
 
 
-def test_the_page_of_a_run_costs_the_same_number_of_queries_however_many_lines_it_has(world: World) -> None:
+def test_the_page_of_a_run_needs_a_constant_number_of_queries(world: World) -> None:
     counts = []
     client = world.client("viewer")
     for number in (3, 60):
         run = world.run()
         calls = [world.call(run) for _ in range(number)]
-        add_events(run, *[event for call in calls for event in (started(call), ended(call))])
-        text_of(client, f"/runs/{run.pk}/")
+        add_events(run, *[event for call in calls for event in (build_tool_start(call), build_tool_result(call))])
+        read_page(client, f"/runs/{run.pk}/")
         with CaptureQueriesContext(connection) as seen:
-            text_of(client, f"/runs/{run.pk}/")
+            read_page(client, f"/runs/{run.pk}/")
         counts.append(len(seen))
     assert counts[0] == counts[1]
 
 
 def test_the_page_says_when_a_message_will_be_read(world: World) -> None:
-    html = text_of(world.client("operator"), f"/runs/{world.run().pk}/")
+    html = read_page(world.client("operator"), f"/runs/{world.run().pk}/")
     assert '<span data-when="waiting">Dana reads this after all approvals in this run are decided' in html
     assert '<span data-when="running" hidden>' in html
 
@@ -280,13 +283,13 @@ def test_a_long_run_shows_its_newest_lines_quickly(world: World) -> None:
     run = world.run()
     add_events(run, *[(EventType.RUN_TITLED, {"title": f"Title {number}."}) for number in range(5000)])
     client = world.client("viewer")
-    text_of(client, "/runs/")
+    read_page(client, "/runs/")
     begin = time.monotonic()
-    html = text_of(client, f"/runs/{run.pk}/")
+    html = read_page(client, f"/runs/{run.pk}/")
     assert time.monotonic() - begin < 3
     assert "Title 4999." in html
     assert "Title 4699." not in html
-    earlier = text_of(client, f"/runs/{run.pk}/?before=4701")
+    earlier = read_page(client, f"/runs/{run.pk}/?before=4701")
     assert "Title 4699." in earlier
     assert "data-socket" not in earlier
 
@@ -299,25 +302,25 @@ def test_runs_are_filtered_by_status_employee_and_text(world: World) -> None:
         ("q=beta", done, waiting),
         (f"employee={world.employee.pk}&q=alpha", waiting, done),
     ):
-        html = text_of(client, f"/runs/?{query}")
+        html = read_page(client, f"/runs/?{query}")
         assert f"/runs/{shown.pk}/" in html
         assert f"/runs/{hidden.pk}/" not in html
-    assert "No matching runs" in text_of(client, "/runs/?employee=999")
-    assert text_of(client, "/runs/?status=nonsense&employee=x&before=y")
+    assert "No matching runs" in read_page(client, "/runs/?employee=999")
+    assert read_page(client, "/runs/?status=nonsense&employee=x&before=y")
 
 
-def test_the_list_of_runs_goes_on_behind_its_cursor(world: World) -> None:
+def test_the_list_of_runs_continues_after_its_cursor(world: World) -> None:
     ids = [world.run().pk for _ in range(35)]
     client = world.client("viewer")
-    first = text_of(client, "/runs/")
+    first = read_page(client, "/runs/")
     assert f"/runs/{ids[-1]}/" in first
     assert f"before={ids[5]}" in first
-    second = text_of(client, f"/runs/?before={ids[5]}")
+    second = read_page(client, f"/runs/?before={ids[5]}")
     assert f"/runs/{ids[4]}/" in second
     assert f"/runs/{ids[5]}/" not in second
 
 
-def test_a_task_is_handed_over_and_refused_in_words(world: World) -> None:
+def test_a_task_starts_a_run_or_is_refused_with_a_reason(world: World) -> None:
     client = world.client("operator")
     answer = client.post("/", {"employee": world.employee.pk, "task": "Tidy up."})
     run = Run.objects.get()
@@ -332,7 +335,7 @@ def test_a_task_is_handed_over_and_refused_in_words(world: World) -> None:
     assert Run.objects.count() == 1
 
 
-def test_a_run_is_cancelled_told_more_and_continued_by_forms(world: World) -> None:
+def test_forms_cancel_a_run_send_it_a_message_and_continue_it(world: World) -> None:
     client = world.client("operator")
     done, waiting = world.run(RunStatus.SUCCEEDED), world.run()
     assert client.post(f"/runs/{done.pk}/continue/", {"max_passes": "x"}).status_code == 422
@@ -353,7 +356,7 @@ def test_a_run_is_cancelled_told_more_and_continued_by_forms(world: World) -> No
         ("continue", {"max_passes": "٣"}, "is not one", 'value="٣"'),
     ],
 )
-def test_what_is_refused_is_said_on_the_runs_own_page_with_what_was_typed(
+def test_a_refusal_is_shown_on_the_page_of_the_run_with_the_typed_values(
     world: World, act: str, fields: dict[str, str], why: str, kept: str
 ) -> None:
     run = world.run(RunStatus.FAILED, exit_reason="deadline")
@@ -367,10 +370,10 @@ def test_what_is_refused_is_said_on_the_runs_own_page_with_what_was_typed(
     assert Run.objects.get(pk=run.pk).status == RunStatus.FAILED
 
 
-def test_a_scripted_employee_is_said_to_follow_a_script(world: World) -> None:
+def test_pages_say_that_a_scripted_employee_follows_a_script(world: World) -> None:
     run = world.run()
     for path in ("/", "/employees/", f"/runs/{run.pk}/"):
-        assert "follows a script" in text_of(world.client("operator"), path).lower()
+        assert "follows a script" in read_page(world.client("operator"), path).lower()
 
 
 def test_rows_in_a_result_become_a_table() -> None:
@@ -383,7 +386,7 @@ def test_rows_in_a_result_become_a_table() -> None:
     assert find_table([1, 2]) is None
 
 
-def test_nested_data_becomes_a_tree_that_folds_and_ends() -> None:
+def test_nested_data_becomes_a_tree_that_folds_and_is_limited() -> None:
     html = render_tree({"plain": 1, "<key>": {"deep": [{"name": "<b>\u202e"}]}})
     assert html.count("<details") == 3
     assert "&lt;key&gt;" in html

@@ -1,4 +1,4 @@
-"""Text that others wrote is shown so that nobody is fooled by it."""
+"""Text that others wrote is shown safely: escaped, with hidden characters and mixed alphabets marked."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def test_hidden_characters_become_visible_tokens(hidden: str, token: str) -> Non
     assert safe_text.replace_hidden_characters(f"a{hidden}b") == f"a⟦{token}⟧b"
 
 
-def test_everything_is_escaped_also_around_tokens() -> None:
+def test_text_around_tokens_is_escaped() -> None:
     assert safe_text.render_text("<img src=x>\u202e<b>").count("<") == 2
     assert "&lt;img" in safe_text.render_text("<img src=x>\u202e<b>")
 
 
 @pytest.mark.parametrize("text", ['<img src=x> & "it\'s"', "a.b <xn--80ak6aa92e.com>", "Plain words.", ""])
-def test_an_ordinary_text_is_escaped_like_any_other(text: str) -> None:
+def test_ordinary_text_is_escaped_the_same_way(text: str) -> None:
     with_token = safe_text.render_text(f"{text}\u202e")
     assert with_token.startswith(safe_text.render_text(text))
     assert html.unescape(re.sub(r"<span[^>]*>[^<]*</span>", "", safe_text.render_text(text))) == text
 
 
-def test_plain_text_emoji_and_other_scripts_stay_as_they_are() -> None:
+def test_plain_text_emoji_and_other_scripts_are_unchanged() -> None:
     text = "Grüße ❤️ שלום 東京 naïve"
     assert safe_text.render_text(text) == text
 
@@ -58,7 +58,7 @@ def test_a_sentence_gets_bold_parts_and_nothing_else() -> None:
     assert "⟦U+000A⟧" in html
 
 
-def test_a_long_value_is_clamped_and_says_its_length() -> None:
+def test_a_long_value_is_folded_with_its_length() -> None:
     html = safe_text.render_value("x" * 5000)
     assert '<details class="clamp">' in html
     assert "5,000 characters" in html
@@ -77,7 +77,7 @@ def test_an_honest_host_is_not_flagged(text: str) -> None:
     assert "mixed-host" not in safe_text.render_text(text)
 
 
-def test_own_words_are_short_plain_and_without_links() -> None:
+def test_quotes_of_employees_are_short_and_without_links() -> None:
     words = safe_text.quote_employee("Please open https://evil.example/x and www.evil.example now. " + "y" * 500)
     assert len(words) == safe_text.MAX_QUOTE_LENGTH
     assert "evil" not in words
@@ -99,7 +99,7 @@ def test_markdown_loads_nothing_and_runs_nothing(text: str) -> None:
     assert not any(forbidden in html for forbidden in ("<script", "<img", "<iframe", 'href="javascript', "title="))
 
 
-def test_links_in_markdown_are_tame() -> None:
+def test_links_in_markdown_send_no_referrer() -> None:
     html = render_markdown("[site](https://a.example/) and | a |\n\n| a | b |\n|---|---|\n| 1 | 2 |")
     assert 'rel="nofollow noopener noreferrer"' in html
     assert "<table>" in html
@@ -110,7 +110,7 @@ def test_markdown_shows_hidden_characters_too() -> None:
 
 
 @pytest.mark.parametrize("entity", ["&#8238;", "&#x200b;", "&ZeroWidthSpace;", "&shy;", "&#xFEFF;"])
-def test_an_entity_of_markdown_hides_nothing(entity: str) -> None:
+def test_entities_in_markdown_hide_nothing(entity: str) -> None:
     html = render_markdown(f"pay {entity}bob, [a{entity}b](https://a.example/)")
     assert html.count("⟦U+") >= 2
 

@@ -1,4 +1,4 @@
-"""The schedules' page: everybody sees what starts by itself; operators make, pause, resume and cancel."""
+"""The page of schedules: everybody sees them; operators create, pause, resume and cancel them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agents.web.template_filters import status_label
 from agents.worker.sweeper import sweep_once
 from tests.hostile import packed
 from tests.hostile.pages import Reading, strange, tells
-from tests.web.asking import question
+from tests.web.asking import ask_question
 from tests.world import World, make_world
 from tools.schedules.changes import MAX_SCHEDULES
 from tools.schedules.models import Schedule
@@ -33,7 +33,7 @@ def world() -> World:
     return make_world()
 
 
-def made(world: World, task: str = "Look around") -> Schedule:
+def create_schedule(world: World, task: str = "Look around") -> Schedule:
     return schedules.create(world.member("operator"), world.employee.pk, task, DAILY)
 
 
@@ -42,22 +42,22 @@ def form(world: World, **more: str) -> dict[str, str]:
     return {**filled, **more}
 
 
-def page_of(world: World, username: str = "viewer", query: str = "") -> str:
+def read_page(world: World, username: str = "viewer", query: str = "") -> str:
     answer = world.client(username).get(f"/schedules/{query}")
     assert answer.status_code == 200
     return str(answer.content.decode())
 
 
-def now(schedule: Schedule) -> Schedule:
+def reload(schedule: Schedule) -> Schedule:
     return Schedule.objects.get(pk=schedule.pk)
 
 
-# What is to be seen
+# The page
 
 
-def test_a_viewer_sees_who_does_what_and_when_and_no_button(world: World) -> None:
-    made(world)
-    body = page_of(world)
+def test_a_viewer_sees_schedules_without_buttons(world: World) -> None:
+    create_schedule(world)
+    body = read_page(world)
     for told in ("Look around", "every day at 09:00 (Europe/Berlin)", "0 9 * * *", "Dana", "operator", "active"):
         assert told in body
     assert "/pause/" not in body
@@ -65,46 +65,46 @@ def test_a_viewer_sees_who_does_what_and_when_and_no_button(world: World) -> Non
 
 
 def test_the_last_run_is_linked(world: World) -> None:
-    schedule = made(world)
+    schedule = create_schedule(world)
     Schedule.objects.update(next_at=Now())
     sweep_once()
     run = Run.objects.get(origin="schedule")
-    assert f'href="/runs/{run.pk}/"' in page_of(world)
-    assert now(schedule).fired == 1
+    assert f'href="/runs/{run.pk}/"' in read_page(world)
+    assert reload(schedule).fired == 1
     html = world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
     assert f"Started by schedule {schedule.pk} on behalf of" in html
 
 
-def test_the_last_run_says_for_what_it_waits(world: World) -> None:
-    made(world)
-    run = question(world).run
+def test_the_last_run_shows_why_it_waits(world: World) -> None:
+    create_schedule(world)
+    run = ask_question(world).run
     Schedule.objects.update(last_run=run, last_at=Now(), fired=1)
     assert status_label(annotate_waits(Run.objects.all()).get()) == "Waiting for an answer"
-    assert '<span class="badge status-waiting">Waiting for an answer</span>' in page_of(world)
+    assert '<span class="badge status-waiting">Waiting for an answer</span>' in read_page(world)
     with pytest.raises(AttributeError, match="waits_for"):
         status_label(Run.objects.get(pk=run.pk))
 
 
-def test_why_one_was_switched_off_is_told(world: World) -> None:
-    made(world)
+def test_the_reason_for_switching_off_is_shown(world: World) -> None:
+    create_schedule(world)
     Employee.objects.filter(pk=world.employee.pk).update(is_active=False)
     Schedule.objects.update(next_at=Now())
     sweep_once()
-    body = page_of(world)
+    body = read_page(world)
     assert "switched off" in body
     assert "Dana is no longer active." in body
 
 
-def test_that_one_waits_for_a_stopped_employee_is_told(world: World) -> None:
-    made(world)
+def test_a_stop_of_the_employee_is_shown(world: World) -> None:
+    create_schedule(world)
     Employee.objects.filter(pk=world.employee.pk).update(stopped_at=Now(), stopped_by="approver")
-    assert "approver stopped Dana." in re.sub(r"<[^>]+>", "", page_of(world))
+    assert "approver stopped Dana." in re.sub(r"<[^>]+>", "", read_page(world))
 
 
-def test_cancelled_ones_stand_on_a_page_of_their_own(world: World) -> None:
-    made(world, "Stays")
-    schedules.cancel(world.member("approver"), made(world, "Goes").pk)
-    body, cancelled = page_of(world), page_of(world, query="?cancelled=1")
+def test_cancelled_schedules_have_a_page_of_their_own(world: World) -> None:
+    create_schedule(world, "Stays")
+    schedules.cancel(world.member("approver"), create_schedule(world, "Goes").pk)
+    body, cancelled = read_page(world), read_page(world, query="?cancelled=1")
     assert "Stays" in body
     assert "Goes" not in body
     assert "Goes" in cancelled
@@ -112,26 +112,26 @@ def test_cancelled_ones_stand_on_a_page_of_their_own(world: World) -> None:
     assert "Stays" not in cancelled
 
 
-def test_many_stand_on_several_pages(world: World) -> None:
+def test_many_schedules_have_several_pages(world: World) -> None:
     for number in range(60):
-        made(world, f"Task no. {number:02}.")
-    first = page_of(world)
+        create_schedule(world, f"Task no. {number:02}.")
+    first = read_page(world)
     (query,) = re.findall(r'href="(\?before=\d+)" rel="next"', first)
-    second = page_of(world, query=query)
+    second = read_page(world, query=query)
     told = re.findall(r"Task no\. \d\d\.", first + second)
     assert told == [f"Task no. {number:02}." for number in reversed(range(60))]
     assert 'rel="next"' not in second
 
 
 @pytest.mark.parametrize("query", ["?before=x", f"?before={10**30}", "?before=-1", "?cancelled=%00"])
-def test_a_strange_address_shows_a_page_all_the_same(world: World, query: str) -> None:
-    page_of(world, query=query)
+def test_invalid_parameters_are_ignored(world: World, query: str) -> None:
+    read_page(world, query=query)
 
 
-# Making one
+# Creating a schedule
 
 
-def test_the_form_makes_one_that_works_for_whoever_sent_it(world: World) -> None:
+def test_the_form_creates_a_schedule_owned_by_its_sender(world: World) -> None:
     answer = world.client("approver").post("/schedules/new/", form(world), follow=True)
     assert "every Monday at 09:00 (UTC)" in answer.content.decode()
     schedule = Schedule.objects.get()
@@ -141,7 +141,7 @@ def test_the_form_makes_one_that_works_for_whoever_sent_it(world: World) -> None
     assert (entry.actor, entry.subject) == ("user:approver", f"schedule:{schedule.pk}")
 
 
-def test_a_look_at_the_next_times_makes_nothing_and_keeps_what_was_typed(world: World) -> None:
+def test_a_preview_creates_nothing_and_keeps_the_typed_texts(world: World) -> None:
     answer = world.client("operator").post("/schedules/new/", form(world, look="1", task="Half a tas"))
     body = answer.content.decode()
     assert answer.status_code == 200
@@ -169,7 +169,7 @@ def test_a_look_at_the_next_times_makes_nothing_and_keeps_what_was_typed(world: 
     ],
 )
 @pytest.mark.parametrize("look", [False, True])
-def test_what_is_wrong_is_said_beside_what_was_typed(
+def test_a_problem_is_shown_beside_the_typed_texts(
     world: World, wrong: dict[str, str], told: str, status: int, look: bool
 ) -> None:
     more = {"look": "1"} if look else {}
@@ -181,7 +181,7 @@ def test_what_is_wrong_is_said_beside_what_was_typed(
     assert not Schedule.objects.exists()
 
 
-def test_a_task_that_is_too_long_is_refused_as_elsewhere_and_is_kept(world: World) -> None:
+def test_a_task_that_is_too_long_is_refused_and_kept(world: World) -> None:
     task = "x" * 20_001
     client = world.client("operator")
     there = client.post("/schedules/new/", form(world, task=task))
@@ -194,22 +194,22 @@ def test_a_task_that_is_too_long_is_refused_as_elsewhere_and_is_kept(world: Worl
     assert not re.search(r'<textarea[^>]* name="task"[^>]* maxlength', there.content.decode()), "a browser would cut it"
 
 
-def test_an_employee_of_another_organization_is_not_there(world: World) -> None:
+def test_an_employee_of_another_organization_answers_404(world: World) -> None:
     answer = world.client("operator").post("/schedules/new/", form(world, employee=str(world.others_employee.pk)))
     assert answer.status_code == 404
     assert not Schedule.objects.exists()
 
 
-def test_one_that_is_not_active_gets_none(world: World) -> None:
+def test_an_inactive_employee_gets_no_schedule(world: World) -> None:
     resting = Employee.objects.create(
         organization=world.acme, name="Rested", provider=world.employee.provider, is_active=False
     )
-    body = page_of(world, "operator")
+    body = read_page(world, "operator")
     assert "Rested" not in body
     assert world.client("operator").post("/schedules/new/", form(world, employee=str(resting.pk))).status_code == 409
 
 
-def test_the_same_one_twice_and_one_too_many_are_refused(world: World) -> None:
+def test_duplicates_and_too_many_schedules_are_refused(world: World) -> None:
     client = world.client("operator")
     assert client.post("/schedules/new/", form(world)).status_code == 302
     assert client.post("/schedules/new/", form(world)).status_code == 409
@@ -227,34 +227,34 @@ def test_the_same_one_twice_and_one_too_many_are_refused(world: World) -> None:
 
 
 def test_pausing_and_resuming(world: World) -> None:
-    schedule = made(world)
+    schedule = create_schedule(world)
     client = world.client("approver")
     client.post(f"/schedules/{schedule.pk}/pause/")
-    assert now(schedule).state == "paused"
+    assert reload(schedule).state == "paused"
     assert client.post(f"/schedules/{schedule.pk}/pause/").status_code == 409
     client.post(f"/schedules/{schedule.pk}/resume/")
-    assert (now(schedule).state, now(schedule).created_by) == ("active", world.users["approver"])
+    assert (reload(schedule).state, reload(schedule).created_by) == ("active", world.users["approver"])
     assert client.post(f"/schedules/{schedule.pk}/resume/").status_code == 409
 
 
-def test_cancelling_asks_first_and_cannot_be_taken_back(world: World) -> None:
-    schedule = made(world)
+def test_cancelling_needs_confirmation_and_is_final(world: World) -> None:
+    schedule = create_schedule(world)
     client = world.client("operator")
     asked = client.post(f"/schedules/{schedule.pk}/cancel/").content.decode()
     assert "Cancel this schedule?" in asked
-    assert now(schedule).state == "active"
+    assert reload(schedule).state == "active"
     client.post(f"/schedules/{schedule.pk}/cancel/", {"confirmed": "1"})
-    assert now(schedule).state == "cancelled"
+    assert reload(schedule).state == "cancelled"
     for act in ("resume", "pause"):
         assert client.post(f"/schedules/{schedule.pk}/{act}/").status_code == 409
     assert client.post(f"/schedules/{schedule.pk}/cancel/", {"confirmed": "1"}).status_code == 409
 
 
-# Others' text
+# Text that others wrote
 
 
 def fill(world: World, texts: list[str]) -> None:
-    """Two schedules with each text in every place that holds one: an active one, and one that was switched off."""
+    """Create two schedules with each text in every field: an active one, and one that was switched off."""
     for number, text in enumerate(texts):
         employee = Employee.objects.create(
             organization=world.acme, name=text[:80], job_title=text[:120], provider=world.employee.provider
@@ -277,13 +277,13 @@ def fill(world: World, texts: list[str]) -> None:
 def readings(world: World) -> list[Reading]:
     found, query = [], ""
     while True:
-        found.append(Reading(page_of(world, "operator", query)))
+        found.append(Reading(read_page(world, "operator", query)))
         if not found[-1].following:
             return found
         query = found[-1].following
 
 
-def test_hostile_text_stays_text(world: World) -> None:
+def test_hostile_text_is_escaped(world: World) -> None:
     fill(world, ["harmless, but longer than a heading holds: " + "x " * 60])
     (harmless,) = readings(world)
     assert not harmless.faults
@@ -298,7 +298,7 @@ def test_hostile_text_stays_text(world: World) -> None:
     assert [text[:80] for text in texts if not tells(told, text)] == []
 
 
-def test_what_was_typed_stays_text(world: World) -> None:
+def test_typed_hostile_text_is_escaped(world: World) -> None:
     for text in packed(2_000, longest=2_000):
         typed = form(world, task=text, cron=text[:90], time_zone=text[:60])
         answer = world.client("operator").post("/schedules/new/", typed)
@@ -306,16 +306,18 @@ def test_what_was_typed_stays_text(world: World) -> None:
         assert not Reading(answer.content.decode()).faults
 
 
-def test_the_page_costs_the_same_for_many(world: World, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
+def test_the_page_needs_a_constant_number_of_queries(
+    world: World, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
     for number in range(30):
-        made(world, f"Task {number}")
+        create_schedule(world, f"Task {number}")
     Schedule.objects.update(last_run=world.card().run, last_at=Now(), fired=1)
     client = world.client("operator")
     with django_assert_max_num_queries(9):
         client.get("/schedules/")
 
 
-def test_another_organizations_page_offers_only_its_own_employees(world: World) -> None:
-    body = page_of(world, "outsider")
+def test_the_form_offers_only_employees_of_the_organization(world: World) -> None:
+    body = read_page(world, "outsider")
     assert "Hank" in body
     assert "Dana" not in body

@@ -1,4 +1,4 @@
-"""/ws/inbox/ tells how many cards wait, at once and whenever that changes."""
+"""/ws/inbox/ sends the number of waiting cards and the stop, immediately and after each change."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_it_counts_the_organizations_own_waiting_cards(world: World) -> None:
     assert Approval.objects.filter(status="pending").count() == 1
 
 
-def test_it_tells_who_stopped_everything_and_when_it_goes_on(world: World) -> None:
+def test_it_sends_a_stop_and_its_end(world: World) -> None:
     clients = world.client("viewer"), world.client("outsider")
 
     async def watch() -> list[Any]:
@@ -66,7 +66,7 @@ def test_it_tells_who_stopped_everything_and_when_it_goes_on(world: World) -> No
     assert abs((datetime.now(UTC) - datetime.fromisoformat(stopped["stopped"]["at"])).total_seconds()) < 60
 
 
-def test_a_stop_is_told_by_a_bell_and_not_by_the_clock(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bell_announces_a_stop_without_waiting_for_the_poll(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeds, "POLL_S", 3600.0)
     client, outsider = world.client("viewer"), world.client("outsider")
 
@@ -84,7 +84,7 @@ def test_a_stop_is_told_by_a_bell_and_not_by_the_clock(world: World, monkeypatch
     assert in_loop(look_elsewhere()) is None
 
 
-def test_nobody_is_refused(world: World) -> None:
+def test_people_without_access_are_refused(world: World) -> None:
     stranger = world.client("stranger")
 
     async def ask() -> list[int]:

@@ -1,4 +1,4 @@
-"""/ws/runs/<id>/ sends every event once, in order, to whom it concerns and to nobody else."""
+"""/ws/runs/<id>/ sends every event once and in order, only to viewers with access."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def world() -> World:
 
 
 def publish(run: Run, count: int, name: str = "Title") -> None:
-    """Events as the engine writes them: committed, then the bell."""
+    """Publish events as the engine does: it commits them and rings the bell."""
     with run_transaction(run.pk) as tx:
         for number in range(count):
             tx.publish(RunTitled(0, 0, None, title=f"{name} {number}"))
 
 
-def insert(run: Run, count: int) -> None:
-    """Events whose bell got lost."""
+def insert_silently(run: Run, count: int) -> None:
+    """Insert events without ringing the bell."""
     first = Run.objects.get(pk=run.pk).next_event_seq
     titled = {"input_tokens": 0, "output_tokens": 0, "cost": None}
     rows = [
@@ -49,19 +49,19 @@ def insert(run: Run, count: int) -> None:
     Run.objects.filter(pk=run.pk).update(next_event_seq=first + count)
 
 
-def path_of(run: Run, after: int = 0) -> str:
+def build_path(run: Run, after: int = 0) -> str:
     return f"/ws/runs/{run.pk}/?after={after}"
 
 
-def test_nobody_strangers_and_wrong_tokens_are_refused(world: World) -> None:
+def test_people_without_access_are_refused(world: World) -> None:
     run = world.run()
     outsider, stranger = world.client("outsider"), world.client("stranger")
 
     async def ask() -> list[int]:
         sockets = [
-            SocketClient(path_of(run), token="gadget_wrong"),
-            SocketClient(path_of(run), stranger),
-            SocketClient(path_of(run), outsider),
+            SocketClient(build_path(run), token="gadget_wrong"),
+            SocketClient(build_path(run), stranger),
+            SocketClient(build_path(run), outsider),
             SocketClient("/ws/runs/999999/", outsider),
             SocketClient(f"/ws/runs/{10**30}/", outsider),
         ]
@@ -74,14 +74,14 @@ def test_nobody_strangers_and_wrong_tokens_are_refused(world: World) -> None:
     assert in_loop(ask()) == [4401, 4401, 4404, 4404, 4404]
 
 
-def test_a_viewer_and_a_token_may_look(world: World) -> None:
+def test_a_viewer_and_a_token_may_watch(world: World) -> None:
     run = world.run()
     publish(run, 1)
     viewer, (_, secret) = world.client("viewer"), issue_token(world.member("viewer"), "bench")
 
     async def look() -> list[dict[str, Any]]:
         seen = []
-        for socket in (SocketClient(path_of(run), viewer), SocketClient(path_of(run), token=secret)):
+        for socket in (SocketClient(build_path(run), viewer), SocketClient(build_path(run), token=secret)):
             async with socket:
                 seen.append(await socket.message())
         return seen
@@ -92,13 +92,13 @@ def test_a_viewer_and_a_token_may_look(world: World) -> None:
         assert "Title 0" in message["html"]
 
 
-def test_the_browser_resumes_where_it_was(world: World) -> None:
+def test_the_browser_resumes_after_its_last_event(world: World) -> None:
     run = world.run()
     publish(run, 5)
     client = world.client("viewer")
 
     async def resume() -> list[int]:
-        async with SocketClient(path_of(run, after=3), client) as socket:
+        async with SocketClient(build_path(run, after=3), client) as socket:
             seen = [message["seq"] for message in await socket.messages(2)]
             await socket.say(json.dumps({"after": 1}))
             return seen + [message["seq"] for message in await socket.messages(4)]
@@ -106,12 +106,12 @@ def test_the_browser_resumes_where_it_was(world: World) -> None:
     assert in_loop(resume()) == [4, 5, 2, 3, 4, 5]
 
 
-def test_a_thousand_events_reach_a_slow_reader_once_each(world: World) -> None:
+def test_a_slow_reader_gets_each_of_a_thousand_events_once(world: World) -> None:
     run = world.run()
     client = world.client("viewer")
 
     async def burst() -> tuple[list[int], list[int]]:
-        async with SocketClient(path_of(run), client) as slow, SocketClient(path_of(run), client) as fast:
+        async with SocketClient(build_path(run), client) as slow, SocketClient(build_path(run), client) as fast:
             slow.delay_s = 0.001
             writing = asyncio.gather(*(database_to_async(publish)(run, 20) for _ in range(50)))
             received = await asyncio.gather(slow.messages(1000), fast.messages(1000), writing)
@@ -122,25 +122,25 @@ def test_a_thousand_events_reach_a_slow_reader_once_each(world: World) -> None:
     assert slow == fast == stored == list(range(1, 1001))
 
 
-def test_an_event_without_its_bell_arrives_all_the_same(world: World) -> None:
+def test_an_event_without_a_bell_arrives(world: World) -> None:
     run = world.run()
     client = world.client("viewer")
 
     async def wait() -> int:
-        async with SocketClient(path_of(run), client) as socket:
+        async with SocketClient(build_path(run), client) as socket:
             await database_to_async(publish)(run, 1)
             await socket.message()
-            await database_to_async(insert)(run, 1)
+            await database_to_async(insert_silently)(run, 1)
             return int((await socket.message(patience_s=4.5))["seq"])
 
     assert in_loop(wait()) == 2
 
 
-def expelled_by(world: World, act: Callable[[], object], **how: Any) -> int:
+def watch_until_expelled(world: World, act: Callable[[], object], **how: Any) -> int:
     run = world.run()
 
     async def watch() -> int:
-        async with SocketClient(path_of(run), **how) as socket:
+        async with SocketClient(build_path(run), **how) as socket:
             await database_to_async(publish)(run, 1)
             await socket.message()
             await database_to_async(act)()
@@ -150,30 +150,32 @@ def expelled_by(world: World, act: Callable[[], object], **how: Any) -> int:
     return in_loop(watch())
 
 
-def test_who_loses_the_membership_sees_no_further_event(world: World) -> None:
+def test_a_removed_member_gets_no_more_events(world: World) -> None:
     client = world.client("viewer")
-    assert expelled_by(world, Membership.objects.filter(user=world.users["viewer"]).delete, client=client) == 4401
+    assert (
+        watch_until_expelled(world, Membership.objects.filter(user=world.users["viewer"]).delete, client=client) == 4401
+    )
 
 
-def test_who_logs_out_sees_no_further_event(world: World) -> None:
+def test_a_logged_out_viewer_gets_no_more_events(world: World) -> None:
     client = world.client("viewer")
-    assert expelled_by(world, client.session.flush, client=client) == 4401
+    assert watch_until_expelled(world, client.session.flush, client=client) == 4401
 
 
-def test_who_gets_another_password_sees_no_further_event(world: World) -> None:
+def test_a_changed_password_ends_the_socket(world: World) -> None:
     def change_password() -> None:
         world.users["viewer"].set_password("something else")
         world.users["viewer"].save()
 
-    assert expelled_by(world, change_password, client=world.client("viewer")) == 4401
+    assert watch_until_expelled(world, change_password, client=world.client("viewer")) == 4401
 
 
-def test_a_revoked_token_sees_no_further_event(world: World) -> None:
+def test_a_revoked_token_gets_no_more_events(world: World) -> None:
     _, secret = issue_token(world.member("viewer"), "bench")
-    assert expelled_by(world, ApiToken.objects.all().delete, token=secret) == 4401
+    assert watch_until_expelled(world, ApiToken.objects.all().delete, token=secret) == 4401
 
 
-def test_the_html_is_for_everybody_and_an_old_event_brings_back_no_live_card(world: World) -> None:
+def test_the_html_names_no_viewer_and_old_events_reopen_no_card(world: World) -> None:
     card = world.card()
     run = card.run
     with run_transaction(run.pk) as tx:
@@ -181,7 +183,7 @@ def test_the_html_is_for_everybody_and_an_old_event_brings_back_no_live_card(wor
     client = world.client("approver")
 
     async def first() -> str:
-        async with SocketClient(path_of(run), client) as socket:
+        async with SocketClient(build_path(run), client) as socket:
             return str((await socket.message())["html"])
 
     live = in_loop(first())
@@ -195,13 +197,13 @@ def test_the_html_is_for_everybody_and_an_old_event_brings_back_no_live_card(wor
     assert Approval.objects.get(pk=card.pk).status == "denied"
 
 
-def test_nonsense_is_ignored_and_too_much_of_it_ends_the_socket(world: World) -> None:
+def test_invalid_messages_are_ignored_and_too_long_ones_end_the_socket(world: World) -> None:
     run = world.run()
     publish(run, 1)
     client = world.client("viewer")
 
     async def babble() -> int:
-        async with SocketClient(path_of(run), client) as socket:
+        async with SocketClient(build_path(run), client) as socket:
             await socket.message()
             for text in ("", "{", "[]", '{"after": "x"}', '{"after": -1}', '{"after": true}', "null", "[" * 4000):
                 await socket.say(text)

@@ -1,4 +1,4 @@
-"""The stop page: who may press what, what everybody sees of it, and nothing of another organization."""
+"""The stop page: its buttons for each role, and the notices on other pages."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from agents.employees.toolboxes import get_installed_toolbox
 from agents.runs import stops
 from agents.runs.models import RunStatus
 from tests.admin.rows import make_admin_world
+from tests.web.pages import read_page
 from tests.world import World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -26,30 +27,24 @@ def world() -> World:
     return make_world()
 
 
-def text_of(client: Client, path: str) -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.content
-    return answer.content.decode()
-
-
 def press(client: Client, act: str, what: str, which: object = "") -> int:
     return client.post("/stop/", {"act": act, "what": what, "which": which}).status_code
 
 
-def test_everything_is_stopped_by_an_operator_and_every_page_says_so(world: World) -> None:
+def test_an_operator_stops_everything_and_every_page_says_so(world: World) -> None:
     run = world.run(RunStatus.QUEUED)
     assert press(world.client("operator"), "stop", "everything") == 302
     for path in ("/", "/runs/", "/employees/"):
-        assert "operator stopped everything" in text_of(world.client("viewer"), path)
-    assert "operator stopped everything" in text_of(world.client("viewer"), f"/runs/{run.pk}/")
-    assert "operator stopped everything" not in text_of(world.client("outsider"), "/")
+        assert "operator stopped everything" in read_page(world.client("viewer"), path)
+    assert "operator stopped everything" in read_page(world.client("viewer"), f"/runs/{run.pk}/")
+    assert "operator stopped everything" not in read_page(world.client("outsider"), "/")
     entry = AuditEntry.objects.get(action="stopped")
     assert (entry.actor, entry.subject) == ("user:operator", f"organization:{world.acme.pk}")
 
 
-def test_only_an_admin_lets_it_go_on(world: World) -> None:
+def test_only_an_admin_resumes(world: World) -> None:
     stops.stop_everything(world.member("operator"))
-    page = text_of(world.client("approver"), "/stop/")
+    page = read_page(world.client("approver"), "/stop/")
     assert "Only an admin can resume" in page
     assert 'value="release"' not in page
     assert press(world.client("approver"), "release", "everything") == 403
@@ -58,8 +53,8 @@ def test_only_an_admin_lets_it_go_on(world: World) -> None:
     assert world.acme.stopped_at is None
 
 
-def test_a_viewer_sees_no_button_and_may_press_none(world: World) -> None:
-    assert 'value="stop"' not in text_of(world.client("viewer"), "/stop/")
+def test_a_viewer_has_no_buttons_and_cannot_stop_anything(world: World) -> None:
+    assert 'value="stop"' not in read_page(world.client("viewer"), "/stop/")
     for what, which in (("everything", ""), ("employee", world.employee.pk), ("tool", "data.getStats")):
         assert press(world.client("viewer"), "stop", what, which) == 403
     world.acme.refresh_from_db()
@@ -68,17 +63,17 @@ def test_a_viewer_sees_no_button_and_may_press_none(world: World) -> None:
 
 def test_one_employee_is_stopped_and_released(world: World) -> None:
     assert press(world.client("operator"), "stop", "employee", world.employee.pk) == 302
-    assert "stopped by operator" in text_of(world.client("viewer"), f"/employees/{world.employee.pk}/")
+    assert "stopped by operator" in read_page(world.client("viewer"), f"/employees/{world.employee.pk}/")
     run = world.run(RunStatus.QUEUED)
     stops.apply(run.pk)
-    assert "Nothing more starts" in text_of(world.client("viewer"), f"/runs/{run.pk}/")
+    assert "Nothing more starts" in read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert press(world.client("admin"), "release", "employee", world.employee.pk) == 302
-    assert "stopped by operator" not in text_of(world.client("viewer"), f"/employees/{world.employee.pk}/")
+    assert "stopped by operator" not in read_page(world.client("viewer"), f"/employees/{world.employee.pk}/")
 
 
 def test_one_tool_is_stopped_in_the_catalog_and_over_rest(world: World) -> None:
     assert press(world.client("operator"), "stop", "tool", "data.getStats") == 302
-    assert "stopped by operator" in text_of(world.client("viewer"), "/tools/?q=data.getStats")
+    assert "stopped by operator" in read_page(world.client("viewer"), "/tools/?q=data.getStats")
     by_name = {one["name"]: one for one in world.client("viewer").get("/api/tools").json()["items"]}
     assert not by_name["data.getStats"]["is_enabled"]
     assert by_name["data.searchRecords"]["is_enabled"]
@@ -90,7 +85,7 @@ def test_tools_are_named_with_their_ids_and_levels(world: World) -> None:
     ToolRule.objects.create(organization=world.acme, tool="data.getStats", level="write")
     press(world.client("operator"), "stop", "tool", "data.searchRecords")
     ToolRule.objects.create(organization=world.acme, tool="old.gone", stopped_at=Now(), stopped_by="operator")
-    page = text_of(world.client("admin"), "/stop/")
+    page = read_page(world.client("admin"), "/stop/")
     counting = get_installed_toolbox().get_tool("data.getStats")
     assert counting is not None
     assert f'<option value="data.getStats">{counting.title} · data.getStats · write</option>' in page
@@ -109,10 +104,10 @@ def test_a_level_raised_for_all_is_shown_in_the_catalog_and_over_rest(world: Wor
     ToolRule.objects.create(organization=world.acme, tool="data.getStats", level="write")
     by_name = {one["name"]: one for one in world.client("viewer").get("/api/tools").json()["items"]}
     assert by_name["data.getStats"]["level"] == "write"
-    assert "data.getStats" in text_of(world.client("viewer"), "/tools/?level=write&q=getStats")
+    assert "data.getStats" in read_page(world.client("viewer"), "/tools/?level=write&q=getStats")
 
 
-def test_what_is_another_organizations_is_not_there(world: World) -> None:
+def test_an_employee_of_another_organization_answers_404(world: World) -> None:
     assert press(world.client("operator"), "stop", "employee", world.others_employee.pk) == 404
     assert Employee.objects.get(pk=world.others_employee.pk).stopped_at is None
 
@@ -121,17 +116,17 @@ def test_what_is_another_organizations_is_not_there(world: World) -> None:
     ("act", "what", "which"),
     [("stop", "", ""), ("", "everything", ""), ("stop", "employee", "x"), ("release", "employee", "9" * 30)],
 )
-def test_what_nobody_can_mean_is_refused_in_words(world: World, act: str, what: str, which: str) -> None:
+def test_an_invalid_form_is_refused(world: World, act: str, what: str, which: str) -> None:
     assert press(world.client("admin"), act, what, which) == 422
 
 
-def test_pressing_twice_changes_nothing_more(world: World) -> None:
+def test_stopping_twice_is_recorded_once(world: World) -> None:
     for _ in range(2):
         assert press(world.client("operator"), "stop", "everything") == 302
     assert AuditEntry.objects.filter(action="stopped").count() == 1
 
 
-def test_an_admin_raises_a_level_in_the_admin() -> None:
+def test_a_level_is_raised_in_the_admin() -> None:
     world = make_admin_world()
     client = world.client("admin")
     sent = {"organization": world.acme.pk, "tool": "data.getStats", "level": "write"}
@@ -147,7 +142,7 @@ def test_an_admin_raises_a_level_in_the_admin() -> None:
     assert rule.level == "write"
 
 
-def test_a_form_of_the_admin_that_was_read_before_takes_no_stop_back(world: World, rf: RequestFactory) -> None:
+def test_an_admin_form_opened_before_a_stop_does_not_lift_it(world: World, rf: RequestFactory) -> None:
     read_before = Employee.objects.get(pk=world.employee.pk)
     stops.stop_employee(world.member("operator"), world.employee.pk)
     read_before.job_title = "Clerk"

@@ -1,4 +1,4 @@
-"""The catalog: every tool with its level, params, users and figures, found by category, level and text."""
+"""The catalog: every tool with its level, params, users and figures, filtered by category, level and text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def world() -> World:
     return make_world()
 
 
-def text_of(client: Client, query: str = "") -> str:
+def read_page(client: Client, query: str = "") -> str:
     answer = client.get(f"/tools/{query}")
     assert answer.status_code == 200, answer.content
     return answer.content.decode()
@@ -32,23 +32,23 @@ def entry(html: str, tool: str) -> str:
     return html.partition(f'<code class="small">{tool}</code>')[2].partition("</details></li>")[0]
 
 
-def test_every_tool_is_there_with_its_level(world: World) -> None:
-    html = text_of(world.client("viewer"))
+def test_every_tool_is_listed_with_its_level(world: World) -> None:
+    html = read_page(world.client("viewer"))
     for tool in get_installed_toolbox().tools():
         assert f'<code class="small">{tool.name}</code>' in html
     assert 'class="level destructive"' in html
 
 
-def test_it_says_what_a_tool_takes_and_who_may_use_it(world: World) -> None:
-    update = entry(text_of(world.client("viewer")), UPDATE)
+def test_it_shows_a_tools_params_and_users(world: World) -> None:
+    update = entry(read_page(world.client("viewer")), UPDATE)
     for part in ("changes.status", "one of active, inactive, pending", "required", "JSON schema", "all modes"):
         assert part in update
     assert f'<a href="/employees/{world.employee.pk}/">Dana</a>' in update
-    assert "No employees." in entry(text_of(world.client("outsider")), UPDATE)
+    assert "No employees." in entry(read_page(world.client("outsider")), UPDATE)
 
 
-def test_it_names_id_author_side_effects_and_output(world: World) -> None:
-    html = text_of(world.client("viewer"))
+def test_it_shows_id_author_side_effects_and_output(world: World) -> None:
+    html = read_page(world.client("viewer"))
     for part in (f"{UPDATE}@1.0", "by Gadget", "changes data, so it needs approval"):
         assert part in entry(html, UPDATE)
     search = entry(html, SEARCH)
@@ -68,51 +68,51 @@ def test_it_names_id_author_side_effects_and_output(world: World) -> None:
     ],
 )
 def test_it_is_filtered_by_category_level_and_text(world: World, query: str, there: str, not_there: str) -> None:
-    html = text_of(world.client("viewer"), query)
+    html = read_page(world.client("viewer"), query)
     assert f'<code class="small">{there}</code>' in html
     assert f'<code class="small">{not_there}</code>' not in html
 
 
-def test_what_nothing_fits_is_said(world: World) -> None:
+def test_an_empty_result_says_so(world: World) -> None:
     for query in ("?q=zzz", "?level=nonsense", "?category=%00", "?after=zzz"):
-        assert "No matching tools" in text_of(world.client("viewer"), query)
+        assert "No matching tools" in read_page(world.client("viewer"), query)
 
 
-def test_a_large_catalog_goes_on_behind_its_cursor(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_catalog_continues_after_its_cursor(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "PAGE_SIZE", 2)
     ids = sorted(get_installed_toolbox().tools(), key=lambda tool: (tool.category, tool.id))
-    html = text_of(world.client("viewer"))
+    html = read_page(world.client("viewer"))
     assert html.count('class="tool surface"') == 2
     assert f"after={ids[1].id.replace('@', '%40')}" in html
-    assert f'<code class="small">{ids[2].name}</code>' in text_of(world.client("viewer"), f"?after={ids[1].id}")
+    assert f'<code class="small">{ids[2].name}</code>' in read_page(world.client("viewer"), f"?after={ids[1].id}")
 
 
 class TestFigures:
-    def test_they_tell_what_was_counted_lately(self, world: World) -> None:
+    def test_they_show_the_last_30_days(self, world: World) -> None:
         count_calls(world.employee, SEARCH, succeeded=9, within_20=7, within_500=2, slowest_ms=300)
         count_calls(world.employee, SEARCH, days_ago=29, **last_error())
         count_calls(world.employee, SEARCH, days_ago=30, succeeded=1000)
-        html = entry(text_of(world.client("viewer")), SEARCH)
+        html = entry(read_page(world.client("viewer")), SEARCH)
         for part in ("10 calls", "1 failed", "90%", "p50 about 16 ms", "p95 about 277 ms"):
             assert part in html
         assert re.search(
             r"<dt>Last error</dt>\s*<dd>\s*<time[^>]*>[^<]*</time>:\s*<code[^>]*>NOT_FOUND</code> There is no", html
         )
-        assert "no calls" in entry(text_of(world.client("outsider")), SEARCH)
+        assert "no calls" in entry(read_page(world.client("outsider")), SEARCH)
 
-    def test_cards_and_cost_are_told_where_there_were_any(self, world: World) -> None:
+    def test_cards_and_cost_are_shown_if_there_are_any(self, world: World) -> None:
         count_calls(world.employee, UPDATE, asked=1500, approved=3, denied=2, succeeded=3, cost_micros=2_500_000)
         count_calls(world.employee, SEARCH, succeeded=1)
-        html = text_of(world.client("viewer"))
+        html = read_page(world.client("viewer"))
         assert "1,500 requested, 3 approved," in entry(html, UPDATE)
         assert "2.50 USD" in entry(html, UPDATE)
         assert "<dt>Approvals</dt>" not in entry(html, SEARCH)
         assert "<dt>Cost</dt>" not in entry(html, SEARCH)
 
-    def test_the_chart_marks_failures_and_says_the_same_in_words(self, world: World) -> None:
+    def test_the_chart_marks_failures_and_describes_them(self, world: World) -> None:
         count_calls(world.employee, SEARCH, days_ago=1, succeeded=3, failed=1)
         count_calls(world.employee, SEARCH, succeeded=2)
-        html = entry(text_of(world.client("viewer")), SEARCH)
+        html = entry(read_page(world.client("viewer")), SEARCH)
         chart = html.split("<svg")[1].split("</svg>")[0]
         assert "Finished calls on each of the last 30 days" in chart
         assert "6 in total, 2 today. Most on " in chart
@@ -120,24 +120,24 @@ class TestFigures:
         assert chart.count("<path") == 2
         assert re.search(r'<path class="bar failed" d="M281.25 0h7.5v12h-7.5z"/>', chart)
 
-    def test_what_an_error_says_is_only_text(self, world: World) -> None:
+    def test_an_errors_message_is_escaped(self, world: World) -> None:
         count_calls(world.employee, SEARCH, **last_error(message="<script>alert(1)</script>\u202e"))
-        html = entry(text_of(world.client("viewer")), SEARCH)
+        html = entry(read_page(world.client("viewer")), SEARCH)
         assert "<script>" not in html
         assert "⟦U+202E⟧" in html
 
-    def test_it_says_when_it_was_counted(self, world: World) -> None:
-        assert "No data yet" in text_of(world.client("viewer"))
+    def test_it_says_if_nothing_was_counted_yet(self, world: World) -> None:
+        assert "No data yet" in read_page(world.client("viewer"))
         sweep_at()
-        assert "No data yet" not in text_of(world.client("viewer"))
+        assert "No data yet" not in read_page(world.client("viewer"))
 
-    def test_the_page_asks_few_questions(self, world: World, django_assert_max_num_queries: Any) -> None:
+    def test_the_page_needs_few_queries(self, world: World, django_assert_max_num_queries: Any) -> None:
         for days_ago in range(20):
             count_calls(world.employee, SEARCH, days_ago=days_ago, succeeded=3, **last_error())
         client = world.client("viewer")
-        text_of(client)
+        read_page(client)
         with django_assert_max_num_queries(9):
-            text_of(client)
+            read_page(client)
 
 
 class TestParams:
@@ -160,7 +160,7 @@ class TestParams:
         assert rows["either"].kind == "whole number or text"
         assert rows["free"].kind == "any value"
 
-    def test_a_schema_that_holds_itself_ends(self) -> None:
+    def test_a_recursive_schema_ends(self) -> None:
         node = {"properties": {"child": {"$ref": "#/$defs/Node"}, "all": {"items": {"$ref": "#/$defs/Node"}}}}
         rows = build_param_rows(
             {**node, "$defs": {"Node": {"type": "object", **node}, "Loop": {"$ref": "#/$defs/Loop"}}}

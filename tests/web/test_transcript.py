@@ -1,4 +1,4 @@
-"""A run's transcript: everything that happened, whole, and nothing in it that a reader's program would carry out."""
+"""A run's transcript: complete, and without anything that a program could render or run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agents.employees.models import ModelProvider
 from agents.runs.models import EventType, Pass, Run, RunStatus
 from agents.web.panel.lines import render_lines
 from agents.web.panel.transcript import fence, quote
-from tests.web.run_events import add_events, ended, started
+from tests.web.run_events import add_events, build_tool_result, build_tool_start
 from tests.world import World, make_world, streamed, success
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,7 +30,7 @@ def world() -> World:
 
 @pytest.fixture
 def run(world: World) -> Run:
-    """A run in which everything that others wrote is hostile, with a result too long for its event."""
+    """Create a run with hostile text in all fields, and a result too long for its event."""
     run = world.run(RunStatus.SUCCEEDED, task=HOSTILE, title=HOSTILE)
     Pass.objects.create(
         run=run, number=1, response={}, messages_upto=1, input_tokens=1200, output_tokens=80, duration_ms=900
@@ -43,7 +43,7 @@ def run(world: World) -> Run:
         (EventType.RUN_STARTED, {"by": "operator"}),
         (EventType.PASS_STARTED, {"pass_number": 1}),
         (EventType.ASSISTANT_MESSAGE, {"text": HOSTILE, "pass_number": 1}),
-        started(call),
+        build_tool_start(call),
         (EventType.TOOL_RESULT, {"call_id": str(call.pk), "tool": call.tool, "result": cut, "duration_ms": 12}),
         (EventType.MESSAGE_ADDED, {"text": HOSTILE, "by": "operator"}),
         (EventType.RUN_FINISHED, {"status": "succeeded", "exit_reason": "final_answer", "answer": HOSTILE}),
@@ -60,7 +60,7 @@ def download(client: Client, run: Run, form: str) -> str:
 
 
 def outside_fences(text: str) -> str:
-    """What a Markdown program would render: without fence blocks and code spans."""
+    """Return the text that a Markdown program would render, without code blocks and code spans."""
     kept, fence = [], ""
     for line in text.splitlines():
         mark = re.match("`{3,}", line)
@@ -75,9 +75,9 @@ def outside_fences(text: str) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
-def test_json_has_whole_params_and_results(world: World, run: Run) -> None:
+def test_json_has_complete_params_and_results(world: World, run: Run) -> None:
     text = download(world.client("viewer"), run, "json")
-    assert text.isascii(), "nothing hides in it"
+    assert text.isascii(), "no hidden characters"
     transcript: dict[str, Any] = json.loads(text)
     assert transcript["run"]["task"] == HOSTILE
     assert [event["seq"] for event in transcript["events"]] == list(range(1, 8))
@@ -88,7 +88,7 @@ def test_json_has_whole_params_and_results(world: World, run: Run) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
-def test_markdown_is_whole_and_fences_what_others_wrote(world: World, run: Run) -> None:
+def test_markdown_is_complete_and_fences_text_of_others(world: World, run: Run) -> None:
     text = download(world.client("viewer"), run, "md")
     for part in ("## Task", "## Pass 1", "1,200 + 80 tokens", "### Call", "after 12 ms", "## End"):
         assert part in text
@@ -101,10 +101,10 @@ def test_markdown_is_whole_and_fences_what_others_wrote(world: World, run: Run) 
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
-def test_a_long_run_comes_in_pages_without_gaps(world: World) -> None:
+def test_a_long_run_has_no_gaps_between_pages(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     calls = [world.call(run, params={"number": number}) for number in range(120)]
-    add_events(run, *[event for call in calls for event in (started(call), ended(call))])
+    add_events(run, *[event for call in calls for event in (build_tool_start(call), build_tool_result(call))])
     transcript = json.loads(download(world.client("viewer"), run, "json"))
     assert [event["seq"] for event in transcript["events"]] == list(range(1, 241))
     starts = [event["params"]["number"] for event in transcript["events"] if event["type"] == "tool_start"]
@@ -113,7 +113,7 @@ def test_a_long_run_comes_in_pages_without_gaps(world: World) -> None:
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
 @pytest.mark.parametrize("form", ["md", "json"])
-def test_a_lost_worker_is_told(world: World, form: str) -> None:
+def test_a_lost_worker_is_recorded(world: World, form: str) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     add_events(run, (EventType.RUN_RESUMED, {"by": "gadget", "reason": "The worker was lost; another one continues."}))
     assert "The worker was lost; another one continues." in download(world.client("viewer"), run, form)
@@ -148,7 +148,7 @@ def test_every_time_is_iso_8601_with_its_offset(world: World, run: Run) -> None:
     ],
     ids=["no model", "no price", "free", "paid"],
 )
-def test_a_cost_that_is_not_known_is_null_or_a_dash(
+def test_an_unknown_cost_is_null_or_a_dash(
     world: World, used: dict[str, int], prices: dict[str, Any], cost: str | None
 ) -> None:
     ModelProvider.objects.update(prices=prices)
@@ -159,7 +159,7 @@ def test_a_cost_that_is_not_known_is_null_or_a_dash(
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
-def test_what_was_shortened_for_the_model_is_told(world: World) -> None:
+def test_a_shortened_history_is_recorded(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     told = {"pass_number": 3, "results": 2, "texts": 1, "tokens_before": 21_000, "tokens_after": 14_500}
     (event,) = add_events(run, (EventType.HISTORY_SHORTENED, told))
@@ -171,12 +171,12 @@ def test_what_was_shortened_for_the_model_is_told(world: World) -> None:
 
 
 @pytest.mark.parametrize("form", ["md", "json"])
-def test_a_strangers_transcript_is_not_there(world: World, run: Run, form: str) -> None:
+def test_a_transcript_of_another_organization_answers_404(world: World, run: Run, form: str) -> None:
     assert world.client("outsider").get(f"/runs/{run.pk}/transcript.{form}").status_code == 404
 
 
 @pytest.mark.parametrize("text", ["`", "```", "a\n````\nb", "`` `", "", " ", "\n```", "~~~\n```js"])
-def test_no_text_closes_its_fence_or_its_span(text: str) -> None:
+def test_no_text_can_close_its_fence_or_code_span(text: str) -> None:
     block = fence(text).splitlines()
     assert block[0] == block[-1]
     assert block[0] not in block[1:-1]
@@ -187,7 +187,7 @@ def test_no_text_closes_its_fence_or_its_span(text: str) -> None:
     assert not ticks.group() or span.count(ticks.group()) == 2
 
 
-def test_a_late_effect_is_told(world: World) -> None:
+def test_a_late_effect_is_recorded(world: World) -> None:
     call = world.late_call()
     told = streamed(world.client("viewer").get(f"/runs/{call.run_id}/transcript.md"))
     assert "*Late effect*" in told

@@ -1,4 +1,4 @@
-"""An approval taken back on a page: a fresh card waits, and the person is led to it."""
+"""Undoing an approval on a page creates a new card and redirects to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def world() -> World:
         ("/login/", "/runs/{run}/"),
     ],
 )
-def test_undo_leads_to_the_card_that_waits_instead(world: World, came_from: str, goes_to: str) -> None:
+def test_undo_redirects_to_the_new_card(world: World, came_from: str, goes_to: str) -> None:
     card = world.card()
     client, places = world.client("approver"), {"old": card.pk, "run": card.run_id}
     client.post(f"/approvals/{card.pk}/approve/", {"digest": card.digest, "grace_s": "60"})

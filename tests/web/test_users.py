@@ -1,4 +1,4 @@
-"""Users: who is a member, and how admins invite, change, remove and help people without learning who has an account."""
+"""Users: admins invite, change, remove and help members without learning who has an account."""
 
 from __future__ import annotations
 
@@ -31,41 +31,41 @@ def world() -> World:
     return make_world()
 
 
-def text_of(client: Client, path: str = "/users/") -> str:
+def read_page(client: Client, path: str = "/users/") -> str:
     answer = client.get(path)
     assert answer.status_code == 200, answer.content
     return answer.content.decode()
 
 
-def invited(world: World, role: str = "operator", **more: str) -> str:
-    """The link of a new invitation, as the page shows it once."""
+def invite(world: World, role: str = "operator", **more: str) -> str:
+    """Create an invitation, and return the link that the page shows once."""
     admin = world.client("admin")
-    return shown_link(admin, posted(admin, "/users/invite/", {"role": role, "days": "7", "note": "Ada", **more}))
+    return read_link(admin, post_confirmed(admin, "/users/invite/", {"role": role, "days": "7", "note": "Ada", **more}))
 
 
-def posted(client: Client, path: str, sent: dict[str, str]) -> Any:
-    """The answer to the form, once what it may ask is confirmed."""
+def post_confirmed(client: Client, path: str, sent: dict[str, str]) -> Any:
+    """Submit the form, and confirm if it asks."""
     answer = client.post(path, sent)
     asked = dict(FIELD.findall(answer.content.decode()))
     return client.post(path, asked) if "confirmed" in asked else answer
 
 
-def shown_link(client: Client, answer: Any) -> str:
-    """The link on the page to which the answer leads, which shows it once."""
+def read_link(client: Client, answer: Any) -> str:
+    """Return the link on the page to which the response redirects, which shows it once."""
     assert (answer.status_code, answer["Location"]) == (302, "/users/"), answer.content
-    found = LINK.search(text_of(client))
+    found = LINK.search(read_page(client))
     assert found is not None
-    assert not LINK.search(text_of(client))
+    assert not LINK.search(read_page(client))
     return found[1]
 
 
-def reset_link(world: World, username: str, by: str = "admin") -> str:
+def create_reset_link(world: World, username: str, by: str = "admin") -> str:
     client = world.client(by)
-    return shown_link(client, client.post(f"/users/{world.member(username).pk}/password/"))
+    return read_link(client, client.post(f"/users/{world.member(username).pk}/password/"))
 
 
-def opened(link: str, client: Client | None = None) -> Client:
-    """A browser in which the link was opened, with the page that it leads to."""
+def open_link(link: str, client: Client | None = None) -> Client:
+    """Open the link and its page, and return the browser."""
     client = client or nobody()
     answer = client.get(link)
     assert answer.status_code == 302, answer.content
@@ -82,63 +82,63 @@ def actions(world: World) -> list[str]:
 
 
 class TestInvitations:
-    def test_a_person_without_account_gets_one_and_is_a_member(self, world: World) -> None:
-        client = opened(invited(world))
-        assert "Acme" in text_of(client, "/join/")
+    def test_a_person_without_an_account_creates_one_and_becomes_a_member(self, world: World) -> None:
+        client = open_link(invite(world))
+        assert "Acme" in read_page(client, "/join/")
         answer = sign_up(client, "ada")
         assert (answer.status_code, answer["Location"]) == (302, "/")
         member = Membership.objects.get(user__username="ada")
         assert (member.organization, member.role, member.user.is_staff) == (world.acme, Role.OPERATOR, False)
         assert member.user.check_password(PASSWORD)
-        assert "Welcome to Acme" in text_of(client, "/")
+        assert "Welcome to Acme" in read_page(client, "/")
 
-    def test_the_link_stands_nowhere_but_on_the_page(self, world: World) -> None:
-        secret = invited(world).split("/")[2]
+    def test_the_secret_is_stored_nowhere(self, world: World) -> None:
+        secret = invite(world).split("/")[2]
         row = Invitation.objects.get()
         assert row.hash == hash_secret(secret)
         kept = f"{vars(row)} {list(AuditEntry.objects.values('payload', 'subject'))}"
         assert secret not in kept
-        client = opened(f"/join/{secret}/")
+        client = open_link(f"/join/{secret}/")
         assert secret not in str(dict(client.session))
-        assert secret not in text_of(world.client("admin"))
+        assert secret not in read_page(world.client("admin"))
 
     def test_opening_the_link_accepts_nothing(self, world: World) -> None:
-        link = invited(world)
-        opened(link, world.client("stranger"))
-        opened(link)
+        link = invite(world)
+        open_link(link, world.client("stranger"))
+        open_link(link)
         assert Invitation.objects.get().accepted_at is None
         assert not world.users["stranger"].memberships.exists()
 
     def test_a_person_with_an_account_accepts_after_logging_in(self, world: World) -> None:
         world.users["stranger"].set_password(PASSWORD)
         world.users["stranger"].save()
-        client = opened(invited(world, "admin"))
-        assert "/login/?next=/join/" in text_of(client, "/join/")
+        client = open_link(invite(world, "admin"))
+        assert "/login/?next=/join/" in read_page(client, "/join/")
         answer = client.post("/login/", {"username": "stranger", "password": PASSWORD, "next": "/join/"})
         assert answer["Location"] == "/join/"
-        assert "Join as stranger" in text_of(client, "/join/")
+        assert "Join as stranger" in read_page(client, "/join/")
         assert client.post("/join/")["Location"] == "/"
         member = world.member("stranger")
         assert (member.organization, member.role) == (world.acme, Role.ADMIN)
         assert User.objects.get(username="stranger").is_staff
 
     def test_it_works_once(self, world: World) -> None:
-        link = invited(world)
-        first, second = opened(link), opened(link)
+        link = invite(world)
+        first, second = open_link(link), open_link(link)
         assert sign_up(first, "ada").status_code == 302
         assert sign_up(second, "eve").status_code == 404
         assert nobody().get(link).status_code == 404
         assert not User.objects.filter(username="eve").exists()
 
-    def test_who_is_a_member_elsewhere_may_join(self, world: World) -> None:
-        client = opened(invited(world), world.client("outsider"))
+    def test_a_member_of_another_organization_may_join(self, world: World) -> None:
+        client = open_link(invite(world), world.client("outsider"))
         assert client.post("/join/").status_code == 302
         assert world.users["outsider"].memberships.count() == 2
 
     @pytest.mark.parametrize("end", ["expired", "revoked", "demoted", "switched off", "removed", "left"])
-    def test_it_ends(self, world: World, end: str) -> None:
-        link = invited(world)
-        client = opened(link)
+    def test_it_stops_working(self, world: World, end: str) -> None:
+        link = invite(world)
+        client = open_link(link)
         admin = Membership.objects.filter(user=world.users["admin"])
         if end == "expired":
             Invitation.objects.update(expires_at=Now() - timedelta(seconds=1))
@@ -158,15 +158,15 @@ class TestInvitations:
         assert sign_up(client, "ada").status_code == 404
         assert not User.objects.filter(username="ada").exists()
 
-    def test_who_is_a_member_already_is_told_so_and_keeps_the_role(self, world: World) -> None:
-        link = invited(world, "admin")
-        client = opened(link, world.client("viewer"))
+    def test_a_member_cannot_join_again_and_keeps_the_role(self, world: World) -> None:
+        link = invite(world, "admin")
+        client = open_link(link, world.client("viewer"))
         assert client.post("/join/").status_code == 409
         assert world.member("viewer").role == Role.VIEWER
-        opened(link)
+        open_link(link)
 
-    def test_the_names_of_accounts_cannot_be_tried_out(self, world: World) -> None:
-        client = opened(invited(world))
+    def test_usernames_cannot_be_guessed(self, world: World) -> None:
+        client = open_link(invite(world))
         tries = [sign_up(client, "OutSider").status_code for _ in range(invitations.MAX_TRIES)]
         assert set(tries) == {422}
         assert sign_up(client, "ada").status_code == 404
@@ -183,10 +183,10 @@ class TestInvitations:
             ("p\u0430ypal", PASSWORD, PASSWORD),
         ],
     )
-    def test_a_name_or_password_that_is_no_good_makes_no_account(
+    def test_an_invalid_username_or_password_creates_no_account(
         self, world: World, username: str, password: str, again: str
     ) -> None:
-        client = opened(invited(world))
+        client = open_link(invite(world))
         before = User.objects.count()
         answer = client.post("/join/", {"username": username, "password": password, "again": again})
         assert answer.status_code == 422
@@ -195,21 +195,21 @@ class TestInvitations:
         assert sign_up(client, "ada").status_code == 302
 
     @pytest.mark.parametrize("wrong", [{"role": "owner"}, {"days": "400"}, {"note": "x" * 121}])
-    def test_an_offer_that_is_wrong_is_refused_in_words(self, world: World, wrong: dict[str, str]) -> None:
+    def test_an_invalid_offer_is_refused_with_a_reason(self, world: World, wrong: dict[str, str]) -> None:
         sent = {"role": "viewer", "days": "7", "note": "", **wrong}
         answer = world.client("admin").post("/users/invite/", sent)
         assert answer.status_code == 422
         assert 'role="alert"' in answer.content.decode()
         assert not Invitation.objects.exists()
 
-    def test_another_organizations_invitation_is_not_there(self, world: World) -> None:
-        invited(world)
+    def test_an_invitation_of_another_organization_answers_404(self, world: World) -> None:
+        invite(world)
         path = f"/users/invitations/{Invitation.objects.get().pk}/revoke/"
         assert world.client("outsider").post(path).status_code == 404
         assert Invitation.objects.get().revoked_at is None
 
-    def test_pages_behind_a_link_are_not_kept_and_need_their_token(self, world: World) -> None:
-        link = invited(world)
+    def test_pages_behind_a_link_are_not_cached_and_need_a_csrf_token(self, world: World) -> None:
+        link = invite(world)
         client = nobody(needs_csrf=True)
         assert "no-store" in client.get(link)["Cache-Control"]
         assert sign_up(client, "ada").status_code == 403
@@ -220,16 +220,16 @@ class TestALinkIsShownOnce:
     def test_on_a_page_that_can_be_loaded_again(self, world: World) -> None:
         client = world.client("admin")
         answer = client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
-        assert client.head("/users/").status_code == 200, "who only asks for the head has read nothing"
-        assert "/join/" in shown_link(client, answer)
+        assert client.head("/users/").status_code == 200, "a HEAD request does not count as showing it"
+        assert "/join/" in read_link(client, answer)
         assert Invitation.objects.count() == 1
 
-    def test_and_stands_in_no_session_for_others_to_read(self, world: World) -> None:
+    def test_and_is_encrypted_in_the_session(self, world: World) -> None:
         client = world.client("admin")
         answer = client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
         kept = [str(one.get_decoded()) for one in Session.objects.all()]
         assert any(LINK_KEY in one for one in kept)
-        secret = shown_link(client, answer).split("/")[-2]
+        secret = read_link(client, answer).split("/")[-2]
         assert secret not in "".join(kept)
         assert LINK_KEY not in str([one.get_decoded() for one in Session.objects.all()])
 
@@ -238,26 +238,26 @@ class TestALinkIsShownOnce:
         client = world.client("admin")
         client.post(f"/users/{world.member('viewer').pk}/password/")
         client.post("/switch-organization/", {"organization": world.globex.pk})
-        assert not LINK.search(text_of(client))
+        assert not LINK.search(read_page(client))
 
-    def test_and_not_to_who_is_no_admin_any_more(self, world: World) -> None:
+    def test_and_not_to_a_former_admin(self, world: World) -> None:
         client = world.client("admin")
         client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
         Membership.objects.filter(user=world.users["admin"]).update(role=Role.VIEWER)
-        assert not LINK.search(text_of(client))
+        assert not LINK.search(read_page(client))
 
 
 class TestRoles:
     def test_a_role_changes_at_once(self, world: World) -> None:
         path = f"/users/{world.member('viewer').pk}/role/"
-        assert posted(world.client("admin"), path, {"role": "admin"}).status_code == 302
+        assert post_confirmed(world.client("admin"), path, {"role": "admin"}).status_code == 302
         assert world.member("viewer").role == Role.ADMIN
         assert User.objects.get(username="viewer").is_staff
-        assert posted(world.client("admin"), path, {"role": "operator"}).status_code == 302
+        assert post_confirmed(world.client("admin"), path, {"role": "operator"}).status_code == 302
         assert not User.objects.get(username="viewer").is_staff
         assert world.client("admin").post(path, {"role": "owner"}).status_code == 422
 
-    def test_who_becomes_admin_and_who_is_none_any_more_is_asked_for_first(self, world: World) -> None:
+    def test_granting_and_removing_the_admin_role_needs_confirmation(self, world: World) -> None:
         client, path = world.client("admin"), f"/users/{world.member('viewer').pk}/role/"
         for role, told in (
             ("admin", "viewer can change everything here"),
@@ -270,22 +270,22 @@ class TestRoles:
             assert client.post(path, {"role": role, "confirmed": "yes"}).status_code == 200
             assert world.member("viewer").role != role
             assert AuditEntry.objects.count() == before
-            assert posted(client, path, {"role": role}).status_code == 302
+            assert post_confirmed(client, path, {"role": role}).status_code == 302
             assert world.member("viewer").role == role
 
-    def test_inviting_an_admin_is_asked_for_first(self, world: World) -> None:
+    def test_inviting_an_admin_needs_confirmation(self, world: World) -> None:
         sent = {"role": "admin", "days": "1", "note": "Ada & <b>"}
         asked = world.client("admin").post("/users/invite/", sent)
         assert "Whoever opens the link first can change everything" in asked.content.decode()
         assert not Invitation.objects.exists()
         client = world.client("admin")
-        link = shown_link(client, posted(client, "/users/invite/", sent | {"note": "Ada"}))
+        link = read_link(client, post_confirmed(client, "/users/invite/", sent | {"note": "Ada"}))
         assert nobody().get(link).status_code == 302
         made = Invitation.objects.get()
         assert (made.role, made.note) == ("admin", "Ada")
         assert world.client("viewer").post("/users/invite/", sent).status_code == 403
 
-    def test_who_is_removed_has_no_way_in_and_the_account_stays(self, world: World) -> None:
+    def test_a_removed_member_loses_access_but_keeps_the_account(self, world: World) -> None:
         _, secret = issue_token(world.member("operator"), "Key")
         assert world.client("admin").post(f"/users/{world.member('operator').pk}/remove/").status_code == 302
         assert world.client("operator").get("/").status_code == 403
@@ -296,17 +296,17 @@ class TestRoles:
         own, client = world.member("admin"), world.client("admin")
         User.objects.filter(username="approver").update(is_active=False)
         Membership.objects.filter(user__username="approver").update(role=Role.ADMIN)
-        assert posted(client, f"/users/{own.pk}/role/", {"role": "viewer"}).status_code == 409
+        assert post_confirmed(client, f"/users/{own.pk}/role/", {"role": "viewer"}).status_code == 409
         assert client.post(f"/users/{own.pk}/remove/").status_code == 409
         assert world.member("admin").role == Role.ADMIN
 
-    def test_an_admin_leaves_when_there_is_another(self, world: World) -> None:
+    def test_an_admin_can_leave_if_there_is_another(self, world: World) -> None:
         Membership.objects.filter(user__username="approver").update(role=Role.ADMIN)
         assert world.client("admin").post(f"/users/{world.member('admin').pk}/remove/")["Location"] == "/"
         assert not world.users["admin"].memberships.exists()
         assert not User.objects.get(username="admin").is_staff
 
-    def test_an_admin_who_was_demoted_meanwhile_rules_no_more(self, world: World) -> None:
+    def test_a_demoted_admin_can_change_nothing(self, world: World) -> None:
         stale = world.member("admin")
         Membership.objects.filter(pk=stale.pk).update(role=Role.VIEWER)
         with pytest.raises(Forbidden):
@@ -314,22 +314,22 @@ class TestRoles:
         with pytest.raises(Forbidden):
             invitations.invite(stale, invitations.Offer(role="admin"))
 
-    def test_another_organizations_member_is_not_there(self, world: World) -> None:
+    def test_a_member_of_another_organization_answers_404(self, world: World) -> None:
         theirs = world.member("outsider").pk
         for act in ("role", "remove", "password"):
             assert world.client("admin").post(f"/users/{theirs}/{act}/", {"role": "viewer"}).status_code == 404
         assert world.member("outsider").role == Role.ADMIN
 
 
-def test_every_change_stands_in_the_audit_and_no_secret_does(world: World) -> None:
+def test_every_change_is_in_the_audit_without_secrets(world: World) -> None:
     admin = world.client("admin")
-    joining = opened(invited(world))
+    joining = open_link(invite(world))
     sign_up(joining, "ada")
-    invited(world)
+    invite(world)
     admin.post(f"/users/invitations/{Invitation.objects.get(accepted_at=None).pk}/revoke/")
     ada = Membership.objects.get(user__username="ada")
     admin.post(f"/users/{ada.pk}/role/", {"role": "viewer"})
-    opened(shown_link(admin, admin.post(f"/users/{ada.pk}/password/"))).post(
+    open_link(read_link(admin, admin.post(f"/users/{ada.pk}/password/"))).post(
         "/new-password/", {"password": PASSWORD + "!", "again": PASSWORD + "!"}
     )
     admin.post(f"/users/{ada.pk}/remove/")
@@ -346,7 +346,7 @@ def test_every_change_stands_in_the_audit_and_no_secret_does(world: World) -> No
     assert PASSWORD not in str(list(AuditEntry.objects.values_list("payload", flat=True)))
 
 
-def test_not_more_invitations_are_open_than_a_person_can_watch(world: World) -> None:
+def test_the_number_of_open_invitations_is_limited(world: World) -> None:
     Invitation.objects.bulk_create(
         Invitation(
             organization=world.acme,

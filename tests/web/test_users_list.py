@@ -1,4 +1,4 @@
-"""The list of users: who sees what, paging, search, and hostile names."""
+"""The list of users: contents by role, paging, search and hostile names."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def world() -> World:
     return make_world()
 
 
-def text_of(client: Client, path: str = "/users/") -> str:
+def read_page(client: Client, path: str = "/users/") -> str:
     answer = client.get(path)
     assert answer.status_code == 200, answer.content
     return answer.content.decode()
 
 
-def test_everybody_sees_the_members_and_only_admins_what_changes_them(world: World) -> None:
-    seen, ruled = text_of(world.client("viewer")), text_of(world.client("admin"))
+def test_everybody_sees_the_members_but_only_admins_can_change_them(world: World) -> None:
+    seen, ruled = read_page(world.client("viewer")), read_page(world.client("admin"))
     for role in Role.values:
         assert f"role-{role}" in seen
     assert "outsider" not in ruled
@@ -37,35 +37,35 @@ def test_everybody_sees_the_members_and_only_admins_what_changes_them(world: Wor
         assert part in ruled
 
 
-def test_it_goes_on_behind_its_cursor_and_finds_names(world: World) -> None:
+def test_it_continues_after_its_cursor_and_searches_names(world: World) -> None:
     for number in range(60):
         user = User.objects.create_user(f"person-{number:02}")
         Membership.objects.create(organization=world.acme, user=user)
-    first = text_of(world.client("viewer"))
+    first = read_page(world.client("viewer"))
     assert "person-00" in first
     assert "person-59" not in first
     found = re.search(r'\?(after=[^"]+)" rel="next"', first)
     assert found is not None
-    assert "person-59" in text_of(world.client("viewer"), f"/users/?{found[1]}")
-    only = text_of(world.client("viewer"), "/users/?q=person-33")
+    assert "person-59" in read_page(world.client("viewer"), f"/users/?{found[1]}")
+    only = read_page(world.client("viewer"), "/users/?q=person-33")
     assert "person-33" in only
     assert "person-34" not in only
 
 
-def test_many_members_cost_no_more_questions(world: World, django_assert_max_num_queries: Any) -> None:
+def test_many_members_need_no_more_queries(world: World, django_assert_max_num_queries: Any) -> None:
     for number in range(30):
         user = User.objects.create_user(f"person-{number:02}")
         Membership.objects.create(organization=world.acme, user=user)
         invitations.invite(world.member("admin"), invitations.Offer(role="viewer"))
     client = world.client("admin")
-    text_of(client)
+    read_page(client)
     with django_assert_max_num_queries(9):
-        text_of(client)
+        read_page(client)
 
 
-def test_hostile_names_are_shown_as_they_are(world: World) -> None:
+def test_hostile_names_are_escaped(world: World) -> None:
     offer = invitations.Offer(role="operator", note="<b>Ada\u202e</b>")
     invitations.invite(world.member("admin"), offer)
-    html = text_of(world.client("admin"))
+    html = read_page(world.client("admin"))
     assert "<b>Ada" not in html
     assert "⟦U+202E⟧" in html
