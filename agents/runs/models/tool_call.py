@@ -62,7 +62,7 @@ class ToolCall(models.Model):
         drifts: the number of times that a guard sent the call back to its card.
         why: the verdict's reason.
         late_effect: set if the call was declared not done and its executor later reported a success: `reported_at`, the
-            `result`, and `done_again_by`, the ids of later calls that did the same. Nothing else of the call changes.
+            `result`, and `done_again_by`, the ids of later calls that may have done the same. Nothing else changes.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
