@@ -185,7 +185,7 @@ class TestClocksAndMissedTimes:
         assert Run.objects.count() == reload(schedule).fired == 1
 
 
-class TestASchedulesWait:
+class TestStopsAndPauses:
     @pytest.mark.parametrize("what", ["everything", "the employee"])
     def test_a_stop_holds_it_and_it_fires_once_when_released(self, workshop: Workshop, what: str) -> None:
         schedule = create(workshop)
