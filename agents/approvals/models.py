@@ -45,6 +45,7 @@ class Approval(models.Model):
         preview: the sealed effect, see `tools.contract.Preview.as_json`.
         level, params: those of the call on this card; a later card of the call may have others.
         why: the reason why a person is asked, after what changed since the card that this one replaces.
+        shape: a hash of the tool, its definition, the level and the names of the params; equal ones are grouped.
         digest: SHA-256 over organization, run, call, tool, definition, level, params and preview.
         start_after: the end of the grace period, until which the decision can be undone.
         valid_until: the time by which an approved call must start.
@@ -62,6 +63,7 @@ class Approval(models.Model):
     preview = models.JSONField()
     why = models.TextField(blank=True)
     digest = models.CharField(max_length=64)
+    shape = models.CharField(max_length=64, blank=True)
     requested_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField()
     decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")

@@ -1,4 +1,4 @@
-"""The inbox: what waits, oldest first, and what was decided, newest first, each with filters and page by page."""
+"""The inbox: the waiting cards as rows beside one card, and the decided cards, newest first, page by page."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from agents.approvals import decisions
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee
 from agents.runs.models import Run
-from agents.web.lists import decision_pages
+from agents.web.lists import decision_pages, inbox_rows
 from agents.web.lists.decision_pages import PAGE_SIZE as MAX_DECIDED
-from agents.web.views.approvals import MAX_CARDS
 from tests.world import DELETE, UPDATE, World, change, make_world
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +37,12 @@ def page(client: Client, **query: Any) -> str:
 
 def waiting(world: World, **query: Any) -> list[int]:
     """The cards that the inbox shows, from top to bottom."""
-    return [int(pk) for pk in re.findall(r'data-inbox-card="(\d+)"', page(world.client("approver"), **query))]
+    return [int(pk) for pk in re.findall(r'data-row="(\d+)"', page(world.client("approver"), **query))]
+
+
+def shown_cards(html: str) -> list[int]:
+    """The cards beside the list."""
+    return [int(pk) for pk in re.findall(r'<article [^>]*data-card="(\d+)"', html)]
 
 
 def decided(world: World, **query: Any) -> list[int]:
@@ -59,24 +63,13 @@ def denied_at(world: World, at: datetime, run: Run | None = None) -> Approval:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_siblings_of_one_run_stand_in_call_order(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An edited card is the newest, but takes the place of its call; so does the page that follows."""
+def test_siblings_of_one_run_stand_in_call_order(world: World) -> None:
+    """An edited card is the newest, but takes the place of its call."""
     run = world.run()
     first, second, third = (world.card(run) for _ in range(3))
     params = change(world.records[0], "+1 555 0199")
     edited = decisions.edit(world.member("approver"), second.pk, decisions.Decision(digest=second.digest), params)
     assert waiting(world) == [first.pk, edited.pk, third.pk]
-    monkeypatch.setattr("agents.web.views.approvals.MAX_CARDS", 1)
-    assert waiting(world, after=first.pk) == [edited.pk]
-    assert waiting(world, after=edited.pk) == [third.pk]
-    assert f"after={edited.pk}" in page(world.client("approver"), after=first.pk)
-
-
-def test_nobody_learns_from_the_next_page_which_cards_another_organization_has(world: World) -> None:
-    theirs, ours = world.card(), world.card()
-    assert waiting(world, after=theirs.pk) == [ours.pk]
-    Approval.objects.filter(pk=theirs.pk).update(organization=world.globex)
-    assert waiting(world, after=theirs.pk) == waiting(world, after=ours.pk + 1) == []
 
 
 def of_somebody_else(world: World) -> Approval:
@@ -102,19 +95,51 @@ class TestWaiting:
         assert waiting(world, employee=world.employee.pk) == [write.pk, destructive.pk]
         assert waiting(world, employee=world.employee.pk, level="write") == [write.pk]
 
-    def test_what_no_filter_can_be_is_no_filter(self, world: World) -> None:
+    def test_a_filter_with_an_unknown_value_finds_nothing(self, world: World) -> None:
         card = world.card()
-        assert waiting(world, employee="x", level="all", after="-1") == [card.pk]
-        assert waiting(world, tool="\0") == [card.pk]
+        assert waiting(world, employee="x", sort="shoe size") == [card.pk]
+        assert waiting(world, level="all") == waiting(world, tool="\0") == []
 
-    def test_it_goes_on_after_the_last_card_of_a_page(self, world: World) -> None:
+    def test_a_search_looks_through_sentence_employee_tool_and_number(self, world: World) -> None:
+        card, other = world.card(), of_somebody_else(world)
+        assert waiting(world, q=other.run.employee.name.upper()) == [other.pk]
+        assert waiting(world, q=f"#{card.pk}") == [card.pk]
+        assert waiting(world, q="acme update") == [card.pk, other.pk]
+        assert waiting(world, q="acme nonsense") == []
+
+    def test_each_order_puts_another_card_first(self, world: World) -> None:
+        write, destructive, other = world.card(), world.destructive_card(), of_somebody_else(world)
+        Approval.objects.filter(pk=other.pk).update(expires_at=timezone.now())
+        Employee.objects.filter(pk=other.run.employee_id).update(name="AAA")
+        assert waiting(world, sort="asked") == [write.pk, destructive.pk, other.pk]
+        assert waiting(world, sort="risk")[0] == destructive.pk
+        assert waiting(world, sort="expiry")[0] == other.pk
+        assert waiting(world, sort="employee")[0] == other.pk
+
+    def test_at_most_so_many_are_listed(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(inbox_rows, "MAX_ROWS", 2)
         run = world.run()
-        cards = [world.card(run).pk for _ in range(MAX_CARDS + 2)]
-        html = page(world.client("approver"), level="write")
-        (following,) = re.findall(r'href="\?([^"]*)" rel="next"', html)
-        query = dict(part.split("=") for part in following.replace("&amp;", "&").split("&"))
-        assert query == {"level": "write", "after": str(cards[MAX_CARDS - 1])}
-        assert waiting(world, **query) == cards[MAX_CARDS:]
+        cards = [world.card(run).pk for _ in range(3)]
+        assert waiting(world) == cards[:2]
+        assert "These are the oldest" in page(world.client("approver"))
+
+    def test_one_card_is_shown_beside_the_list(self, world: World) -> None:
+        first, second = world.card(), world.card()
+        client = world.client("approver")
+        assert shown_cards(page(client)) == [first.pk]
+        assert shown_cards(page(client, card=second.pk)) == [second.pk]
+        assert shown_cards(page(client, card=first.pk + 1000)) == [first.pk]
+
+    def test_a_decided_card_that_was_asked_for_is_shown_as_it_is_now(self, world: World) -> None:
+        card = deny(world, world.card())
+        html = page(world.client("approver"), card=card.pk)
+        assert shown_cards(html) == [card.pk]
+        assert waiting(world, card=card.pk) == []
+
+    def test_another_organizations_card_is_not_shown(self, world: World) -> None:
+        theirs, ours = world.card(), world.card()
+        Approval.objects.filter(pk=theirs.pk).update(organization=world.globex)
+        assert shown_cards(page(world.client("approver"), card=theirs.pk)) == [ours.pk]
 
     def test_nothing_waits_is_told_apart_from_nothing_fits(self, world: World) -> None:
         client = world.client("approver")
@@ -127,8 +152,35 @@ class TestWaiting:
             world.destructive_card()
         client = world.client("approver")
         page(client)
-        with django_assert_max_num_queries(11):
+        with django_assert_max_num_queries(12):
             page(client)
+
+
+class TestGroups:
+    def test_cards_of_one_shape_stand_together_where_the_oldest_stands(self, world: World) -> None:
+        run = world.run()
+        first, other = world.card(run), world.destructive_card()
+        more = [world.card(run).pk for _ in range(2)]
+        assert waiting(world) == [first.pk, *more, other.pk]
+        assert waiting(world, sort="asked") == [first.pk, other.pk, *more]
+
+    def test_a_group_names_its_number_and_what_its_cards_share(self, world: World) -> None:
+        run = world.run()
+        for _ in range(3):
+            world.card(run)
+        (head,) = re.findall(r'<li class="group-head".*?</li>', page(world.client("approver")), re.DOTALL)
+        assert ">3</span> × Update a record" in head
+        assert "<i>record_id</i>" in head, "all three change the same record"
+
+    def test_two_cards_are_no_group(self, world: World) -> None:
+        for _ in range(2):
+            world.card()
+        assert "group-head" not in page(world.client("approver"))
+
+    def test_destructive_cards_are_no_group(self, world: World) -> None:
+        for _ in range(3):
+            world.destructive_card()
+        assert "group-head" not in page(world.client("approver"))
 
 
 class TestHistory:

@@ -53,6 +53,7 @@ class Migration(migrations.Migration):
                 ("preview", models.JSONField()),
                 ("why", models.TextField(blank=True)),
                 ("digest", models.CharField(max_length=64)),
+                ("shape", models.CharField(blank=True, max_length=64)),
                 ("requested_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ("expires_at", models.DateTimeField()),
                 ("decided_at", models.DateTimeField(null=True)),

@@ -169,6 +169,7 @@ def build_card(call: ToolCall, effect: CallEffect, why: str, days: int) -> Appro
         preview=stored,
         why=why,
         digest=compute_digest(call, stored),
+        shape=compute_shape(call),
         expires_at=Now() + timedelta(days=days),
     )
 
@@ -298,6 +299,18 @@ def compute_digest(call: ToolCall, preview: dict[str, Any]) -> str:
             "preview": fingerprint(_normalize_stored(preview)),
         }
     )
+
+
+def compute_shape(call: ToolCall) -> str:
+    """Hash what calls of one kind have in common: tool, definition, level and the names of the params.
+
+    The names in nested objects count too: changing a phone number has another shape than changing a status.
+    """
+    return fingerprint([f"{call.tool}@{call.version}", call.definition_hash, call.level, _list_names(call.params)])
+
+
+def _list_names(value: Any) -> Any:
+    return {name: _list_names(child) for name, child in value.items()} if isinstance(value, dict) else None
 
 
 def hash_params(params: dict[str, Any]) -> str:

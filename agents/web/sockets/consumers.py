@@ -180,13 +180,14 @@ class RunConsumer(FeedConsumer):
 
 
 class InboxConsumer(FeedConsumer):
-    """The consumer for `/ws/inbox/`."""
+    """The consumer for `/ws/inbox/`, with `?rows=1` for pages that show the list of waiting cards."""
 
     async def may_watch(self, _viewer: Viewer) -> bool:
         return True
 
     def create_subscriber(self, viewer: Viewer) -> InboxSubscriber:
-        return InboxSubscriber(viewer)
+        query = parse_qs(self.scope["query_string"].decode("latin-1"))
+        return InboxSubscriber(viewer, wants_rows=query.get("rows") == ["1"])
 
     def subscribe(self, subscriber: InboxSubscriber) -> InboxFeed:
         organization_id = subscriber.viewer.organization_id
@@ -197,7 +198,7 @@ class InboxConsumer(FeedConsumer):
     async def send_news(self, feed: InboxFeed, subscriber: InboxSubscriber) -> bool:
         if feed.state is not None and feed.state != subscriber.sent_state:
             subscriber.sent_state = feed.state
-            await self.send(text_data=feed.state.to_json())
+            await self.send(text_data=feed.state.to_json(feed.take_changes(subscriber)))
         return False
 
 

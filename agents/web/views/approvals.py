@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date, datetime, time
+from functools import partial
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.middleware.csrf import get_token
 from django.utils import timezone
+from django.views.decorators.gzip import gzip_page
 
 from agents.accounts.models import Membership
-from agents.approvals.call_order import sort_by_call
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
@@ -21,14 +23,11 @@ from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.cards.call_reports import load_report
 from agents.web.cards.cards import Card, build_brief_cards, load_cards
 from agents.web.lists.decision_pages import DecisionFilter, load_decision_page, parse_cursor
+from agents.web.lists.inbox_rows import MAX_QUERY_LENGTH, MAX_ROWS, SORTS, Inbox, InboxFilter, load_inbox
 from agents.web.lists.run_pages import MAX_SCANNED
+from agents.web.lists.today import describe_today
 from agents.web.views.pages import member_view, render_page
-from tools.contract import Level
 
-MAX_CARDS = 30
-MAX_CARDS_FOR_CHOICES = 1_000
-"""How many waiting cards supply the choices of the tool filter."""
-LEVELS = {level.value: level.value.capitalize() for level in Level}
 OUTCOMES = {
     "approved": (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED),
     "denied": (ApprovalStatus.DENIED,),
@@ -37,36 +36,72 @@ OUTCOMES = {
     "cancelled": (ApprovalStatus.CANCELLED,),
     "superseded": (ApprovalStatus.SUPERSEDED,),
 }
-WAITING_FILTERS = ("employee", "tool", "level", "after")
+INBOX_PARAMS = ("employee", "tool", "level", "q", "sort")
 HISTORY_FILTERS = ("outcome", "by", "employee", "tool", "from", "until", "after")
 
 
+@gzip_page
 @member_view("GET")
 def inbox(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the waiting cards in call order, or with `?history=1` the decided cards, newest first."""
+    """Show the waiting cards as a list beside the selected one, or with `?history=1` the decided cards."""
     return _show_history(request, member) if request.GET.get("history") else _show_waiting(request, member)
 
 
 def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
     chosen = request.GET
-    waiting = _list_approvals(member).filter(status=ApprovalStatus.PENDING)
-    rows = _filter_by_employee_and_tool(waiting, chosen)
-    if chosen.get("level") in LEVELS:
-        rows = rows.filter(level=chosen["level"])
-    after = parse_row_id_or_none(chosen.get("after", ""))
-    shown = list(sort_by_call(rows, member.organization_id, after)[: MAX_CARDS + 1])
-    tools = waiting.order_by("pk").values_list("tool_call__tool", flat=True)
+    criteria = _read_inbox_filter(chosen)
+    found = load_inbox(member.organization_id, criteria)
+    card = _find_selected(member, found, parse_row_id_or_none(chosen.get("card", "")))
     context = {
-        "cards": load_cards(shown[:MAX_CARDS], with_earlier=False),
-        "next_query": _build_next_query(request, shown, MAX_CARDS),
-        "employees": Employee.objects.filter(organization_id=member.organization_id).values_list("pk", "name"),
-        "tools": [(name, name) for name in sorted(set(tools[:MAX_CARDS_FOR_CHOICES]))],
-        "levels": LEVELS.items(),
-        "is_filtered": any(chosen.get(name) for name in WAITING_FILTERS),
+        "inbox": found,
+        "max_rows": f"{MAX_ROWS:,}",
+        "sorts": [(name, label) for name, (label, _) in SORTS.items()],
+        "card": card,
+        "selected": card.approval.pk if card else None,
+        "today": "" if card else describe_today(member),
+        "query": _build_query(chosen),
+        "filter_query": partial(_build_filter_query, chosen),
+        "is_filtered": criteria.is_active,
         "chosen": chosen,
         "token": get_token(request),
+        "now": timezone.now(),
     }
     return render_page(request, member, "approvals/list.html", context)
+
+
+def _read_inbox_filter(chosen: QueryDict) -> InboxFilter:
+    sort = chosen.get("sort", "")
+    return InboxFilter(
+        employee_id=parse_row_id_or_none(chosen.get("employee", "")),
+        tool=chosen.get("tool", "")[:200],
+        level=chosen.get("level", "")[:20],
+        query=chosen.get("q", "").replace("\0", "").strip()[:MAX_QUERY_LENGTH],
+        sort=sort if sort in SORTS else "",
+    )
+
+
+def _find_selected(member: Membership, found: Inbox, wanted: int | None) -> Card | None:
+    """Find the card to show beside the list: the wanted one, even if it is decided, or the first of the list."""
+    rows = found.rows
+    row_id = wanted if wanted is not None else (rows[0].pk if rows else None)
+    try:
+        return None if row_id is None else find_card(member, row_id)
+    except NotFound:
+        return find_card(member, rows[0].pk) if rows else None
+
+
+def _build_query(chosen: QueryDict, **changes: str) -> str:
+    """Build a query string with the filters that are set, after these changes; it ends in `&` unless it is empty."""
+    values = {name: chosen.get(name, "") for name in INBOX_PARAMS} | changes
+    query = urlencode({name: value for name, value in values.items() if value})
+    return f"{query}&" if query else ""
+
+
+def _build_filter_query(chosen: QueryDict, name: str, value: object) -> str:
+    """Build the query string with this filter changed; without a name, only the order stays."""
+    if not name:
+        return _build_query(QueryDict(), sort=chosen.get("sort", ""))
+    return _build_query(chosen, **{name: str(value)})
 
 
 def _show_history(request: HttpRequest, member: Membership) -> HttpResponseBase:
@@ -110,6 +145,7 @@ def build_card_context(request: HttpRequest, card: Card) -> dict[str, Any]:
     }
 
 
+@gzip_page
 @member_view("GET")
 def card_fragment(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Render the current card without a page around it, or with `?newest=1` the newest card of its call."""
@@ -138,13 +174,6 @@ def _list_approvals(member: Membership) -> QuerySet[Approval]:
     return rows.select_related("tool_call", *people).defer("tool_call__result", "tool_call__content")
 
 
-def _filter_by_employee_and_tool(rows: QuerySet[Approval], chosen: QueryDict) -> QuerySet[Approval]:
-    tool, employee = chosen.get("tool", "").replace("\0", ""), parse_row_id_or_none(chosen.get("employee", ""))
-    if tool:
-        rows = rows.filter(tool_call__tool=tool[:200])
-    return rows if employee is None else rows.filter(run__employee_id=employee)
-
-
 def _read_filters(chosen: QueryDict) -> DecisionFilter:
     first, last = _parse_day(chosen.get("from", "")), _parse_day(chosen.get("until", ""))
     return DecisionFilter(
@@ -156,15 +185,6 @@ def _read_filters(chosen: QueryDict) -> DecisionFilter:
         until=_combine(last, time.max) if last else None,
         after=parse_cursor(chosen.get("after", "")),
     )
-
-
-def _build_next_query(request: HttpRequest, found: list[Approval], page_size: int) -> str:
-    """Return the query string of the next page; empty on the last page."""
-    if len(found) <= page_size:
-        return ""
-    query = request.GET.copy()
-    query["after"] = str(found[page_size - 1].pk)
-    return query.urlencode()
 
 
 def _parse_day(text: str) -> date | None:

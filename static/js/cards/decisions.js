@@ -3,7 +3,7 @@ import { announce } from "../page/announce.js";
 import { localTime } from "../page/times.js";
 import { fetchCard, offerNewCard, refreshCard, refreshIfChanged } from "./cards.js";
 import { lock, showNote, unlock } from "./lock.js";
-import { isInert } from "./moves.js";
+import { isByPointer, isInert } from "./moves.js";
 
 const csrfToken = () => document.querySelector('meta[name="csrf-token"]').content;
 const asSentence = (text) => (text.endsWith(".") ? text : `${text}.`);
@@ -31,7 +31,7 @@ function buildBody(form, card, submitter) {
   }
 }
 
-async function post(address, body) {
+export async function post(address, body) {
   return fetch(address, {
     method: "POST",
     credentials: "same-origin",
@@ -67,7 +67,10 @@ async function decide(form, card, submitter) {
 async function showOutcome(response, form, card) {
   if (response.ok) {
     document.querySelectorAll(".notice[role]").forEach((notice) => notice.remove());
-    await refreshCard(card, form.dataset.action === "undo");
+    const decided = new CustomEvent("card-decided", { bubbles: true, cancelable: true, detail: { form } });
+    if (card.dispatchEvent(decided)) {
+      await refreshCard(card, form.dataset.action === "undo");
+    } // otherwise the page shows the next card
     return;
   }
   const problem = await response.json().catch(() => ({ detail: `The server answered ${response.status}` }));
@@ -115,7 +118,7 @@ document.addEventListener("submit", (event) => {
   if (!card || !form.dataset.action) {
     return;
   }
-  if (isInert(card)) {
+  if (isInert(card) && isByPointer()) {
     event.preventDefault();
     showNote(card, "The list just moved. Check the card and press again.");
     return;

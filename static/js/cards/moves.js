@@ -19,4 +19,11 @@ export function isInert(card) {
   return performance.now() - (movedAt.get(card) ?? performance.now()) < INERT_MS;
 }
 
+let pressedAt = -INERT_MS;
+
+// Only a pointer can hit what has just moved under it; a key acts on the selected card.
+export const isByPointer = () => performance.now() - pressedAt < INERT_MS;
+
+document.addEventListener("click", (event) => event.detail > 0 && (pressedAt = performance.now()), { capture: true });
+
 new ResizeObserver(noteMoves).observe(document.body);

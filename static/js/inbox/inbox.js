@@ -1,100 +1,165 @@
-// The inbox: new cards appear in call order, a decided card shows who decided it, and keys move between cards and decide.
-import { prepareCards, refreshIfDecided } from "../cards/cards.js";
+// The inbox: a list of waiting cards beside the selected one. After a decision the next card is shown by itself; keys
+// move through the list and decide; live messages add and remove single rows.
+import { post } from "../cards/decisions.js";
+import { refreshIfChanged } from "../cards/cards.js";
 import { announce } from "../page/announce.js";
 import { fetchPage } from "../page/fragments.js";
-import { localTimes } from "../page/times.js";
 import { listenForKeys, prepareHelp } from "./keys.js";
+import { fetchAhead, forget, hideNothing, paneCard, showCardOf, showNothing } from "./pane.js";
+import { addRows, allRows, findRow, linkOf, markSelected, neighborOf, nextAfter, removeRow, selectedRow } from "./rows.js";
+import { showToast } from "./toasts.js";
 
-const list = document.querySelector("[data-inbox-list]");
+const desk = document.querySelector("[data-desk]");
 const FIELD = "input:not([type=hidden]), textarea, select";
-let isLoading = false;
-let isStale = false;
+const DONE = { approve: "Approved", deny: "Denied", answer: "Answered", resolve: "Settled" };
+const FAST_MS = 250;
+let shownAt = 0;
 
-function openCards() {
-  return [...list.querySelectorAll("[data-card][data-open]")];
+// Selects a row and shows its card.
+async function select(row) {
+  markSelected(row);
+  removeGone();
+  hideNothing();
+  try {
+    await showCardOf(row, () => selectedRow() === row);
+    shownAt = performance.now();
+    history.replaceState(null, "", linkOf(row).href);
+    fetchAhead([nextAfter(row, 1), nextAfter(row, 2)].filter(Boolean));
+  } catch {
+    announce("The card could not be loaded. Select it again.");
+  }
 }
 
-// Returns the place of the first of these cards that is in the list; a new card goes before it.
-function findNextPlace(ids) {
-  const next = ids.map((id) => document.getElementById(`card-${id}`)).find(Boolean);
-  return next?.closest("[data-inbox-card]") ?? null;
+// A card that was decided elsewhere keeps its row as long as it is selected.
+function removeGone() {
+  document.querySelectorAll(".row.gone:not(:has(> a[aria-current]))").forEach(removeRow);
 }
 
-async function refresh() {
-  if (isLoading) {
-    isStale = true;
+async function leaveRow(row) {
+  const next = neighborOf(row);
+  const wasSelected = row === selectedRow();
+  forget(row.dataset.row);
+  removeRow(row);
+  if (!wasSelected) {
     return;
   }
-  isLoading = true;
-  try {
-    const now = await fetchPage(location.pathname + location.search);
-    const waiting = new Map([...now.querySelectorAll("[data-inbox-card]")].map((one) => [one.dataset.inboxCard, one]));
-    const shown = openCards().map((card) => card.dataset.card);
-    for (const id of shown.filter((one) => !waiting.has(one))) {
-      await refreshIfDecided(document.getElementById(`card-${id}`));
+  if (next) {
+    await select(next);
+  } else {
+    await showEmpty();
+  }
+}
+
+async function showEmpty() {
+  const page = await fetchPage(location.pathname + location.search.replace(/card=\d+/, "")).catch(() => null);
+  showNothing(page?.querySelector("[data-nothing]"));
+  announce("You’re all caught up.");
+}
+
+// A decision of this reader: the row leaves the list, a note offers to undo it, and the next card is shown.
+document.addEventListener("card-decided", (event) => {
+  const { form } = event.detail;
+  const card = event.target;
+  const row = findRow(card.dataset.card);
+  if (!DONE[form.dataset.action] || !row) {
+    return;
+  }
+  event.preventDefault();
+  const what = linkOf(row).querySelector(".line").textContent.trim();
+  const seconds = form.dataset.action === "approve" ? Number(form.dataset.grace) : 0;
+  const undo = seconds ? () => undoApproval(card.dataset.card) : null;
+  lastUndo = undo;
+  const end = showToast(`${DONE[form.dataset.action]}: ${what.length > 80 ? `${what.slice(0, 79)}…` : what}`, { undo, seconds });
+  endLastToast = end;
+  desk.dataset.waiting = String(Number(desk.dataset.waiting) - 1);
+  leaveRow(row);
+});
+
+let lastUndo = null;
+let endLastToast = () => {};
+
+async function undoApproval(id) {
+  lastUndo = null;
+  endLastToast();
+  const response = await post(`/api/approvals/${id}/undo`, {}).catch(() => null);
+  const answer = await response?.json().catch(() => ({}));
+  if (!response?.ok) {
+    showToast(`Couldn’t undo: ${answer?.detail ?? "Gadget could not be reached"}.`);
+    return;
+  }
+  wanted = String(answer.next_approval_id);
+  showToast("Undone. The card waits for a decision again.");
+  const row = findRow(wanted);
+  if (row) {
+    await select(row);
+  }
+}
+
+let wanted = ""; // the id of the card to select as soon as its row arrives
+
+// A live message. Its numbers tell whether this list is complete; if not, it is loaded again.
+async function follow({ pending, newest, gone = [], rows = "" }) {
+  const removed = gone.map(findRow).filter(Boolean);
+  addRows(rows);
+  for (const row of removed) {
+    forget(row.dataset.row);
+    if (row === selectedRow() && paneCard()?.dataset.card === row.dataset.row) {
+      await refreshIfChanged(paneCard(), "This card was just decided by somebody else. ");
+      row.classList.add("gone");
+      linkOf(row).title = "Decided elsewhere";
+    } else {
+      removeRow(row);
     }
-    const inOrder = [...waiting.keys()];
-    for (const [id, card] of waiting) {
-      if (!shown.includes(id) && !document.getElementById(`card-${id}`)) {
-        list.insertBefore(document.adoptNode(card), findNextPlace(inOrder.slice(inOrder.indexOf(id) + 1)));
-      }
-    }
-    document.querySelector("[data-nothing]").hidden = list.children.length > 0;
-    localTimes(list);
-    prepareCards();
-  } catch (error) {
-    console.warn("The inbox could not be refreshed:", error.message);
-  } finally {
-    isLoading = false;
   }
-  if (isStale) {
-    isStale = false;
-    refresh();
+  removeGone();
+  if (Number(desk.dataset.newest) !== newest && !rows.includes(`data-row="${newest}"`) && newest > Number(desk.dataset.newest)) {
+    await reload();
+  }
+  desk.dataset.newest = String(newest);
+  desk.dataset.waiting = String(pending);
+  const row = findRow(wanted);
+  if (row) {
+    wanted = "";
+    await select(row);
+  } else if (!selectedRow() && allRows().length) {
+    await select(allRows()[0]);
   }
 }
 
-document.addEventListener("inbox-changed", refresh);
-
-// One card is selected: by a key, a click or Tab.
-const selectedPlace = () => list.querySelector("[data-selected]");
-const selectedCard = () => selectedPlace()?.querySelector("[data-card]");
-
-function select(place) {
-  if (place && place !== selectedPlace()) {
-    delete selectedPlace()?.dataset.selected;
-    place.dataset.selected = "";
+async function reload() {
+  const page = await fetchPage(location.pathname + location.search).catch(() => null);
+  if (page) {
+    addRows([...page.querySelectorAll("[data-row]")].map((row) => row.outerHTML).join(""));
+    const waiting = new Set([...page.querySelectorAll("[data-row]")].map((row) => row.dataset.row));
+    allRows()
+      .filter((row) => !waiting.has(row.dataset.row) && row !== selectedRow())
+      .forEach(removeRow);
   }
 }
 
-function goTo(card) {
-  select(card.closest("[data-inbox-card]"));
-  card.focus({ preventScroll: true });
-  card.scrollIntoView({ block: card.offsetHeight > innerHeight * 0.8 ? "start" : "nearest" });
-}
+let following = Promise.resolve();
+document.addEventListener("inbox-changed", ({ detail }) => {
+  following = following.then(() => follow(detail)).catch((error) => console.warn("The list could not be updated:", error.message));
+});
+
+// The card that an undo or an edit has put in the place of another, or one that was decided meanwhile.
+document.addEventListener("card-shown", () => (shownAt = performance.now()));
 
 function move(step) {
-  const cards = openCards();
-  const here = selectedPlace();
-  if (!here) {
-    cards.length ? goTo(cards[0]) : announce("You’re all caught up.");
-    return;
-  }
-  const direction = step > 0 ? Node.DOCUMENT_POSITION_FOLLOWING : Node.DOCUMENT_POSITION_PRECEDING;
-  const further = cards.filter((card) => !here.contains(card) && here.compareDocumentPosition(card) & direction);
-  const next = step > 0 ? further[0] : further.at(-1);
-  next ? goTo(next) : announce(step > 0 ? "This is the last waiting card." : "This is the first waiting card.");
+  const next = nextAfter(selectedRow(), step);
+  next ? select(next) : announce(step > 0 ? "This is the last waiting card." : "This is the first waiting card.");
 }
 
-// Calls `act` with the selected card if it waits and the reader may decide it.
-function withSelected(act) {
-  const card = selectedCard();
+// Calls `act` with the card if it waits and the reader may decide it.
+function withCard(act) {
+  const card = paneCard();
   if (!card || !("open" in card.dataset)) {
-    announce("Select a waiting card first, with j and k.");
+    announce(allRows().length ? "Select a waiting card first, with j and k." : "You’re all caught up.");
   } else if (card.querySelector("form[data-action=answer]")) {
     card.querySelector("form[data-action=answer] textarea").focus();
-    announce("mayOperate" in document.body.dataset ? "A question: write an answer." : "Only operators answer questions.");
+    announce("mayOperate" in document.body.dataset ? "A question: write an answer, or press the number of a choice." : "Only operators can answer questions.");
   } else if (!("mayDecide" in document.body.dataset)) {
-    announce("Only approvers decide cards.");
+    announce("Only approvers can decide cards.");
   } else if (card.querySelector("form[data-action=resolve]")) {
     card.querySelector("form[data-action=resolve] input[name=reason]").focus();
   } else if (!("locked" in card.dataset)) {
@@ -107,17 +172,26 @@ function unlessOwn(act) {
   return (card) => ("own" in card.dataset ? announce(card.querySelector(".eyes").textContent) : act(card));
 }
 
+// Nobody has read a card that was shown a moment ago: the key was meant for the one before.
 function approve(card) {
-  const confirm = card.querySelector("[data-confirm]");
   const button = card.querySelector(".approve-button");
-  if (confirm) {
-    confirm.focus();
-    announce("Destructive: type the confirmation, then press Approve.");
-  } else if (button.disabled) {
-    announce([...card.querySelectorAll(".hint:not([hidden], .unread-as-it-is)")].map((hint) => hint.textContent).join(" "));
+  if (performance.now() - shownAt < FAST_MS) {
+    return;
+  }
+  if (button.disabled || card.querySelector("[data-confirm]")) {
+    goToMissing(card);
   } else {
     button.form.requestSubmit(button);
   }
+}
+
+// Goes to what the card still needs: unread parts are opened, then the confirmation is typed.
+function goToMissing(card) {
+  const confirm = card.querySelector("[data-confirm]");
+  const hint = [...card.querySelectorAll(".hint:not([hidden], .unread-as-it-is)")].map((one) => one.textContent).join(" ");
+  card.querySelector("[data-unread]:not([hidden]) [data-open-all]")?.click();
+  (confirm ?? card).focus({ preventScroll: !confirm });
+  announce(confirm ? "Type the confirmation, then press Enter." : hint);
 }
 
 function openForm(card, name, field) {
@@ -130,12 +204,18 @@ function openForm(card, name, field) {
   }
 }
 
-let lastApproved = "";
-
-function undo() {
-  const of = (card) => card?.querySelector("form.undo:not([hidden])");
-  const form = of(document.getElementById(`card-${lastApproved}`)) ?? of(selectedCard());
-  form ? form.requestSubmit() : announce("No approval can be undone.");
+// A number answers a question with one of its choices, or denies with one of the reasons if that form is open.
+function choose(number) {
+  const card = paneCard();
+  const choice = card?.querySelectorAll("form[data-action=answer] button[name=choice]")[number - 1];
+  const deny = card?.querySelector(".deny[open] form");
+  const preset = deny?.elements.namedItem("preset").options[number];
+  if (choice) {
+    choice.form.requestSubmit(choice);
+  } else if (preset) {
+    preset.selected = true;
+    deny.requestSubmit();
+  }
 }
 
 function leaveForm(event) {
@@ -148,24 +228,37 @@ function leaveForm(event) {
   card.focus({ preventScroll: true });
 }
 
-if (list) {
-  list.addEventListener("focusin", (event) => select(event.target.closest("[data-inbox-card]")));
-  list.addEventListener("keydown", leaveForm);
-  list.addEventListener("submit", (event) => {
-    if (event.target.dataset.action === "approve") {
-      lastApproved = event.target.closest("[data-card]").dataset.card;
+if (desk) {
+  desk.addEventListener("click", (event) => {
+    const row = event.target.closest("[data-row]");
+    if (row && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+      event.preventDefault();
+      select(row);
+      if (getComputedStyle(desk).getPropertyValue("--is-stacked").trim() === "1") {
+        document.querySelector("[data-pane]").scrollIntoView({ block: "start" });
+      }
     }
   });
-  const help = prepareHelp();
+  desk.addEventListener("keydown", leaveForm);
+  const first = selectedRow();
+  if (first) {
+    fetchAhead([nextAfter(first, 1), nextAfter(first, 2)].filter(Boolean));
+  }
+  const digits = Object.fromEntries([1, 2, 3, 4, 5, 6, 7, 8, 9].map((number) => [String(number), () => choose(number)]));
   const acts = {
     j: () => move(1),
     k: () => move(-1),
-    Enter: () => selectedCard()?.querySelector(".own-page")?.click(),
-    a: () => withSelected(unlessOwn(approve)),
-    d: () => withSelected(unlessOwn((card) => openForm(card, "deny", "input[name=reason]"))),
-    e: () => withSelected((card) => openForm(card, "edit", FIELD)),
-    u: undo,
-    "?": help,
+    ArrowDown: () => move(1),
+    ArrowUp: () => move(-1),
+    Enter: () => paneCard() && goToMissing(paneCard()),
+    o: () => paneCard()?.querySelector(".own-page")?.click(),
+    a: () => withCard(unlessOwn(approve)),
+    d: () => withCard(unlessOwn((card) => openForm(card, "deny", "summary"))),
+    e: () => withCard((card) => openForm(card, "edit", FIELD)),
+    u: () => (lastUndo ? lastUndo() : announce("No approval can be undone.")),
+    "/": () => document.querySelector("[data-search]").focus(),
+    "?": prepareHelp(),
+    ...digits,
   };
-  listenForKeys(acts, new Set(["j", "k"]));
+  listenForKeys(acts, new Set(["j", "k", "ArrowDown", "ArrowUp"]));
 }

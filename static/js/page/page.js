@@ -31,14 +31,15 @@ document.addEventListener("page-named", ({ detail: { name } }) => {
   document.title = counter + bareTitle;
 });
 
-function showPending(pending) {
+function showInbox(change) {
+  const { pending } = change;
   for (const badge of document.querySelectorAll("[data-pending]")) {
     badge.textContent = String(pending);
     badge.hidden = pending === 0;
   }
   document.title = pending ? `(${pending}) ${bareTitle}` : bareTitle;
   showCountInIcon(pending);
-  document.dispatchEvent(new CustomEvent("inbox-changed", { detail: { pending } }));
+  document.dispatchEvent(new CustomEvent("inbox-changed", { detail: change }));
 }
 
 showCountInIcon(Number(document.querySelector("[data-pending]")?.textContent ?? 0));
@@ -74,9 +75,9 @@ function showLost(isLost, text) {
 }
 
 new LastingSocket(() => document.body.dataset.inbox, {
-  onMessage: ({ type, payload, html }) => {
+  onMessage: ({ type, payload, html, rows }) => {
     if (type === "inbox_changed") {
-      showPending(payload.pending);
+      showInbox({ ...payload, rows });
       showStop(html);
     }
   },
