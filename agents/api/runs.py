@@ -89,7 +89,7 @@ def cancel_run(request: HttpRequest, run_id: PathId) -> RunDetail:
 @router.post(
     "/{run_id}/messages",
     response=RunDetail,
-    summary="Add an instruction",
+    summary="Send a message",
     openapi_extra=document_problems(403, 404, 409),
 )
 def add_message(request: HttpRequest, run_id: PathId, payload: NewMessage) -> RunDetail:

@@ -152,7 +152,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
         Approval.objects.filter(pk=card.pk).update(
             decided_by=member.user, decided_at=Now(), decision_id=decision.decision_id
         )
-        return replace_card(tx, card, effect, f"{member.user.get_username()} changed the params.")
+        return replace_card(tx, card, effect, f"{member.user.get_username()} edited the request.")
 
 
 def _judge_edit(context: RunContext, call: ToolCall, params: dict[str, Any]) -> tuple[Tool, Verdict, CallEffect]:
@@ -317,7 +317,7 @@ def _refuse_undecidable(card: Approval, digest: str, consequence: str = "") -> N
         raise Conflict(f"a card of kind {card.kind!r} cannot be approved or denied", approval_status=card.status)
     refuse_closed(card, consequence)
     if card.digest != digest:
-        raise StaleDigest("the card has changed since: its digest is another one", digest=card.digest)
+        raise StaleDigest("the card has changed since it was shown: its digest is different", digest=card.digest)
 
 
 def _refuse_unsealed(card: Approval) -> None:

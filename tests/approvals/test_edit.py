@@ -46,7 +46,7 @@ class TestTheNextCard:
         assert (new_card.status, new_card.sequence) == (ApprovalStatus.PENDING, 2)
         assert new_card.digest != card.digest
         assert new_card.preview["targets"][0]["after"] == {"name": "Two"}
-        assert new_card.why == "acme-approver changed the params.\nThis changes data."
+        assert new_card.why == "acme-approver edited the request.\nThis changes data."
 
     def test_gives_the_reason_for_the_new_params(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.visit", host="one.example")))

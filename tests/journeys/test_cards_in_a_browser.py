@@ -128,7 +128,7 @@ def test_an_edited_card_is_a_new_card_and_approves_nothing(office: Office, visit
     (edited,) = office.workshop.cards(run)
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.SUPERSEDED
     expect(visitor.card(edited.pk).locator(".changed")).to_contain_text("pending")
-    expect(visitor.card(edited.pk).locator(".why")).to_contain_text("acme-approver changed the params")
+    expect(visitor.card(edited.pk).locator(".why")).to_contain_text("acme-approver edited the request")
     assert status(record) == "active"
     visitor.approve(visitor.card(edited.pk))
     expect(visitor.card(edited.pk)).to_contain_text("Approved by")

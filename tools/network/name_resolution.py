@@ -84,7 +84,7 @@ def look_up_host(server: HostPort, reach: NetworkAccess, resolve: Resolver, seco
     fault = next(filter(None, (explain_refusal(address, server, reach) for address in found)), "")
     if fault:
         raise security_violation(
-            f"{host} may not be reached: it has {fault}.",
+            f"{host} is not allowed: it has {fault}.",
             "Use the address of a public host. The owner of this installation can allow private addresses.",
         )
     return found

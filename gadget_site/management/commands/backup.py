@@ -25,7 +25,8 @@ class Command(BaseCommand):
         except BackupError as error:
             raise CommandError(str(error)) from error
         files = sum(name.startswith(f"{FILES}/") for name in manifest.members)
-        self.stdout.write(f"{path}: {path.stat().st_size:,} bytes, {files:,} files, read back and verified.")
+        count = f"{files:,} file{'' if files == 1 else 's'}"
+        self.stdout.write(f"{path}: {path.stat().st_size:,} bytes, {count}, read back and verified.")
         for head in manifest.heads:
             self.stdout.write(f"audit head: {head}")
         self.stdout.write(

@@ -34,7 +34,7 @@ class Command(BaseCommand):
             rows = [{**asdict(finding), "is_well": finding.is_well} for finding in findings]
             self.stdout.write(json.dumps(rows, indent=2))
         else:
-            self.stdout.write(f"{wrong} of {len(findings)} need fixing." if wrong else "All checks passed.")
+            self.stdout.write(f"{wrong} of {len(findings)} checks failed." if wrong else "All checks passed.")
         if wrong:
             raise SystemExit(1)
 

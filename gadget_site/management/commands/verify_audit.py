@@ -50,7 +50,7 @@ class Command(BaseCommand):
             self.stdout.write(f"  and {len(chain.faults) - MAX_FAULTS} more")
         for key_id, signed in chain.keys.items():
             now = " (the current key)" if key_id == signatures.get_current_key_id() else ""
-            entries = f"{signed.count} entries, from {signed.first} to {signed.last}"
+            entries = f"{signed.count} entries, from {signed.first} to {signed.last}" if signed.count > 1 else "1 entry"
             self.stdout.write(f"  signed with the key {key_id}{now}: {entries}")
         if chain.seq:
             self.stdout.write(f"  head: {chain.head}")
