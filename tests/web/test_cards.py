@@ -214,7 +214,7 @@ def test_an_invalid_edit_keeps_the_typed_texts_and_shows_each_problem_beside_its
     ("name", "typed", "words"),
     [
         ("changes.status", "on fire", "It must be &#x27;active&#x27;, &#x27;inactive&#x27; or &#x27;pending&#x27;."),
-        ("changes.email", "nobody", "It is not an e-mail address."),
+        ("changes.email", "nobody", "It is not an email address."),
         ("record_id", "123456", "record"),
     ],
 )

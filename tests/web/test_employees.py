@@ -142,7 +142,7 @@ class TestTheProfile:
             assert part in html
         assert html.index(SEARCH) < html.index("gone.tool")
         assert html.count("<svg") == 2
-        assert "0.0400 USD in total, 0.0400 USD today. Most today: 0.0400 USD." in html
+        assert "0.0400 USD in total, 0.0400 USD today. Highest: 0.0400 USD today." in html
         assert UPDATE not in html
 
     def test_only_admins_see_the_edit_link(self, world: World) -> None:

@@ -131,8 +131,8 @@ def test_the_highest_column_reaches_the_top_and_no_bar_exceeds_the_chart() -> No
 def test_a_chart_has_a_description_in_words() -> None:
     runs, calls, decisions = build_charts(build_days(DailyCounts(1234, 0, 3, 1), DailyCounts(6, 0, 0, 2)))
     assert (runs.total, runs.today) == ("1,240", "6")
-    assert runs.description == "1,240 in total, 6 today. Most on Sun 1 Mar: 1,234."
-    assert calls.description == "None on any of these days."
+    assert runs.description == "1,240 in total, 6 today. Highest: 1,234 on Sun 1 Mar."
+    assert calls.description == "None in this period."
     assert decisions.columns[0].label == "Sun 1 Mar: 3 approved, 1 denied"
     assert [(part.name, part.total) for part in decisions.series] == [("approved", "3"), ("denied", "3")]
     assert build_table(build_days(DailyCounts(1234, 0, 3, 1)))[0][1] == ["1,234", "0", "3", "1"]

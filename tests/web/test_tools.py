@@ -115,7 +115,7 @@ class TestFigures:
         html = entry(read_page(world.client("viewer")), SEARCH)
         chart = html.split("<svg")[1].split("</svg>")[0]
         assert "Finished calls on each of the last 30 days" in chart
-        assert "6 in total, 2 today. Most on " in chart
+        assert "6 in total, 2 today. Highest: " in chart
         assert "Total: 5 succeeded, 1 failed." in chart
         assert chart.count("<path") == 2
         assert re.search(r'<path class="bar failed" d="M281.25 0h7.5v12h-7.5z"/>', chart)
@@ -146,6 +146,7 @@ class TestParams:
             "properties": {
                 "n": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3},
                 "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 5},
+                "code": {"type": "string", "minLength": 1, "maxLength": 20000, "default": ""},
                 "maybe": {"anyOf": [{"type": "number"}, {"type": "null"}], "default": None},
                 "either": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
                 "free": {},
@@ -156,6 +157,7 @@ class TestParams:
         assert (rows["n"].kind, rows["n"].is_required) == ("whole number", True)
         assert rows["n"].limits == "at least 1, at most 9, default 3"
         assert (rows["tags"].kind, rows["tags"].limits) == ("list of text", "at most 5 values")
+        assert rows["code"].limits == "at least 1 character, at most 20,000 characters"
         assert (rows["maybe"].kind, rows["maybe"].limits) == ("number", "")
         assert rows["either"].kind == "whole number or text"
         assert rows["free"].kind == "any value"

@@ -1,4 +1,4 @@
-"""Documents that calls have drafted, for reading in the run's panel."""
+"""Texts that calls have drafted, shown in the run's panel."""
 
 from __future__ import annotations
 

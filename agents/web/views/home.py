@@ -106,19 +106,19 @@ def _render_home(request: HttpRequest, member: Membership, extra: dict[str, Any]
 
 def _load_live_lists(member: Membership) -> dict[str, Any]:
     """Load the parts that change: the guide, waiting cards, active runs and finished runs."""
-    cards = Approval.objects.filter(organization_id=member.organization_id)
-    cards = filter_by_status(cards, ApprovalStatus.PENDING, then="pk").select_related("run__employee")
-    cards = cards.annotate(is_late_effect=Q(tool_call__late_effect__isnull=False))
-    shown = list(cards.defer("params", "preview", "run__answer")[:MAX_CARDS])
+    approvals = Approval.objects.filter(organization_id=member.organization_id)
+    waiting = filter_by_status(approvals, ApprovalStatus.PENDING, then="pk").select_related("run__employee")
+    waiting = waiting.annotate(is_late_effect=Q(tool_call__late_effect__isnull=False))
+    cards = list(waiting.defer("params", "preview", "run__answer")[:MAX_CARDS])
     first_steps = _load_first_steps(member.organization_id)
     # Read in the order in which runs change status, so that no run is missed between two queries.
-    parked, active, recent_runs = (_load_newest(member, *each) for each in (PARKED, ACTIVE, ENDED))
+    parked, active, recent_runs = (_load_newest(member, *statuses) for statuses in (PARKED, ACTIVE, ENDED))
     active = _exclude_moved(active, recent_runs)
     active_runs = [*active, *_exclude_moved(parked, [*active, *recent_runs])][:MAX_RUNS]
     return {
         "guide": None if first_steps.is_complete else first_steps,
-        "cards": shown,
-        "own_cards": _find_own_cards(member, shown) if member.organization.four_eyes else set(),
+        "cards": cards,
+        "own_cards": _find_own_cards(member, cards) if member.organization.four_eyes else set(),
         "active_runs": active_runs,
         "has_more_active_runs": len(active_runs) == MAX_RUNS,
         "is_moving": any(run.status in ACTIVE for run in active_runs),
@@ -128,11 +128,8 @@ def _load_live_lists(member: Membership) -> dict[str, Any]:
 
 def _find_own_cards(member: Membership, cards: Sequence[Approval]) -> set[int]:
     """Return the ids of the cards whose calls this member requested."""
-    to_approve = [card for card in cards if card.kind == ApprovalKind.APPROVAL]
-    found = find_requesters(to_approve)
-    return {
-        pk for pk, requesters in found.items() if any(requester.user_id == member.user_id for requester in requesters)
-    }
+    found = find_requesters([card for card in cards if card.kind == ApprovalKind.APPROVAL])
+    return {pk for pk, requesters in found.items() if member.user_id in {each.user_id for each in requesters}}
 
 
 def _load_newest(member: Membership, *statuses: RunStatus) -> list[Run]:

@@ -78,7 +78,7 @@ def cancel(request: HttpRequest, member: Membership, schedule_id: int) -> HttpRe
         schedules.cancel(member, schedule_id)
         messages.success(request, f"Schedule {schedule_id} cancelled.")
         return redirect("schedules")
-    schedule = _get_rows(member).filter(pk=schedule_id).first()
+    schedule = _list_schedules(member).filter(pk=schedule_id).first()
     if schedule is None:
         raise NotFound(f"There is no schedule {schedule_id}.")
     if not member.may(Role.OPERATOR):
@@ -158,7 +158,7 @@ def _preview_times(typed: ScheduleForm) -> dict[str, Any]:
     }
 
 
-def _get_rows(member: Membership) -> QuerySet[Schedule]:
+def _list_schedules(member: Membership) -> QuerySet[Schedule]:
     last_runs = Prefetch("last_run", annotate_waits(Run.objects.defer("answer", "problem")))
     rows = get_schedules(member.organization_id).select_related("employee", "created_by").prefetch_related(last_runs)
     return rows.defer("employee__instructions")
@@ -166,7 +166,7 @@ def _get_rows(member: Membership) -> QuerySet[Schedule]:
 
 def _render_list(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:
     are_cancelled = bool(request.GET.get("cancelled"))
-    rows = _get_rows(member).filter(cancelled_at__isnull=not are_cancelled)
+    rows = _list_schedules(member).filter(cancelled_at__isnull=not are_cancelled)
     with suppress(ValueError):
         rows = rows.filter(pk__lt=parse_row_id(request.GET.get("before", "")))
     found = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
