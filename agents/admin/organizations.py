@@ -35,7 +35,10 @@ class OrganizationForm(ConfirmationForm):
 
     class Meta:
         model = Organization
-        fields = ("name", "slug", "four_eyes", "card_days", "plan_features", "currency", "month_tokens", "month_cost")
+        fields = (
+            *("name", "slug", "four_eyes", "card_days", "confirm_count", "confirm_percent", "plan_features"),
+            *("currency", "month_tokens", "month_cost"),
+        )
 
     def clean_currency(self) -> str:
         """Return the currency code in capitals, three letters long."""
@@ -45,9 +48,14 @@ class OrganizationForm(ConfirmationForm):
         return code
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List a lifted two-person rule, a new currency, and employees that a new cost limit does not cover."""
+        """List weaker rules for approval, a new currency, and employees that a new cost limit does not cover."""
         if self.instance.pk and "four_eyes" in self.changed_data and not cleaned["four_eyes"]:
             yield "From now on, people can decide the cards of runs that they started themselves."
+        raised = [
+            name for name in ("confirm_count", "confirm_percent") if cleaned.get(name, 0) > self.initial.get(name, 0)
+        ]
+        if self.instance.pk and raised:
+            yield "From now on, larger changes can be approved without typing a confirmation."
         if self.instance.pk and "currency" in self.changed_data:
             yield f"From now on, all prices and budgets are in {cleaned['currency']}. No amount is converted."
         if self.instance.pk and "month_cost" in self.changed_data and cleaned["month_cost"] is not None:

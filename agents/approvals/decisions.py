@@ -10,7 +10,9 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Role
 from agents.approvals.closed_cards import find_next_card, refuse_closed
+from agents.approvals.marks import find_marks
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.approvals.reach import reaches_far
 from agents.approvals.requesters import refuse_requester
 from agents.approvals.unstarted_cards import compute_current_effect
 from agents.employees.toolboxes import load_toolbox
@@ -222,17 +224,22 @@ def _decide_one(member: Membership, approval_id: int, action: str, decision: Dec
         if action == "deny":
             deny(member, approval_id, decision)
         elif action == "approve":
-            card = _find(member, approval_id)
-            if card.level == Level.DESTRUCTIVE:
-                raise Invalid("action", "a destructive call must be approved individually")
-            if member.organization.restored_at is not None and card.warning:
-                raise Invalid("action", "a card with a warning must be approved individually")
+            _refuse_in_bulk(_find(member, approval_id), member)
             approve(member, approval_id, decision)
         else:
             raise Invalid("action", f"action is {action!r}, but must be 'approve' or 'deny'")
     except Refusal as refusal:
         return DecisionOutcome(approval_id, refusal.status, refusal.code, refusal.detail)
     return DecisionOutcome(approval_id, 200)
+
+
+def _refuse_in_bulk(card: Approval, member: Membership) -> None:
+    if card.level == Level.DESTRUCTIVE:
+        raise Invalid("action", "a destructive call must be approved individually")
+    if reaches_far(card):
+        raise Invalid("action", "a call that affects so much must be approved individually")
+    if find_marks(card) or (member.organization.restored_at is not None and card.warning):
+        raise Invalid("action", "a card with a warning must be approved individually")
 
 
 def expire(approval_id: int) -> bool:
@@ -258,9 +265,9 @@ def expire(approval_id: int) -> bool:
 def make_confirmation_phrase(card: Approval) -> str:
     """Make the phrase to type for approval: the target's name if it can be typed, the count, or the tool's name.
 
-    It is empty below destructive level.
+    It is empty below destructive level, unless the card reaches far.
     """
-    if card.level != Level.DESTRUCTIVE:
+    if card.level != Level.DESTRUCTIVE and not reaches_far(card):
         return ""
     targets = card.preview["targets"]
     name = " ".join(str(targets[0]["label"]).split()) if len(targets) == 1 else ""
@@ -347,7 +354,8 @@ def _check_limits(decision: Decision) -> None:
 def _check_confirmation(card: Approval, decision: Decision) -> None:
     phrase = make_confirmation_phrase(card)
     if phrase and " ".join(decision.confirm.split()) != phrase:
-        raise Invalid("confirm", f"type {phrase!r} to confirm a destructive call")
+        why = "a destructive call" if card.level == Level.DESTRUCTIVE else "a call that affects so much"
+        raise Invalid("confirm", f"type {phrase!r} to confirm {why}")
 
 
 def require_approver(member: Membership) -> None:

@@ -12,6 +12,8 @@ pytestmark = pytest.mark.django_db
 
 PASSWORD = "correct-horse-battery"
 
+LIMITS = {"confirm_count": 50, "confirm_percent": 20}
+
 
 @pytest.fixture
 def world() -> World:
@@ -150,7 +152,7 @@ def test_a_posted_field_that_the_form_does_not_have_changes_nothing(world: World
 
 def test_an_admin_changes_how_the_organization_decides_but_not_its_plan(world: World, admin: Client) -> None:
     path = address(world.acme, "change")
-    sent = {"name": "Acme Ltd", "four_eyes": "on", "card_days": 3, "currency": "USD"}
+    sent = {"name": "Acme Ltd", "four_eyes": "on", "card_days": 3, "currency": "USD", **LIMITS}
     sent |= {"slug": "globex-2", "plan_features": "everything"}
     answer = admin.post(path, sent)
     assert answer.status_code == 302, faults(answer)
@@ -162,7 +164,14 @@ def test_an_admin_changes_how_the_organization_decides_but_not_its_plan(world: W
 def test_only_a_superuser_founds_an_organization_and_nobody_deletes_one(
     world: World, admin: Client, root: Client
 ) -> None:
-    sent = {"name": "Initech", "slug": "initech", "card_days": 7, "currency": "USD", "plan_features": "sso\nmcp"}
+    sent = {
+        "name": "Initech",
+        "slug": "initech",
+        "card_days": 7,
+        "currency": "USD",
+        **LIMITS,
+        "plan_features": "sso\nmcp",
+    }
     assert admin.post(address(Organization, "add"), sent).status_code == 403
     assert root.post(address(Organization, "add"), sent).status_code == 302
     assert Organization.objects.get(slug="initech").plan_features == ["sso", "mcp"]

@@ -39,6 +39,23 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "confirm_count",
+                    models.PositiveSmallIntegerField(
+                        default=50,
+                        help_text="A card that affects more objects than this is confirmed by typing, whatever its level.",
+                        verbose_name="confirm above (objects)",
+                    ),
+                ),
+                (
+                    "confirm_percent",
+                    models.PositiveSmallIntegerField(
+                        default=20,
+                        help_text="The same for a share of all objects, from 0 to 100. It counts from 6 objects on.",
+                        validators=[django.core.validators.MaxValueValidator(100)],
+                        verbose_name="confirm above (percent)",
+                    ),
+                ),
+                (
                     "plan_features",
                     models.JSONField(blank=True, default=list, help_text="Features of the plan, as a list of names."),
                 ),

@@ -3,7 +3,7 @@
 from typing import Any, Self
 
 from django.conf import settings
-from django.core.validators import MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Now
 
@@ -27,6 +27,17 @@ class Organization(models.Model):
     )
     card_days = models.PositiveSmallIntegerField(
         "card lifetime (days)", default=7, help_text="Days until an undecided card expires."
+    )
+    confirm_count = models.PositiveSmallIntegerField(
+        "confirm above (objects)",
+        default=50,
+        help_text="A card that affects more objects than this is confirmed by typing, whatever its level.",
+    )
+    confirm_percent = models.PositiveSmallIntegerField(
+        "confirm above (percent)",
+        default=20,
+        validators=[MaxValueValidator(100)],
+        help_text="The same for a share of all objects, from 0 to 100. It counts from 6 objects on.",
     )
     plan_features = models.JSONField(default=list, blank=True, help_text="Features of the plan, as a list of names.")
     currency = models.CharField(max_length=3, default="USD", help_text="Currency of all prices and budgets, e.g. USD.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from agents.web.text.safe_text import BLANKS
+from tools.contract.hidden_characters import BLANKS
 
 _WORD = re.compile(rf"[^\W\d_{''.join(BLANKS)}]+|\d+")
 MAX_NAME_LENGTH = 200

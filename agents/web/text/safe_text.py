@@ -7,34 +7,34 @@ import html
 import json
 import re
 import unicodedata
-from collections.abc import Callable
 from typing import Any
 
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
+from tools.contract.hidden_characters import (
+    BLANK_LINES,
+    EDGE_SPACES,
+    HIDDEN_SELECTOR,
+    MANY_SPACES,
+    MARKS_ON_ONE_LETTER,
+    ODD_SPACES,
+    count_lines,
+    is_hidden,
+    name_character,
+)
 from tools.contract.look_alikes import OddWord, find_odd_words
 
 CLAMP_AT = 200
 MAX_QUOTE_LENGTH = 280
 
-# Invisible characters that Unicode classes as letters or symbols: fillers, the empty Braille cell, joiners.
-BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
-SELECTORS = "\ufe0e\ufe0f"
-# Unicode's `Emoji`, without the digits.
-EMOJI = (
-    "©®‼⁉™\u2139↔-↙↩↪⌚⌛⌨⏏⏩-⏳⏸-⏺Ⓜ▪▫▶◀◻-◾☀-☄☎☑☔☕☘☝☠☢☣☦☪☮☯☸-☺♀♂♈-♓♟♠♣♥♦♨♻♾♿⚒-⚗⚙⚛⚜⚠⚡⚧⚪⚫⚰⚱⚽⚾⛄⛅⛈⛎⛏⛑⛓⛔⛩⛪⛰-⛵⛷-⛺⛽✂✅✈-✍✏"
-    "✒✔✖✝✡✨✳✴❄❇❌❎❓-❕❗❣❤\u2795-➗➡➰➿⤴⤵⬅-⬇⬛⬜⭐⭕〰〽㊗㊙🀄🃏🅰🅱🅾🅿🆎🆑-🆚🇦-🇿🈁🈂🈚🈯🈲-🈺🉐🉑🌀-🌡🌤-🎓🎖🎗🎙-🎛🎞-🏰🏳-🏵🏷-📽📿-🔽🕉-🕎🕐-🕧🕯🕰🕳-🕺🖇🖊-🖍🖐🖕🖖"
-    "🖤🖥🖨🖱🖲🖼🗂-🗄🗑-🗓🗜-🗞🗡🗣🗨🗯🗳🗺-🙏🚀-🛅🛋-🛒🛕-\U0001f6d8\U0001f6dc-🛥🛩🛫🛬🛰🛳-🛼🟠-🟫🟰🤌-🤺🤼-🥅🥇-🧿🩰-\U0001faff"
-)
-# A variation selector is legitimate after an emoji and in a keycap. Anywhere else it counts as hidden.
-HIDDEN_SELECTOR = re.compile(f"[{SELECTORS}](?<![{EMOJI}].)(?<![0-9#*]\ufe0f(?=\u20e3))")
-HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Possessive and anchored at a label's start, so that matching stays linear for any input.
 HOST = re.compile(r"(?<![\w-])[\w-]++(?:\.[\w-]++)++")
 PUNYCODE = "xn--"
 MAX_LABEL_LENGTH = 63
 LINK = re.compile(r"\b(?:[a-z][a-z0-9+.-]{0,30}+://|www\.)\S+", re.IGNORECASE)
+SPACE_RUN = " " * 20
+TIMES = "\N{MULTIPLICATION SIGN}"
 FLAG = " ⚠ mixed alphabets"
 HOST_FLAG = '<span class="mixed-host" title="Letters of several alphabets in one address">⚠ mixed alphabets</span>'
 ALPHABET_NAMES = {"Styled": "not plain letters"}
@@ -51,22 +51,57 @@ def replace_hidden_characters(text: str, *, keep: str = "\n\t") -> str:
         keep: control characters that stay because the page shows them, such as line breaks in a box.
     """
     text = text.replace("\r\n", "\n")
-    shown, tokens = _replace_selectors(text, _build_token), _map_tokens(text, keep, _build_token)
+    shown = HIDDEN_SELECTOR.sub(lambda found: _build_token(found.group()), text)
+    if text.isascii() and text.isprintable():
+        return shown
+    tokens = {ord(char): _build_token(char) for char in set(text) if is_hidden(char, keep)}
     return shown.translate(tokens) if tokens else shown
 
 
 def render_text(text: str, *, keep: str = "\n\t") -> SafeString:
-    """Escape text as HTML, with hidden characters as tokens, and a mark on hosts and words that mix alphabets."""
-    if text.isascii() and text.isprintable() and PUNYCODE not in text.lower():
+    """Escape text as HTML, with everything invisible as tokens, and a mark on hosts and words that mix alphabets.
+
+    Invisible are hidden characters, spaces that are no ordinary ones, and what pushes text out of sight: runs of blank
+    lines, of spaces, and of marks on one letter. Each token counts what it replaces.
+    """
+    if text.isascii() and text.isprintable() and PUNYCODE not in text.lower() and SPACE_RUN not in text:
         return SafeString(html.escape(text))  # most texts hide nothing and have one alphabet
     text = text.replace("\r\n", "\n")
     pieces, at = [], 0
     for odd in _find_odd_parts(text)[:MAX_MARKED]:
         pieces += [escape(text[at : odd.start]), _flag_word(text, odd)]
         at = odd.end
-    shown = _replace_selectors("".join([*pieces, escape(text[at:])]), _render_token)
-    tokens = _map_tokens(text, keep, _render_token)
-    return SafeString(shown.translate(tokens) if tokens else shown)
+    return SafeString(_reveal("".join([*pieces, escape(text[at:])]), set(text), keep))
+
+
+def _reveal(shown: str, characters: set[str], keep: str) -> str:
+    """Replace what is invisible in escaped text with tokens; our own markup has none of it.
+
+    Args:
+        characters: those of the text.
+    """
+    shown = HIDDEN_SELECTOR.sub(lambda found: _render_token(found.group()), shown)
+    shown = MARKS_ON_ONE_LETTER.sub(lambda found: found[1] + _render_note(f"{len(found[2])} more marks"), shown)
+    if hidden := [char for char in characters if char in ODD_SPACES or is_hidden(char, keep)]:
+        run = re.compile(f"([{re.escape(''.join(hidden))}])\\1*")
+        shown = run.sub(lambda found: _render_token(found[1], len(found[0])), shown)
+    shown = BLANK_LINES.sub(lambda found: f"\n{_render_note(f'{count_lines(found[0])} blank lines')}\n", shown)
+    return MANY_SPACES.sub(lambda found: f" {_render_note(f'{len(found[0])} spaces')} ", shown)
+
+
+def render_edges(text: str) -> SafeString:
+    """Render a whole value: as `render_text` does, with tokens also for the spaces at its start and end."""
+    if not (text[:1].isspace() or text[-1:].isspace()):
+        return render_text(text)
+    ends = {found.start() == 0: found for found in EDGE_SPACES.finditer(text)}
+    start, end = ends.get(True), ends.get(False)
+    middle = text[start.end() if start else 0 : end.start() if end else len(text)]
+    before, after = (_render_note(_count_spaces(found.group())) if found else "" for found in (start, end))
+    return SafeString(f"{before}{render_text(middle)}{after}")
+
+
+def _count_spaces(spaces: str) -> str:
+    return f"{len(spaces)} space{'' if len(spaces) == 1 else 's'}"
 
 
 def flag_mixed_alphabets(text: str) -> str:
@@ -185,33 +220,15 @@ def _mark_letter(char: str) -> str:
     return format_html('<span class="odd-letter" title="{}">{}</span>', unicodedata.name(char, "").lower(), char)
 
 
-def _map_tokens(text: str, keep: str, token: Callable[[str], str]) -> dict[int, str]:
-    """Map the text's hidden characters to tokens."""
-    if text.isascii() and text.isprintable():
-        return {}
-    return {ord(char): token(char) for char in set(text) if _is_hidden(char, keep)}
-
-
-def _replace_selectors(text: str, token: Callable[[str], str]) -> str:
-    return HIDDEN_SELECTOR.sub(lambda found: token(found.group()), text)
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_hidden(char: str, keep: str) -> bool:
-    """Return True if the character is always hidden; variation selectors may be legitimate."""
-    if char.isascii():
-        return (char < " " or char == "\x7f") and char not in keep
-    if char in SELECTORS:
-        return False
-    is_selector = "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
-    return is_selector or char in BLANKS or unicodedata.category(char) in HIDDEN_CATEGORIES
-
-
 def _build_token(char: str) -> str:
     return f"⟦U+{ord(char):04X}⟧"
 
 
 @functools.lru_cache(maxsize=4096)
-def _render_token(char: str) -> str:
-    name = unicodedata.name(char, "control character").lower()
-    return format_html('<span class="hidden-character" title="{}">{}</span>', name, _build_token(char))
+def _render_token(char: str, count: int = 1) -> str:
+    token = _build_token(char) if count == 1 else f"{_build_token(char)[:-1]} {TIMES}{count:,}⟧"
+    return format_html('<span class="hidden-character" title="{}">{}</span>', name_character(char), token)
+
+
+def _render_note(what: str) -> str:
+    return format_html('<span class="hidden-character">⟦{}⟧</span>', what)

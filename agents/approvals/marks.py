@@ -1,0 +1,266 @@
+"""Marks on cards: the signs of deception in what a card shows. A marked card is never decided in bulk."""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agents.approvals.imitations import find_imitation
+from agents.approvals.models import Approval, ApprovalKind
+from tools.contract.contacts import (
+    ACCOUNT,
+    EMAIL,
+    HOST,
+    PUNYCODE,
+    Contact,
+    decode_host,
+    describe_likeness,
+    find_false_addresses,
+    list_contacts,
+    walk_texts,
+)
+from tools.contract.hidden_characters import (
+    BLANK_LINES,
+    EDGE_SPACES,
+    MANY_SPACES,
+    MARKS_ON_ONE_LETTER,
+    ODD_SPACES,
+    count_lines,
+    find_hidden_characters,
+    name_character,
+)
+from tools.contract.look_alikes import find_odd_words
+
+HIDDEN, SPACES, ALPHABETS, ADDRESS, LIKENESS, IMITATION, NAME = (
+    "hidden", "spaces", "alphabets", "address", "likeness", "imitation", "name"
+)  # fmt: skip
+LABELS = {
+    HIDDEN: "Hidden characters",
+    SPACES: "Unusual spaces",
+    ALPHABETS: "Mixed alphabets",
+    ADDRESS: "Misleading address",
+    LIKENESS: "Almost the same",
+    IMITATION: "Imitates Gadget",
+    NAME: "Similar names",
+}
+MAX_DETAILS = 3
+MAX_EXCERPT = 40
+MAX_COMPARED = 50
+MAX_CACHED = 4_000
+MAX_SHORT = 200
+"""Longer values are prose, in which spaces at the edges and the product's words are common."""
+_NATURAL_NO_BREAK = re.compile(r"(?<=[\d«])[\u00a0\u202f\u2007\u2009]|[\u00a0\u202f\u2009](?=[\d;:!?»%€$£°])")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One sign of deception.
+
+    Attributes:
+        kind: one of the keys of `LABELS`.
+        label: a few words for lists.
+        detail: what was found and where, for the card.
+    """
+
+    kind: str
+    label: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class CardReading:
+    """The content of a card as code needs it: read once, from what the digest seals.
+
+    Attributes:
+        contacts: the contacts that the call would write to or use.
+        target_keys: a key for each target, equal on every card that affects it.
+    """
+
+    marks: tuple[Mark, ...]
+    contacts: tuple[Contact, ...]
+    target_keys: frozenset[str]
+
+
+class _ReadingCache:
+    """Readings by the digest of their card; it evicts the least recently used one."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[str, CardReading] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: str, read: Callable[[], CardReading]) -> CardReading:
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key]
+        reading = read()
+        with self._lock:
+            self._entries[key] = reading
+            if len(self._entries) > MAX_CACHED:
+                self._entries.popitem(last=False)
+        return reading
+
+    def lists(self, key: str) -> bool:
+        return key in self._entries
+
+
+_READINGS = _ReadingCache()
+
+
+def find_marks(approval: Approval) -> tuple[Mark, ...]:
+    """Find the marks of a card, from its sealed content alone, without queries; cached by digest."""
+    return read_card(approval).marks
+
+
+def read_card(approval: Approval) -> CardReading:
+    """Read the card's sealed content; cached by digest."""
+    key = f"{approval.organization_id}:{approval.digest}"
+    return _READINGS.get(key, lambda: _read(approval))
+
+
+def is_read(organization_id: int, digest: str) -> bool:
+    """Return True if the reading of this card is cached."""
+    return _READINGS.lists(f"{organization_id}:{digest}")
+
+
+def build_mark(kind: str, details: list[str]) -> Mark:
+    """Build one mark from everything found of its kind."""
+    different = list(dict.fromkeys(details))
+    more = len(different) - MAX_DETAILS
+    return Mark(kind, LABELS[kind], "; ".join(different[:MAX_DETAILS]) + (f"; and {more} more" if more > 0 else ""))
+
+
+def quote_excerpt(text: str, longest: int = MAX_EXCERPT) -> str:
+    """Quote a text in one line; a long one keeps its start and its end."""
+    line = " ".join(text.split(" ")).replace("\n", " ")
+    if len(line) > longest:
+        line = f"{line[: longest * 2 // 3]}…{line[-(longest // 3) :]}"
+    return f"“{line}”"
+
+
+def get_preview(approval: Approval) -> dict[str, Any]:
+    """Return the card's preview; empty if somebody changed it in the database to anything but an object."""
+    return approval.preview if isinstance(approval.preview, dict) else {}
+
+
+def get_targets(approval: Approval) -> list[dict[str, Any]]:
+    """Return the targets in the card's preview."""
+    targets = get_preview(approval).get("targets")
+    return [target for target in targets if isinstance(target, dict)] if isinstance(targets, list) else []
+
+
+def _read(approval: Approval) -> CardReading:
+    targets = get_targets(approval)
+    written = [approval.params, *({"name": each.get("label"), "after": each.get("after")} for each in targets)]
+    contacts = list_contacts([approval.params, *(each.get("after") for each in targets)])
+    if approval.kind == ApprovalKind.QUESTION:
+        return CardReading((), contacts, frozenset())
+    found: dict[str, list[str]] = {}
+    shown = [*written, *(each.get("before") for each in targets)]
+    texts = dict.fromkeys(walk_texts(shown))
+    for field, text in texts:
+        for kind, detail in _inspect_text(field, text):
+            found.setdefault(kind, []).append(detail)
+    found.setdefault(LIKENESS, []).extend(_compare_contacts(targets, contacts))
+    family = approval.tool_call.tool.partition(".")[0]
+    keys = frozenset(f"{family} {each.get('id') or each.get('label')}" for each in targets)
+    return CardReading(tuple(build_mark(kind, found[kind]) for kind in LABELS if found.get(kind)), contacts, keys)
+
+
+def _inspect_text(field: str, text: str) -> Iterator[tuple[str, str]]:
+    where = f"{field}: " if field else ""
+    is_plain = text.isascii() and text.isprintable()
+    if not is_plain:
+        yield from ((HIDDEN, where + detail) for detail in _describe_hidden(text))
+    yield from ((SPACES, where + detail) for detail in _describe_spaces(text, is_plain=is_plain))
+    if not is_plain:
+        yield from (
+            (ALPHABETS, where + quote_excerpt(text[max(0, word.start - 10) : word.end + 10]))
+            for word in find_odd_words(text)
+        )
+    if "." in text:
+        yield from ((ADDRESS, where + detail) for detail in find_false_addresses(text))
+        yield from (
+            (ADDRESS, f"{where}{one.value} reads {decode_host(one.value)}")
+            for one in (list_contacts(text) if PUNYCODE in text.lower() else ())
+            if PUNYCODE in one.value
+        )
+        yield from ((ALPHABETS, where + detail) for detail in _describe_mixed_hosts(text))
+    if len(text) <= MAX_SHORT and (words := find_imitation(text)):
+        yield IMITATION, f"{where}{quote_excerpt(words)}"
+
+
+def _describe_hidden(text: str) -> Iterator[str]:
+    counts = Counter(text)
+    for char in sorted(find_hidden_characters(text.replace("\r\n", "\n"))):
+        yield f"{name_character(char)} U+{ord(char):04X}, {_count_times(counts[char])}"
+    if found := MARKS_ON_ONE_LETTER.search(text):
+        yield f"{len(found[1]) + len(found[2]):,} combining marks on one letter"
+
+
+def _describe_spaces(text: str, *, is_plain: bool) -> Iterator[str]:
+    if not is_plain:
+        odd = Counter(char for char in _NATURAL_NO_BREAK.sub("", text) if char in ODD_SPACES)
+        yield from (f"{name_character(char)} U+{ord(char):04X}, {_count_times(count)}" for char, count in odd.items())
+        if found := BLANK_LINES.search(text):
+            yield f"{count_lines(found[0]):,} blank lines in a row"
+    if found := MANY_SPACES.search(text):
+        yield f"{len(found[0]):,} spaces in a row"
+    if len(text) <= MAX_SHORT and "\n" not in text:
+        for found in EDGE_SPACES.finditer(text):
+            side = "start" if found.start() == 0 else "end"
+            yield f"spaces at the {side} of {quote_excerpt(text.strip())}: {len(found[0]):,}"
+
+
+def _describe_mixed_hosts(text: str) -> Iterator[str]:
+    for contact in list_contacts(text):
+        host = decode_host(contact.value.rpartition("@")[2])
+        if contact.kind in (HOST, EMAIL) and is_mixed(host):
+            yield quote_excerpt(host)
+
+
+def is_mixed(word: str) -> bool:
+    """Return True if the word has letters of several scripts."""
+    if word.isascii():
+        return False
+    return len({unicodedata.name(char, "UNKNOWN").partition(" ")[0] for char in set(word) if char.isalpha()}) > 1
+
+
+def _compare_contacts(targets: list[dict[str, Any]], params: tuple[Contact, ...]) -> Iterator[str]:
+    """Compare the contacts that would be written with those that their target has now."""
+    for target in targets[:MAX_COMPARED]:
+        named = {"domain": target.get("label"), "after": target.get("before")}
+        current = list_contacts(named)
+        written = params if len(targets) == 1 else list_contacts(target.get("after"))
+        yield from compare_contacts(written[:MAX_COMPARED], current[:MAX_COMPARED])
+
+
+def compare_contacts(written: Sequence[Contact], current: Sequence[Contact]) -> Iterator[str]:
+    """Describe each written host, e-mail address and account number that resembles a current one."""
+    hosts = {_find_host(contact): None for contact in current if contact.kind != ACCOUNT}
+    known = {contact.value for contact in current} | set(hosts)
+    for contact in written:
+        if contact.value in known:
+            continue
+        others = [each.value for each in current if each.kind == contact.kind]
+        for other in others if contact.kind in (EMAIL, ACCOUNT) else ():
+            likeness = describe_likeness(contact.value, other)
+            if likeness and (contact.kind == ACCOUNT or likeness.startswith("looks")):
+                yield f"{contact.value} {likeness} {other}"
+        host = _find_host(contact)
+        for other in hosts if host and host not in known else ():
+            if other and (likeness := describe_likeness(decode_host(host), decode_host(other))):
+                yield f"{host} {likeness} {other}"
+
+
+def _find_host(contact: Contact) -> str:
+    return contact.value.rpartition("@")[2] if contact.kind in (HOST, EMAIL) else ""
+
+
+def _count_times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"

@@ -1,0 +1,175 @@
+"""Hosts, e-mail addresses, account numbers and recipients in a call's values, and hosts that pretend to be others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from tools.contract.look_alikes import reduce_to_look
+
+HOST, EMAIL, ACCOUNT, RECIPIENT = "host", "e-mail address", "account number", "recipient"
+MAX_CONTACTS = 200
+MAX_TEXT = 200_000
+MAX_NAME = 120
+MIN_LENGTH_TO_COMPARE = 4
+MAX_LABEL = 63
+PUNYCODE = "xn--"
+
+_EMAIL = re.compile(r"(?<![\w.+'-])[\w.+'-]{1,64}@(?:[\w-]{1,63}\.){1,10}[\w-]{2,63}")
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://([^\s/?#<>\"'\\]{1,300})", re.IGNORECASE)
+_BARE_HOST = re.compile(r"(?<![\w@./-])(?:[\w-]{1,63}\.){1,10}([\w-]{2,63})(?![\w-])(?!\.\w)")
+_ENDINGS = frozenset(
+    {
+        *("com", "net", "org", "edu", "gov", "mil", "int", "info", "biz", "io", "co", "dev", "app", "ai", "xyz", "top"),
+        *("online", "site", "shop", "store", "cloud", "tech", "club", "pro", "me", "tv", "cc", "ru", "cn", "uk", "de"),
+        *("fr", "nl", "es", "it", "pl", "eu", "us", "ca", "au", "jp", "kr", "br", "mx", "ch", "at", "be", "se", "no"),
+        *("dk", "fi", "cz", "ie", "pt", "gr", "tr", "ua", "example", "test"),
+    }
+)
+"""The last labels by which a name in running text counts as a host; `report.md` does not."""
+_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b")
+_WALLET = re.compile(r"\b(?:0x[0-9a-fA-F]{40}|bc1[0-9a-z]{25,60})\b")
+_WORDS = re.compile(r"[a-z]+")
+_HOST_FIELDS = frozenset({"host", "hostname", "domain", "website", "server", "site"})
+_ACCOUNT_FIELDS = frozenset({"account", "iban", "wallet", "routing", "bic", "swift", "sortcode"})
+_RECIPIENT_FIELDS = frozenset({"to", "cc", "bcc", "recipient", "recipients", "payee", "beneficiary", "attendees"})
+_HOST_VALUE = re.compile(r"(?:[\w-]{1,63}\.){1,10}[\w-]{2,63}")
+_ADDRESS_IN_NUMBERS = re.compile(r"(?:0x[0-9a-f]+|\d+)(?:\.(?:0x[0-9a-f]+|\d+)){0,3}", re.IGNORECASE)
+_TWO_HOSTS = re.compile(r"(?:^|[.-])(?:com|org|net|gov|edu)[.-](?:[\w-]+\.)+[\w-]+$")
+_PLAIN_IPV4 = 4
+_DIGITS = re.compile(r"\d")
+
+
+@dataclass(frozen=True)
+class Contact:
+    """Somewhere or someone that a call may reach.
+
+    Attributes:
+        value: as written, except that hosts and e-mail addresses are in lower case.
+        field: the name of the field that holds it.
+    """
+
+    kind: str
+    value: str
+    field: str = ""
+
+
+def list_contacts(values: Any) -> tuple[Contact, ...]:
+    """List the contacts in a JSON value in order, each once, at most 200."""
+    found: dict[tuple[str, str], Contact] = {}
+    for field, text in walk_texts(values):
+        for contact in _read_contacts(field, text[:MAX_TEXT]):
+            found.setdefault((contact.kind, contact.value), contact)
+        if len(found) >= MAX_CONTACTS:
+            break
+    return tuple(islice(found.values(), MAX_CONTACTS))
+
+
+def walk_texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each text of a JSON value with the name of its field, and the names themselves with an empty one."""
+    stack: list[tuple[str, Any]] = [(field, value)]
+    while stack:
+        field, value = stack.pop()
+        if isinstance(value, str):
+            yield field, value
+        elif isinstance(value, Mapping):
+            for name in value:
+                yield "", str(name)
+            stack += reversed([(str(name), child) for name, child in value.items()])
+        elif isinstance(value, (list, tuple)):
+            stack += reversed([(field, child) for child in value])
+
+
+def _read_contacts(field: str, text: str) -> Iterator[Contact]:
+    words = frozenset(_WORDS.findall(field.lower()))
+    yield from (Contact(EMAIL, found.lower(), field) for found in _EMAIL.findall(text))
+    yield from (Contact(HOST, host, field) for host in _read_hosts(words, text))
+    for found in (*_IBAN.findall(text), *_WALLET.findall(text)):
+        yield Contact(ACCOUNT, found.replace(" ", ""), field)
+    plain = text.strip()
+    if words & _ACCOUNT_FIELDS and any(char.isdigit() for char in plain) and len(plain) <= MAX_NAME:
+        yield Contact(ACCOUNT, plain.replace(" ", ""), field)
+    elif words & _RECIPIENT_FIELDS and plain and "@" not in plain and len(plain) <= MAX_NAME:
+        yield Contact(RECIPIENT, plain, field)
+
+
+def _read_hosts(words: frozenset[str], text: str) -> Iterator[str]:
+    for found in _URL.finditer(text):
+        yield _cut_authority(found[1])
+    if words & _HOST_FIELDS and _HOST_VALUE.fullmatch(text.strip()):
+        yield text.strip().lower()
+        return
+    for found in _BARE_HOST.finditer(text):
+        if found[1].lower() in _ENDINGS or found[1].lower().startswith(PUNYCODE):
+            yield found.group().lower()
+
+
+def _cut_authority(authority: str) -> str:
+    """Cut name, password and port off the part of an address between the slashes."""
+    host = authority.rpartition("@")[2].lower()
+    return host if host.startswith("[") else host.partition(":")[0].rstrip(".,;)")
+
+
+def decode_host(host: str) -> str:
+    """Decode the punycode of a host: `xn--bcher-kva.example` becomes `bücher.example`."""
+    return ".".join(decode_label(label) for label in host.split("."))
+
+
+@lru_cache(maxsize=4096)
+def decode_label(label: str) -> str:
+    """Decode one label of a host; a label that is no punycode stays as it is."""
+    if not label.lower().startswith(PUNYCODE) or len(label) > MAX_LABEL:
+        return label
+    try:
+        return label[4:].encode("ascii").decode("punycode")
+    except UnicodeError:
+        return label
+
+
+def find_false_addresses(text: str) -> Iterator[str]:
+    """Explain each web address in the text that pretends to lead elsewhere than it does."""
+    for found in _URL.finditer(text):
+        authority = found[1]
+        host = _cut_authority(authority)
+        if "@" in authority:
+            yield f"leads to {host}, not to {authority.rpartition('@')[0].partition(':')[0]}"
+        elif "%" in authority:
+            yield f"{authority} hides its host in escapes"
+        elif _ADDRESS_IN_NUMBERS.fullmatch(host) and not _is_plain_ipv4(host):
+            yield f"{host} is an IP address in disguise"
+    for contact_host in _read_hosts(frozenset(), text):
+        if _TWO_HOSTS.search(contact_host):
+            yield f"{contact_host} only begins like another host"
+
+
+def _is_plain_ipv4(host: str) -> bool:
+    parts = host.split(".")
+    return len(parts) == _PLAIN_IPV4 and all(part.isdecimal() and str(int(part)) == part for part in parts)
+
+
+def describe_likeness(value: str, other: str) -> str:
+    """Describe how a value resembles another: `looks like`, `differs by one character from`; empty if it does not."""
+    one, two = value.casefold(), other.casefold()
+    if one == two or min(len(one), len(two)) < MIN_LENGTH_TO_COMPARE:
+        return ""
+    if reduce_to_look(value) == reduce_to_look(other):
+        return "looks like, but is not,"
+    if _DIGITS.sub("", one) == _DIGITS.sub("", two) != "":
+        return ""  # members of a series, such as mail1 and mail2
+    return "differs by one character from" if _is_one_apart(one, two) else ""
+
+
+def _is_one_apart(one: str, two: str) -> bool:
+    """Return True if one insertion, deletion, replacement or swap of neighbors leads from one to the other."""
+    short, long = sorted((one, two), key=len)
+    if len(long) - len(short) > 1:
+        return False
+    start = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    if len(long) > len(short):
+        return short[start:] == long[start + 1 :]
+    is_swapped = short[start : start + 2] == long[start : start + 2][::-1] and short[start + 2 :] == long[start + 2 :]
+    return short[start + 1 :] == long[start + 1 :] or is_swapped
