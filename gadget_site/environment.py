@@ -66,6 +66,7 @@ class SiteSettings:
     worker_threads: int
     database_pool: int
     timing_scale: float
+    demo_pace: float
     metrics_token: str
 
     @property
@@ -140,6 +141,7 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
         worker_threads=read(variables.number, "WORKER_THREADS", 512, (1, 2048)),
         database_pool=read(variables.number, "DATABASE_POOL", 24, (2, 256)),
         timing_scale=read(_read_timing_scale, variables),
+        demo_pace=read(_read_demo_pace, variables),
         metrics_token=read(_read_metrics_token, variables),
     )
     faults.raise_all()
@@ -304,6 +306,13 @@ def _read_timing_scale(variables: Variables) -> float:
     value = variables.text("GADGET_TIMING_SCALE", "1.0")
     if not re.fullmatch(r"\d{1,3}(\.\d{1,6})?", value) or not 0.01 <= float(value) <= 100:
         raise SettingError("GADGET_TIMING_SCALE", f"{value!r} is not a number from 0.01 to 100", "1.0")
+    return float(value)
+
+
+def _read_demo_pace(variables: Variables) -> float:
+    value = variables.text("GADGET_DEMO_PACE", "0.7")
+    if not re.fullmatch(r"\d{1,2}(\.\d{1,6})?", value) or float(value) > 10:
+        raise SettingError("GADGET_DEMO_PACE", f"{value!r} is not a number of seconds from 0 to 10", "0.7")
     return float(value)
 
 

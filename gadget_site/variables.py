@@ -26,6 +26,7 @@ OWN_NAMES = {
     "GADGET_AUDIT_KEYS": "new-key,old-key",
     "GADGET_CONFIG": "gadget.yaml",
     "GADGET_DATA_DIR": "var",
+    "GADGET_DEMO_PACE": "0.7",
     "GADGET_ENCRYPTION_KEYS": "new-key,old-key",
     "GADGET_METRICS_TOKEN": "at-least-20-characters",
     "GADGET_QUEUE": "gadget",

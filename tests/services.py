@@ -67,6 +67,7 @@ def prepare_environment() -> None:
     for name, value in TEST_ENVIRONMENT.items():
         os.environ.setdefault(name, value) if GIVEN_VARIABLE in os.environ else os.environ.update({name: value})
     os.environ.setdefault("GADGET_TIMING_SCALE", "0.1")
+    os.environ.setdefault("GADGET_DEMO_PACE", "0")
     if GIVEN_VARIABLE in os.environ:
         return
     for name in FOREIGN_VARIABLES:

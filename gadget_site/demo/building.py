@@ -13,9 +13,9 @@ from agents.admin.delegates import list_delegate_names, set_delegates
 from agents.admin.employees import set_grants
 from agents.employees.models import Employee, ModelProvider, ProviderKind
 from gadget_site.demo import staff
+from gadget_site.demo.companies import add_demo_companies
 from gadget_site.demo.names import EMAIL_DOMAIN, ORGANIZATION, OTHER_ORGANIZATION, PASSWORD
 from tools.records.changes import ChangeAuthor, create_record
-from tools.records.demo_companies import add_demo_companies
 from tools.records.models import Record
 from tools.schedules.models import Schedule
 

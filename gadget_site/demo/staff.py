@@ -22,6 +22,7 @@ READ = (
     "data.getRecordDetail",
     "data.getStats",
     "data.searchRecords",
+    "demo.checkRegister",
     "files.grep",
     "files.list",
     "files.read",
@@ -99,6 +100,14 @@ OFFICE_MANAGER = Worker(
     ),
     script="office_manager.yaml",
 )
+SECURITY_TESTER = Worker(
+    name="Sam",
+    job_title="Security tester",
+    instructions="You test whether approvers notice deceptions. Afterwards you explain each of them.",
+    allowed_tools=("data.searchRecords", "data.createRecord", "data.updateRecord"),
+    example_tasks=("Try to fool me with six tricks among seven changes",),
+    script="security_tester.yaml",
+)
 ON_A_REAL_MODEL = Worker(
     name="Alex",
     job_title="Assistant on a real model",
@@ -115,7 +124,7 @@ ON_A_REAL_MODEL = Worker(
 )
 SCHEDULED = (RESEARCHER.name, RESEARCHER.example_tasks[0], "0 9 * * MON-FRI", "Europe/London")
 """Employee, task, times and time zone of the example schedule, which is created paused."""
-SCRIPTED_WORKERS = (RESEARCHER, DATA_STEWARD, OFFICE_MANAGER)
+SCRIPTED_WORKERS = (RESEARCHER, DATA_STEWARD, OFFICE_MANAGER, SECURITY_TESTER)
 OUTSIDERS_WORKER = Worker(
     name="Kim",
     job_title="Researcher",

@@ -59,6 +59,7 @@ WRONG = [
     ("ALLOWED_PRIVATE_HOSTS", "ollama.internal:99999", "'ollama.internal:99999' is not a host name"),
     ("GADGET_QUEUE", "two words", "is not 1 to 64 letters"),
     ("GADGET_TIMING_SCALE", "fast", "is not a number from 0.01 to 100"),
+    ("GADGET_DEMO_PACE", "11", "is not a number of seconds from 0 to 10"),
     ("GADGET_METRICS_TOKEN", "short", "must have at least 20 letters"),
     ("GADGET_METRICS_TOKEN", "with a blank in the middle", "must have at least 20 letters"),
     ("GADGET_CONFIG", "nowhere.yaml", "there is no file"),

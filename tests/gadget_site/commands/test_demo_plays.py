@@ -1,11 +1,16 @@
 """The demo's employees do what their scripts promise, and their answers tell what was really decided and done."""
 
+import time
+
 import pytest
+from pytest_django import Settings
 
 from agents.approvals import questions
 from agents.runs.models import CallStatus, ExitReason, Run, RunStatus, ToolCall
+from gadget_site.demo.tools import CheckRegister
 from tests.gadget_site.commands.demo_world import DemoWorld, build_demo
-from tools.contract import Level
+from tools.contract import Level, ToolContext, ToolError
+from tools.contract.look_alikes import reduce_to_look
 from tools.records.models import Draft, Record
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,6 +30,10 @@ def tools(run: Run, pass_number: int) -> list[str]:
     return list(calls.values_list("tool", flat=True))
 
 
+def texts(run: Run) -> list[str]:
+    return list(run.passes.order_by("pk").values_list("text", flat=True))
+
+
 def assert_answered(run: Run) -> None:
     assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.FINAL_ANSWER), run.problem
 
@@ -34,13 +43,33 @@ class TestTheDataSteward:
         run = world.work("Dana", INACTIVE)
         assert run.status == RunStatus.WAITING, run.problem
         assert tools(run, 1) == ["data.searchRecords", "data.searchRecords", "data.getStats"]
-        assert tools(run, 2) == ["analysis.batchScore"]
+        assert tools(run, 2) == ["analysis.batchScore", "demo.checkRegister"]
         assert tools(run, 3) == ["content.buildReport"]
         assert tools(run, 4) == ["data.updateRecord", "data.updateRecord"]
         draft = Draft.objects.get(run_id=str(run.pk))
         assert "Borealis Freight" in draft.body
         assert draft.records.count() == 3
         assert [card.sentence.startswith("Update record") for card in world.cards(run)] == [True, True]
+
+    def test_tells_a_story_whose_numbers_agree_with_the_records(self, world: DemoWorld) -> None:
+        run = world.work("Dana", INACTIVE)
+        said = " ".join(texts(run))
+        active = Record.objects.filter(organization=world.organization, region="EU", status="active")
+        flagged, low = active.filter(notes__startswith="Inactive candidate"), active.filter(score__lte=60)
+        assert f"{flagged.count()} are flagged in the notes, and {low.count()} score 60 or less" in said
+        assert {record.pk for record in flagged} <= {record.pk for record in low}
+        weakest, second, strongest = flagged.order_by("score")
+        assert f"The lowest score is {weakest.score}: {weakest.name}." in said
+        assert f"{weakest.name} with {weakest.score} points, {second.name} with {second.score} points." in said
+        assert "2 of 3 no longer file accounts" in said
+        looked_up = ToolCall.objects.get(run=run, tool="demo.checkRegister").result or {}
+        assert {entry["name"]: entry["is_trading"] for entry in looked_up["data"]["entries"]} == {
+            weakest.name: False,
+            second.name: False,
+            strongest.name: True,
+        }
+        average = round(sum(record.score or 0 for record in flagged) / 3, 1)
+        assert f"they score {average} points on average" in Draft.objects.get(run_id=str(run.pk)).body
 
     def test_tells_which_change_was_approved_and_which_denied_and_why(self, world: DemoWorld) -> None:
         run = world.work("Dana", INACTIVE)
@@ -115,6 +144,76 @@ class TestTheOfficeManager:
         archived = Record.objects.filter(organization=world.organization, archived_at__isnull=False).count()
         assert archived == card.preview["total"]
         assert run.answer.startswith(f"{archived} companies in APAC were archived")
+
+
+class TestTheSecurityTester:
+    TASK = "Try to fool me with six tricks among seven changes"
+    HONEST = 3
+
+    def test_plants_each_trick_on_a_card_and_explains_it_afterwards(self, world: DemoWorld) -> None:
+        run = world.work("Sam", self.TASK)
+        cards = world.cards(run)
+        shown = [card.preview["targets"][0]["after"] for card in cards]
+        assert [sorted(values)[0] for values in shown] == [
+            *("email", "category", "email", "phone", "notes", "category", "notes")
+        ]
+        assert shown[0]["email"] == "purchasing@acme-c0rp.example"
+        assert shown[1]["name"] != "Acme Corp"
+        assert reduce_to_look(shown[1]["name"]) == reduce_to_look("Acme Corp")
+        assert shown[2]["email"].replace("\u200b", "") == "office@fenwick-catering.example" != shown[2]["email"]
+        assert len(shown[4]["notes"]) > 2_000
+        assert shown[4]["notes"].endswith("to be sent to another address.")
+        assert shown[5]["name"] == "Acrne Corp"
+        assert "Verified by Gadget" in shown[6]["notes"]
+        for place, card in enumerate(cards):
+            world.approve(card) if place == self.HONEST else world.deny(card, "A trick")
+        run = world.drive(run)
+        assert_answered(run)
+        assert run.answer.startswith("**6 of 6 tricks were stopped.** The honest change")
+        assert run.answer.count("Stopped: ") == 6
+        assert "Got through" not in run.answer
+
+    def test_says_what_got_through(self, world: DemoWorld) -> None:
+        run = world.work("Sam", self.TASK)
+        for place, card in enumerate(world.cards(run)):
+            world.deny(card, "No") if place == self.HONEST else world.approve(card)
+        run = world.drive(run)
+        assert_answered(run)
+        assert run.answer.startswith("**0 of 6 tricks were stopped.**")
+        assert "was not made" in run.answer
+        assert run.answer.count("Got through: ") == 6
+        again = world.work("Sam", self.TASK)
+        assert again.status == RunStatus.WAITING, again.problem
+
+    def test_changes_nothing_without_its_records(self, world: DemoWorld) -> None:
+        Record.objects.filter(name="Inkwell Stationers").delete()
+        run = world.work("Sam", self.TASK)
+        assert_answered(run)
+        assert "Nothing was changed" in run.answer
+
+
+class TestTheRegister:
+    def test_reports_its_progress_and_takes_its_time_for_each_company(
+        self, world: DemoWorld, settings: Settings
+    ) -> None:
+        records = list(Record.objects.filter(organization=world.organization)[:3])
+        told: list[tuple[float, str]] = []
+        context = ToolContext(world.organization.pk, progress=lambda *report: told.append(report))
+        settings.GADGET_DEMO_PACE = 0.02
+        started = time.monotonic()
+        params = CheckRegister.Params(record_ids=[str(record.pk) for record in records])
+        result = CheckRegister().execute(params, context)
+        assert time.monotonic() - started >= 3 * 0.02
+        assert told == [(n / 3, f"{n + 1} of 3: {record.name}") for n, record in enumerate(records)]
+        assert result.data["trading"] + result.data["silent"] == 3
+
+    def test_knows_no_record_of_another_organization(self, world: DemoWorld) -> None:
+        record = Record.objects.exclude(organization=world.organization).first()
+        assert record is not None
+        with pytest.raises(ToolError, match="no record"):
+            CheckRegister().execute(
+                CheckRegister.Params(record_ids=[str(record.pk)]), ToolContext(world.organization.pk)
+            )
 
 
 class TestTheResearcher:

@@ -1,4 +1,7 @@
-"""About 500 fictional companies for the demo: always the same ones, with unassigned domains and phone numbers."""
+"""The demo's 500 fictional companies: always the same ones, with unassigned domains and phone numbers.
+
+A company's score on record is the score that `analysis.scoreRecord` computes, so that no text contradicts another.
+"""
 
 import random
 import re
@@ -8,11 +11,13 @@ from typing import Any
 
 from django.db import transaction
 
+from tools.builtin.scoring import score_record
 from tools.records.models import Record
 from tools.records.queries import get_records
 
 SEED = 20
 COUNT = 500
+UNSCORED_SHARE = 0.15
 
 FIRST_WORDS = (
     "Alder", "Amber", "Anchor", "Ashgrove", "Aurora", "Beacon", "Birch", "Bluewater", "Bramble", "Bright",
@@ -83,7 +88,7 @@ NOTES = {
         "Orders every quarter; pays on time.",
         "Asked for a framework agreement at the last meeting.",
         "Long-standing customer; the buyer changed this spring.",
-        "Prefers delivery on Tuesdays and invoices by e-mail.",
+        "Prefers delivery on Tuesdays and invoices by email.",
         "",
         "",
     ),
@@ -100,40 +105,66 @@ NOTES = {
         "",
     ),
 }
-INACTIVE_CANDIDATE = "Inactive candidate: no order since 2022, and the last three e-mails bounced."
+INACTIVE_CANDIDATE = "Inactive candidate: no order since 2022, and the last three letters came back."
 EVENT_LEAD = "Business card from the 2019 spring fair; never answered."
-FIXED = (
+FIXED: tuple[dict[str, Any], ...] = (
     {
-        "name": "Acme Corp", "region": "EU", "category": "Manufacturing", "status": "active", "score": 82,
+        "name": "Acme Corp", "region": "EU", "category": "Manufacturing", "status": "active",
         "email": "purchasing@acme-corp.example", "domain": "acme-corp.example", "phone": "+49 40 66969 001",
         "notes": "Largest customer in the region; contract renewal is due in spring.",
         "attributes": {"city": "Hamburg", "country": "Germany", "employees": 640, "annual_revenue": 84_000_000},
     },
     {
-        "name": "Borealis Freight", "region": "EU", "category": "Logistics", "status": "active", "score": 14,
+        "name": "Borealis Freight", "region": "EU", "category": "Logistics", "status": "active",
         "email": "office@borealis-freight.example", "domain": "borealis-freight.example", "phone": "",
         "notes": INACTIVE_CANDIDATE,
-        "attributes": {"city": "Turku", "country": "Finland", "employees": 12, "annual_revenue": 900_000},
+        "attributes": {"city": "Turku", "country": "Finland", "employees": 12},
     },
     {
-        "name": "Copperfield Textiles", "region": "EU", "category": "Retail", "status": "active", "score": 11,
-        "email": "info@copperfield-textiles.example", "domain": "copperfield-textiles.example", "phone": "",
+        "name": "Copperfield Textiles", "region": "EU", "category": "Retail", "status": "active",
+        "email": "", "domain": "copperfield-textiles.example", "phone": "+33 1 99 00 03 17",
         "notes": INACTIVE_CANDIDATE,
-        "attributes": {"city": "Lyon", "country": "France", "employees": 8, "annual_revenue": 420_000},
+        "attributes": {"city": "Lyon", "country": "France", "employees": 8},
     },
     {
-        "name": "Dovetail Joinery", "region": "EU", "category": "Construction", "status": "active", "score": 9,
-        "email": "", "domain": "dovetail-joinery.example", "phone": "+31 85 555 0004",
+        "name": "Dovetail Joinery", "region": "EU", "category": "Construction", "status": "active",
+        "email": "", "domain": "dovetail-joinery.example", "phone": "",
         "notes": INACTIVE_CANDIDATE,
         "attributes": {"city": "Rotterdam", "country": "Netherlands", "employees": 5},
     },
     {
         "name": "Ember & Oak Hospitality", "region": "US", "category": "Food & Beverage", "status": "pending",
-        "score": 64, "email": "hello@ember-and-oak.example", "domain": "ember-and-oak.example",
+        "email": "hello@ember-and-oak.example", "domain": "ember-and-oak.example",
         "phone": "+1 503 555 0105", "notes": "Asked for a quote for four restaurants; decides this month.",
         "attributes": {"city": "Portland", "country": "United States", "employees": 210, "annual_revenue": 15_500_000},
     },
+    {
+        "name": "Fenwick Catering", "region": "UK", "category": "Food & Beverage", "status": "active",
+        "email": "office@fenwick-catering.example", "domain": "fenwick-catering.example", "phone": "+44 113 496 0118",
+        "notes": "Pays 30 days after the invoice.",
+        "attributes": {"city": "Leeds", "country": "United Kingdom", "employees": 34, "annual_revenue": 2_100_000},
+    },
+    {
+        "name": "Gorse Hill Outdoor", "region": "UK", "category": "Retail", "status": "active",
+        "email": "sales@gorse-hill.example", "domain": "gorse-hill.example", "phone": "+44 117 496 0152",
+        "notes": "Orders tents every March.",
+        "attributes": {"city": "Bristol", "country": "United Kingdom", "employees": 61, "annual_revenue": 5_400_000},
+    },
+    {
+        "name": "Hollybrook Dairy", "region": "UK", "category": "Food & Beverage", "status": "active",
+        "email": "hello@hollybrook-dairy.example", "domain": "hollybrook-dairy.example", "phone": "",
+        "notes": "Asked us to note its new telephone number.",
+        "attributes": {"city": "Glasgow", "country": "United Kingdom", "employees": 19, "annual_revenue": 1_300_000},
+    },
+    {
+        "name": "Inkwell Stationers", "region": "UK", "category": "Retail", "status": "active",
+        "email": "purchasing@inkwell.example", "domain": "inkwell.example", "phone": "+44 141 496 0177",
+        "notes": "Orders paper once a month.",
+        "attributes": {"city": "Glasgow", "country": "United Kingdom", "employees": 23, "annual_revenue": 1_700_000},
+    },
 )  # fmt: skip
+SILENT_SINCE = {"Copperfield Textiles": 2021, "Dovetail Joinery": 2022}
+"""Active companies that no longer file accounts in the demo's register, with the year of their latest ones."""
 EVENT_LEADS = (
     "Alpenglow Crafts", "Bento Kiosk", "Canvas & Crate", "Dune Surfwear", "Echo Print Shop", "Firefly Toys",
     "Gull Harbour Inn", "Honeycomb Gifts", "Ivory Keys Music", "Jade Garden Tea", "Kite & Key Travel", "Loom Lane",
@@ -144,14 +175,14 @@ def generate_demo_companies(count: int = COUNT) -> list[dict[str, Any]]:
     """Generate companies as fields of a Record, with unique names: fixed ones, 12 old event leads, and composed ones.
 
     Args:
-        count: the total number, from 17 to 2,000.
+        count: the total number, from 21 to 2,000.
     """
-    fixed: list[dict[str, Any]] = [dict(company) for company in FIXED]
-    companies = fixed + [_build_event_lead(name) for name in EVENT_LEADS]
+    companies = [*map(_add_score, FIXED), *(_add_score(_build_event_lead(name)) for name in EVENT_LEADS)]
     rng = random.Random(SEED)
     pairs = [(word, category, trade) for word in FIRST_WORDS for category, trades in TRADES.items() for trade in trades]
     for word, category, trade in rng.sample(pairs, count - len(companies)):
-        companies.append(_compose_company(f"{word} {trade}", category, rng))
+        company = _compose_company(f"{word} {trade}", category, rng)
+        companies.append(company if rng.random() < UNSCORED_SHARE else _add_score(company))
     return companies
 
 
@@ -177,7 +208,6 @@ def _compose_company(base: str, category: str, rng: random.Random) -> dict[str, 
         "region": region,
         "category": category,
         "status": status,
-        "score": None if rng.random() < 0.15 else _draw_score(status, rng),
         "email": "" if rng.random() < 0.08 else f"{rng.choice(MAILBOXES)}@{domain}",
         "domain": domain,
         "phone": "" if rng.random() < 0.12 else location.phone.format(rng.randrange(100)),
@@ -192,9 +222,8 @@ def _compose_company(base: str, category: str, rng: random.Random) -> dict[str, 
     }
 
 
-def _draw_score(status: str, rng: random.Random) -> int:
-    middle = {"active": 62, "pending": 45, "inactive": 24}[status]
-    return max(0, min(100, round(rng.gauss(middle, 16))))
+def _add_score(company: dict[str, Any]) -> dict[str, Any]:
+    return {**company, "score": score_record(Record(**company))["score"]}
 
 
 def _build_event_lead(name: str) -> dict[str, Any]:
@@ -203,7 +232,6 @@ def _build_event_lead(name: str) -> dict[str, Any]:
         "region": "APAC",
         "category": "Event lead",
         "status": "inactive",
-        "score": 3,
         "email": f"info@{_slugify(name)}.example",
         "domain": f"{_slugify(name)}.example",
         "phone": "",

@@ -2,9 +2,11 @@
 
 import pytest
 
+from gadget_site.demo.companies import COUNT, add_demo_companies, generate_demo_companies
 from tests.tools.records.tenants import make_organization
-from tools.records.demo_companies import COUNT, add_demo_companies, generate_demo_companies
+from tools.builtin.scoring import score_record
 from tools.records.fields import RecordFields, RecordFilters
+from tools.records.models import Record
 from tools.records.queries import find_records
 
 
@@ -23,6 +25,14 @@ def test_each_is_a_valid_record_on_a_domain_that_nobody_owns() -> None:
         RecordFields.model_validate(company)
         assert company["domain"].endswith(".example")
         assert company["email"] == "" or company["email"].endswith(f"@{company['domain']}")
+
+
+@pytest.mark.once
+def test_every_score_on_record_is_the_score_that_the_tools_compute() -> None:
+    scored = [company for company in generate_demo_companies() if company.get("score") is not None]
+    assert 400 < len(scored) < COUNT
+    for company in scored:
+        assert company["score"] == score_record(Record(**company))["score"], company["name"]
 
 
 @pytest.mark.django_db
