@@ -247,7 +247,7 @@ class Card:
         return find_differences(self.previous, self.approval)
 
 
-def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False, with_earlier: bool = True) -> list[Card]:
+def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False) -> list[Card]:
     """Load the card of each approval, whose call and run are loaded already, in the same order.
 
     The number of queries does not depend on the number of cards, except for the earlier decisions: one query for each
@@ -255,7 +255,6 @@ def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False, with
 
     Args:
         all_targets: see `Card`.
-        with_earlier: load the earlier decisions.
     """
     approvals = list(approvals)
     waiting = [
@@ -264,7 +263,7 @@ def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False, with
         if approval.status == ApprovalStatus.PENDING and approval.kind != ApprovalKind.QUESTION
     ]
     delegations = describe_delegations([approval.run for approval in approvals])
-    earlier = _load_earlier_decisions(waiting) if with_earlier else {}
+    earlier = _load_earlier_decisions(waiting)
     requesters = find_requesters([approval for approval in waiting if approval.run.organization.four_eyes])
     similar_names = find_similar_names([approval for approval in waiting if approval.kind == ApprovalKind.APPROVAL])
     texts = _load_pass_texts({(approval.run_id, approval.tool_call.pass_number) for approval in approvals})
