@@ -1,6 +1,6 @@
 // The start page: examples fill the form, a task is submitted once, and the lists refresh.
 import { announce } from "./page/announce.js";
-import "./page/fresh.js";
+import "./page/live_sections.js";
 
 const form = document.querySelector("[data-task-form]");
 

@@ -1,8 +1,8 @@
 // The button that copies a link which is shown once.
 import { announce } from "./page/announce.js";
 
-const link = document.querySelector("[data-copied]");
-const button = document.querySelector("[data-copy]");
+const link = document.querySelector("[data-copy-source]");
+const button = document.querySelector("[data-copy-button]");
 
 if (link && button && navigator.clipboard) {
   button.hidden = false;

@@ -145,7 +145,7 @@ class TestTheNextCard:
         with connection.execute_wrapper(edit_before_the_card_is_read):
             (line,) = render_lines(card.run_id, line_of_card)
         assert f'data-digest="{edited[0].digest}"' in line.html
-        exact = line.html.partition('class="exact"')[2].partition("<pre")[2].partition("</pre>")[0]
+        exact = line.html.partition('class="exact-request"')[2].partition("<pre")[2].partition("</pre>")[0]
         assert "Two" in exact
         assert "One" not in exact
 

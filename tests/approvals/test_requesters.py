@@ -227,12 +227,12 @@ def test_a_requester_cannot_decide_on_any_interface(
         assert many.json()["outcomes"][0]["status"] == 403
     html = client.get(f"/approvals/{card.pk}/").content.decode()
     assert f"{name} {act}" in html
-    assert "data-own" in html
+    assert "data-is-barred" in html
     assert "you asked for this" in client.get("/").content.decode()
     card.refresh_from_db()
     assert (card.status, card.tool_call.status) == (ApprovalStatus.PENDING, CallStatus.AWAITING_APPROVAL)
     client.force_login(workshop.admin.user)
-    assert "data-own" not in client.get(f"/approvals/{card.pk}/").content.decode()
+    assert "data-is-barred" not in client.get(f"/approvals/{card.pk}/").content.decode()
     answered = client.post(f"/api/approvals/{card.pk}/approve", decided, content_type="application/json")
     assert answered.json()["status"] == "approved"
 

@@ -148,7 +148,7 @@ def test_approve_stays_off_while_the_form_holds_what_the_card_does_not_show(offi
     status_field = shown.locator("select[name='param.changes.status']")
     status_field.select_option("pending")
     expect(approve).to_be_disabled()
-    expect(shown.locator("[data-unsent]")).to_be_visible()
+    expect(shown.locator("[data-unsaved]")).to_be_visible()
     shown.get_by_text("Edit…").click()
     expect(approve).to_be_enabled()
     shown.get_by_text("Edit…").click()
@@ -211,9 +211,9 @@ def test_the_buttons_keep_their_place_when_a_form_opens(office: Office, visit: V
     places = shown.evaluate(PLACES)
     for opened in ("Deny…", "Edit…", "Deny…"):
         shown.get_by_text(opened).click()
-        expect(shown.locator(".acts > details[open]")).to_have_count(1)
+        expect(shown.locator(".actions > details[open]")).to_have_count(1)
         assert shown.evaluate(PLACES) == places
-        expect(shown.locator(".acts > details[open] > form")).to_be_visible()
+        expect(shown.locator(".actions > details[open] > form")).to_be_visible()
 
 
 def test_before_and_after_are_seen_on_a_phone_without_scrolling_sideways(office: Office, visit: Visit) -> None:
@@ -277,7 +277,7 @@ class TestDestructive:
         expect(shown.get_by_text("Show all 7")).to_be_visible()
         expect(shown.locator(".approve-button")).to_be_hidden()
         expect(shown.locator("[name=confirm]")).to_be_hidden()
-        expect(shown.locator(".unread-as-it-is")).to_be_visible()
+        expect(shown.locator(".unread-without-scripts")).to_be_visible()
         shown.get_by_text("Show all 7").click()
         shown.locator("[name=confirm]").fill("7")
         shown.locator(".approve-button").click()

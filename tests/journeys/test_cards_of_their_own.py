@@ -76,8 +76,8 @@ class TestOnItsOwnPage:
         shown.locator("[name='param.changes.status']").select_option("pending")
         office.workshop.deny(card, by=office.member("admin"))
         expect(shown).to_contain_text("Denied by acme-admin")
-        expect(shown.locator(".kept")).to_contain_text("Your edit was not applied")
-        expect(shown.locator(".kept dd")).to_have_text("pending")
+        expect(shown.locator(".typed-values")).to_contain_text("Your edit was not applied")
+        expect(shown.locator(".typed-values dd")).to_have_text("pending")
 
     @pytest.mark.parametrize("page", ["/approvals/{card}/", "/runs/{run}/"])
     def test_a_card_whose_call_started_and_got_lost_does_not_say_that_nothing_was_decided(
@@ -196,7 +196,7 @@ class TestFourEyes:
         (card,) = office.await_cards(run_id)
         other.open_run(run_id)
         for visitor in (starter, in_the_inbox, other):
-            expect(visitor.card(card.pk).locator(".eyes")).to_contain_text("acme-approver started this run")
+            expect(visitor.card(card.pk).locator(".two-person-rule")).to_contain_text("acme-approver started this run")
         for visitor in (starter, in_the_inbox):
             expect(visitor.card(card.pk).locator(".approve-button")).to_be_hidden()
             expect(visitor.card(card.pk).get_by_text("Deny…")).to_be_hidden()

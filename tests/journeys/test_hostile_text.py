@@ -48,7 +48,7 @@ INJECTED = """() => ({
   hacked: window.hacked ?? null,
   elements: [...document.querySelectorAll(
     "img, svg:not(.icon, .icons, .chart, .time-strip svg), iframe, object, embed, style, base, video, " +
-    "meta[http-equiv], template:not([data-kept-edit])")]
+    "meta[http-equiv], template:not([data-typed-values])")]
     .map((element) => element.outerHTML),
   scripts: [...document.scripts].filter((script) => !script.src.startsWith(location.origin + "/static/")).length,
   handlers: [...document.querySelectorAll("*")].filter((element) =>
@@ -110,7 +110,7 @@ def test_nothing_runs_and_nothing_hides_on_any_page(hostile: Office, visit: Visi
     update, deletion = hostile.await_cards(run_id, 2)
     expect(visitor.open_cards).to_have_count(2)
     expect(visitor.page.locator(".status-rejected")).to_have_count(1)
-    assert_tokens(visitor, ".says .markdown")
+    assert_tokens(visitor, ".model-text .markdown")
     assert_tokens(visitor, "h1")
     assert_tokens(visitor, f"#card-{deletion.pk} .sentence")
     assert_tame(visitor)
@@ -150,8 +150,8 @@ def assert_tokens_in_cards(visitor: Visitor, office: Office, run_id: int) -> Non
         visitor.page.goto(f"/approvals/{card.pk}/")
         assert_tokens(visitor, f"#card-{card.pk} .facts")
         assert_tokens(visitor, f"#card-{card.pk} .effect")
-        expect(visitor.card(card.pk).locator(".words")).to_contain_text("not verified")
-        assert "evil.example" not in visitor.card(card.pk).locator(".words").inner_text()
+        expect(visitor.card(card.pk).locator(".employee-words")).to_contain_text("not verified")
+        assert "evil.example" not in visitor.card(card.pk).locator(".employee-words").inner_text()
 
 
 def test_a_page_without_scripts_is_just_as_tame(hostile: Office, visit: Visit) -> None:

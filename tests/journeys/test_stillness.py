@@ -86,7 +86,7 @@ def test_a_run_under_way_moves_nothing_and_leaves_its_lines_alone(
     office.await_bells(run_id)
     model.wait_for_held()
     model.release()
-    expect(page.locator(".says.streaming")).to_be_visible()
+    expect(page.locator(".model-text.streaming")).to_be_visible()
     model.wait_for_held()
     model.release()
 

@@ -294,7 +294,7 @@ def test_text_is_seen_while_the_model_writes_and_once_when_it_has(
     answer = Answer(text="This is *quite* a long answer, written word by word.", hold="middle")
     run_id = start_writing(office, visitor, model, task, answer)
     model.wait_for_held()
-    expect(visitor.page.locator(".says.streaming")).to_contain_text("This is *quite*")
+    expect(visitor.page.locator(".model-text.streaming")).to_contain_text("This is *quite*")
     model.release()
     office.await_end(run_id)
     expect(visitor.answer.locator("em")).to_have_text("quite")
@@ -313,7 +313,7 @@ def test_text_that_was_cut_off_gives_way_to_the_answer_that_is_asked_for_anew(
         Answer(text="Now another one, which is whole and longer than before.", hold="middle"),
     )
     run_id = start_writing(office, visitor, model, "Write an answer", *answers)
-    streaming = visitor.page.locator(".says.streaming")
+    streaming = visitor.page.locator(".model-text.streaming")
     expect(streaming).to_contain_text("Now another")
     pieces = [message["payload"]["text"] for message in visitor.heard if message["type"] == "assistant_delta"]
     assert pieces[0].startswith("A first")
@@ -331,7 +331,7 @@ def test_text_gives_way_to_that_of_another_worker_which_took_over(
     visitor = visit("operator")
     answer = Answer(text="A first answer, of which the half is written.", hold="middle")
     run_id = start_writing(office, visitor, model, "Write an answer", answer)
-    streaming = visitor.page.locator(".says.streaming")
+    streaming = visitor.page.locator(".model-text.streaming")
     expect(streaming).to_contain_text("A first")
     model.wait_for_held()
     epoch = run_of(run_id).lease_epoch

@@ -47,7 +47,7 @@ def test_a_tool_is_tried_and_its_result_is_shown(office: Office, visit: Visit, s
     expect(page.locator(".answer").first).to_contain_text("1 record")
     expect(page.locator(".run-facts")).to_contain_text("single call, no model")
     expect(page.locator(".follow-up")).to_have_count(0)
-    answered = page.locator("[data-tried] table")
+    answered = page.locator("[data-trial-result] table")
     expect(answered).to_contain_text("Acme Corp")
     expect(answered).not_to_contain_text("Initech")
     line = page.locator("#panel .line.call")

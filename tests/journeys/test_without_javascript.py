@@ -26,7 +26,7 @@ def test_a_card_is_approved_another_denied_and_the_answer_read(office: Office, v
     first, second = office.await_cards(run_id, 2)
 
     visitor.open_run(run_id)
-    expect(visitor.page.locator(".says em")).to_have_text("suggest")
+    expect(visitor.page.locator(".model-text em")).to_have_text("suggest")
     expect(visitor.card(first.pk).locator(".sentence")).to_contain_text("Acme Corp")
     visitor.card(first.pk).locator(".approve-button").click()
     expect(visitor.page.locator(".notice[role]")).to_have_text("Approved.")

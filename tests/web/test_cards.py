@@ -299,16 +299,16 @@ class TestTheTwoPersonRule:
         mine, theirs = (read_page(world.client(name), address) for name in ("approver", "admin"))
         for html in (mine, theirs):
             assert "<b>Two-person rule:</b> approver started this run, so someone else must approve." in html
-            assert 'data-not-by="approver"' in html
-        assert 'data-not-by="approver" data-own' in mine
-        assert "data-own" not in theirs
+            assert 'data-barred-users="approver"' in html
+        assert 'data-barred-users="approver" data-is-barred' in mine
+        assert "data-is-barred" not in theirs
 
     def test_is_not_mentioned_if_it_is_off(self, world: World, card: Approval) -> None:
         world.acme.four_eyes = False
         world.acme.save()
         html = card_page(world, card)
         assert "Two-person rule" not in html
-        assert "data-not-by" not in html
+        assert "data-barred-users" not in html
 
 
 class TestTheStateOfTheCall:

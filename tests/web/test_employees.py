@@ -111,7 +111,7 @@ class TestTheProfile:
         html = read_profile(world)
         assert "<script>alert" not in html
         assert "⟦U+202E⟧" in html
-        assert "own-words long" in html
+        assert "text long" in html
 
     def test_figures_show_success_duration_and_tokens(self, world: World) -> None:
         for status, seconds in ((RunStatus.SUCCEEDED, 10), (RunStatus.SUCCEEDED, 20), (RunStatus.FAILED, 90)):
@@ -131,7 +131,7 @@ class TestTheProfile:
         count_calls(world.employee, "gone.tool", days_ago=2, failed=1)
         count_calls(world.others_employee, UPDATE, days_ago=4, succeeded=7)
         count_passes(world.employee, passes=3, input_tokens=1200, output_tokens=90, cost_micros=40_000)
-        html = read_profile(world).split('id="did-head"')[1].split("</section>")[0]
+        html = read_profile(world).split('id="activity-head"')[1].split("</section>")[0]
         for part in (
             "31, 97% succeeded",
             "1,200 input, 90 output",

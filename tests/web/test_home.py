@@ -276,9 +276,9 @@ def test_runs_are_listed_by_their_status(world: World) -> None:
     at_work, recent = section(html, "at-work"), section(html, "recent")
     assert [f"/runs/{run.pk}/" in at_work for run in (queued, waiting, *ended)] == [True, True, False, False, False]
     assert [f"/runs/{run.pk}/" in recent for run in (queued, waiting, *ended)] == [False, False, True, True, True]
-    assert "data-moving" in at_work
+    assert "data-refresh-often" in at_work
     Run.objects.filter(pk=queued.pk).update(status=RunStatus.WAITING)
-    assert "data-moving" not in read_page(world.client("viewer"))
+    assert "data-refresh-often" not in read_page(world.client("viewer"))
 
 
 def test_active_runs_come_before_waiting_runs(world: World) -> None:

@@ -165,7 +165,7 @@ class TestTheResult:
 
     def test_is_missing_on_the_page_of_a_task(self, world: World) -> None:
         run = create_tried_run(world, {"total": 3}, origin=Origin.TASK)
-        assert "data-tried" not in world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
+        assert "data-trial-result" not in world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
 
 
 def create_tried_run(world: World, data: Any, origin: Origin = Origin.MANUAL) -> Run:
@@ -190,4 +190,4 @@ ENDED_WELL = {
 
 def read_result_section(world: World, run: Run) -> str:
     html: str = world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
-    return html.partition("data-tried")[2].partition("</section>")[0]
+    return html.partition("data-trial-result")[2].partition("</section>")[0]

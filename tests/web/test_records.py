@@ -219,7 +219,7 @@ def test_its_history_names_author_run_and_approver_of_each_change(world: World) 
     html = read_page(world.client("viewer"), f"/records/{record.pk}/")
     newest, oldest = re.findall(r'<li class="surface step".*?</li>', html, re.DOTALL)
     assert "admin" in newest
-    assert "employee" not in newest.partition("<table")[0].replace("maker person", "")
+    assert "employee" not in newest.partition("<table")[0].replace("change-author person", "")
     for part in ("Dana", "employee", "approved by approver", f'href="/runs/{run.pk}/"', ">9<"):
         assert part in oldest
 

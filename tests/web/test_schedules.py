@@ -190,7 +190,7 @@ def test_a_task_that_is_too_long_is_refused_and_kept(world: World) -> None:
         assert answer.status_code == 422
         assert "ask has 20,001 characters; at most 20,000 are allowed" in answer.content.decode()
         assert task in answer.content.decode()
-    assert 'data-most="20000"' in there.content.decode()
+    assert 'data-max-length="20000"' in there.content.decode()
     assert not re.search(r'<textarea[^>]* name="task"[^>]* maxlength', there.content.decode()), "a browser would cut it"
 
 

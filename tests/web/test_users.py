@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 PASSWORD = "correct-horse-battery"
 FIELD = re.compile(r'<input type="hidden" name="(role|note|days|confirmed)" value="([^"]*)">')
-LINK = re.compile(r'id="the-link" value="http://testserver([^"]+)"')
+LINK = re.compile(r'id="new-link" value="http://testserver([^"]+)"')
 
 
 @pytest.fixture

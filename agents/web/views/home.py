@@ -121,7 +121,7 @@ def _load_live_lists(member: Membership) -> dict[str, Any]:
         "own_cards": _find_own_cards(member, cards) if member.organization.four_eyes else set(),
         "active_runs": active_runs,
         "has_more_active_runs": len(active_runs) == MAX_RUNS,
-        "is_moving": any(run.status in ACTIVE for run in active_runs),
+        "has_active_runs": any(run.status in ACTIVE for run in active_runs),
         "recent_runs": recent_runs,
     }
 

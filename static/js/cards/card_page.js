@@ -1,8 +1,8 @@
 // A card on its own page, refreshed when somebody decides it elsewhere and when its call goes on.
-import { LastingSocket } from "../page/socket.js";
+import { ReconnectingSocket } from "../page/socket.js";
 import { refreshCard, refreshIfChanged } from "./cards.js";
 
-const place = document.querySelector("[data-follow]");
+const place = document.querySelector("[data-socket]");
 let isLoading = false;
 let isStale = false;
 
@@ -11,9 +11,9 @@ async function refreshOnce() {
   if ("open" in card.dataset) {
     await refreshIfChanged(card);
   } else if (!card.hasAttribute("aria-busy")) {
-    const wasUnfolded = Boolean(card.querySelector(".exact[open]"));
+    const wasUnfolded = Boolean(card.querySelector(".exact-request[open]"));
     await refreshCard(card, false);
-    place.querySelector(".exact")?.toggleAttribute("open", wasUnfolded);
+    place.querySelector(".exact-request")?.toggleAttribute("open", wasUnfolded);
   }
 }
 
@@ -33,6 +33,6 @@ async function refresh() {
 
 document.addEventListener("inbox-changed", refresh);
 
-new LastingSocket(() => place.dataset.follow, {
+new ReconnectingSocket(() => place.dataset.socket, {
   onMessage: (message) => message.payload.call_id === place.dataset.call && refresh(),
 });

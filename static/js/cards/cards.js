@@ -1,41 +1,41 @@
 // Cards on a page: prepared for their reader, and replaced by the card as the server shows it now.
-import { keepAges } from "../page/ages.js";
+import { updateAges } from "../page/ages.js";
 import { elementsFrom, fetchPage } from "../page/fragments.js";
-import { keepLengths } from "../page/length.js";
+import { watchLengths } from "../page/length.js";
 import { countDown, localTimes } from "../page/times.js";
 import { visible } from "../page/visible.js";
-import { guardApprove, updateApprove } from "./guard.js";
+import { guardApprove, updateApproveButton } from "./guard.js";
 import { lock, showNote } from "./lock.js";
 import { noteMoves } from "./moves.js";
 
 // Fetches the card as it is now, or with `newest` the one that has replaced it.
 export async function fetchCard(card, newest) {
-  return (await fetchPage(`${card.dataset.now}${newest ? "?newest=1" : ""}`)).querySelector("[data-card]");
+  return (await fetchPage(`${card.dataset.url}${newest ? "?newest=1" : ""}`)).querySelector("[data-card]");
 }
 
 export function prepareCards() {
   noteMoves();
-  keepAges();
-  keepLengths();
+  updateAges();
+  watchLengths();
   for (const card of document.querySelectorAll("[data-card]:not([data-prepared])")) {
     card.dataset.prepared = "";
     if (card.querySelector(".approve-button")) {
       guardApprove(card);
       watchEdit(card);
-      keepOneForm(card);
+      allowOneOpenForm(card);
     }
     for (const form of card.querySelectorAll("[data-only-user]")) {
       form.hidden = form.dataset.onlyUser !== document.body.dataset.user;
     }
-    if (card.dataset.notBy?.split(" ").includes(document.body.dataset.user)) {
-      card.dataset.own = "";
+    if (card.dataset.barredUsers?.split(" ").includes(document.body.dataset.user)) {
+      card.dataset.isBarred = "";
     }
   }
 }
 
 // The two forms open in the same place. One closes the other, also in browsers where `details` of one name do not.
-function keepOneForm(card) {
-  const forms = [...card.querySelectorAll(".acts > details")];
+function allowOneOpenForm(card) {
+  const forms = [...card.querySelectorAll(".actions > details")];
   for (const form of forms) {
     form.addEventListener("toggle", () => form.open && forms.forEach((other) => (other.open &&= other === form)));
   }
@@ -46,35 +46,35 @@ function watchEdit(card) {
   const edit = card.querySelector("details.edit");
   edit?.addEventListener("input", () => {
     card.dataset.edited = "";
-    updateApprove(card);
+    updateApproveButton(card);
   });
   edit?.addEventListener("toggle", () => {
     fetchForm(card, edit);
     if (!edit.open && "edited" in card.dataset) {
       edit.querySelector("form").reset();
       delete card.dataset.edited;
-      updateApprove(card);
+      updateApproveButton(card);
     }
   });
 }
 
 // A card that came through a socket has no edit form: opening it fetches the form from the card's own page.
 async function fetchForm(card, edit) {
-  const note = edit.querySelector("[data-late-form]:not([data-asked])");
+  const note = edit.querySelector("[data-form-placeholder]:not([data-requested])");
   if (!note || !edit.open) {
     return;
   }
-  note.dataset.asked = "";
+  note.dataset.requested = "";
   try {
     const form = (await fetchPage(card.querySelector(".own-page").href)).querySelector(`#${card.id} .edit > form`);
     if (form) {
       note.replaceWith(document.adoptNode(form));
-      edit.dispatchEvent(new CustomEvent("form-came", { bubbles: true }));
+      edit.dispatchEvent(new CustomEvent("form-loaded", { bubbles: true }));
     } else {
       await refreshCard(card, false);
     }
   } catch {
-    delete note.dataset.asked;
+    delete note.dataset.requested;
     note.textContent = "The form could not be loaded. Close this and try again.";
   }
 }
@@ -104,12 +104,12 @@ export async function refreshCard(card, newest) {
 
 // Keeps the values that were typed into the edit form when somebody else decides the card, so that they can be used again.
 function keepTyped(card, now) {
-  const kept = card.querySelector(".kept");
+  const kept = card.querySelector(".typed-values");
   if (kept) {
     now.append(kept);
     return;
   }
-  const section = card.querySelector("template[data-kept-edit]")?.content.firstElementChild;
+  const section = card.querySelector("template[data-typed-values]")?.content.firstElementChild;
   const inputs = [...card.querySelectorAll(".edit [name^='param.']")].filter((input) => input.value !== initialValue(input));
   if (!section || !("edited" in card.dataset) || inputs.length === 0) {
     return;

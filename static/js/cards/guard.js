@@ -7,7 +7,7 @@ function findFolded(card) {
   return [...card.querySelectorAll(".clamp, .rest")].filter((part) => part.closest(".sentence, .facts, .effect, .changed"));
 }
 
-export function updateApprove(card) {
+export function updateApproveButton(card) {
   const unread = isDestructive(card) ? findFolded(card).filter((part) => !("read" in part.dataset)) : [];
   const confirm = card.querySelector("[data-confirm]");
   const isConfirmed = !confirm || normalizeSpaces(confirm.value) === normalizeSpaces(confirm.dataset.confirm);
@@ -16,7 +16,7 @@ export function updateApprove(card) {
   card.querySelector("[data-unread]").hidden = !unread.length;
   const what = card.querySelector("[data-unread-what]");
   what.textContent = describeUnread(unread, what.dataset.list);
-  card.querySelector("[data-unsent]").hidden = !isEdited;
+  card.querySelector("[data-unsaved]").hidden = !isEdited;
 }
 
 function describeUnread(unread, list) {
@@ -28,10 +28,10 @@ export function guardApprove(card) {
   for (const part of findFolded(card)) {
     part.addEventListener("toggle", () => {
       part.dataset.read = "";
-      updateApprove(card);
+      updateApproveButton(card);
     });
   }
-  card.querySelector("[data-confirm]")?.addEventListener("input", () => updateApprove(card));
+  card.querySelector("[data-confirm]")?.addEventListener("input", () => updateApproveButton(card));
   card.querySelector("[data-open-all]")?.addEventListener("click", () => findFolded(card).forEach((part) => (part.open = true)));
-  updateApprove(card);
+  updateApproveButton(card);
 }

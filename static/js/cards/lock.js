@@ -1,6 +1,6 @@
 // A locked card takes no decision: one is on its way, or another card has replaced it.
 import { announce } from "../page/announce.js";
-import { updateApprove } from "./guard.js";
+import { updateApproveButton } from "./guard.js";
 
 const CONTROLS = ".decide :is(button, input, select, textarea)";
 const focused = new WeakMap();
@@ -24,7 +24,7 @@ export function unlock(card) {
     control.disabled = false;
   }
   if (card.querySelector(".approve-button")) {
-    updateApprove(card);
+    updateApproveButton(card);
   }
   if (document.activeElement === card) {
     focused.get(card)?.focus({ preventScroll: true });

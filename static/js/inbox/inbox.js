@@ -169,7 +169,7 @@ function withCard(act) {
 
 // The two-person rule: whoever asked for the call may edit the card, and someone else decides it.
 function unlessOwn(act) {
-  return (card) => ("own" in card.dataset ? announce(card.querySelector(".eyes").textContent) : act(card));
+  return (card) => ("isBarred" in card.dataset ? announce(card.querySelector(".two-person-rule").textContent) : act(card));
 }
 
 // Nobody has read a card that was shown a moment ago: the key was meant for the one before.
@@ -188,18 +188,18 @@ function approve(card) {
 // Goes to what the card still needs: unread parts are opened, then the confirmation is typed.
 function goToMissing(card) {
   const confirm = card.querySelector("[data-confirm]");
-  const hint = [...card.querySelectorAll(".hint:not([hidden], .unread-as-it-is)")].map((one) => one.textContent).join(" ");
+  const hint = [...card.querySelectorAll(".hint:not([hidden], .unread-without-scripts)")].map((one) => one.textContent).join(" ");
   card.querySelector("[data-unread]:not([hidden]) [data-open-all]")?.click();
   (confirm ?? card).focus({ preventScroll: !confirm });
   announce(confirm ? "Type the confirmation, then press Enter." : hint);
 }
 
 function openForm(card, name, field) {
-  const form = card.querySelector(`.acts > .${name}`);
+  const form = card.querySelector(`.actions > .${name}`);
   if (form) {
     form.open = true;
     const enter = () => form.querySelector(field)?.focus();
-    form.addEventListener("form-came", enter, { once: true });
+    form.addEventListener("form-loaded", enter, { once: true });
     enter();
   }
 }
@@ -219,7 +219,7 @@ function choose(number) {
 }
 
 function leaveForm(event) {
-  const form = event.target.closest(".acts > details, .confirm, .answer");
+  const form = event.target.closest(".actions > details, .confirm, .answer");
   const card = event.target.closest("[data-card]");
   if (event.key !== "Escape" || !form || (form.matches(".edit") && "edited" in card.dataset)) {
     return;

@@ -1,5 +1,5 @@
 // The list of waiting cards: one row each, at its place in the chosen order. One row is selected.
-import { keepAges } from "../page/ages.js";
+import { updateAges } from "../page/ages.js";
 import { elementsFrom } from "../page/fragments.js";
 
 const desk = document.querySelector("[data-desk]");
@@ -68,7 +68,7 @@ export function addRows(html) {
       list.insertBefore(row, findPlace(row));
     }
   }
-  keepAges();
+  updateAges();
 }
 
 // The page's address has its filters; the search looks through the row's words as the server does.

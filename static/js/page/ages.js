@@ -15,7 +15,7 @@ function describeAge(time) {
   return unit ? WORDS.format(Math.round(seconds / unit[1]), unit[0]) : seconds < 0 ? "just now" : "in less than a minute";
 }
 
-export function keepAges() {
+export function updateAges() {
   for (const time of document.querySelectorAll("time[data-ago]")) {
     const words = describeAge(time);
     if (time.textContent !== words) {
@@ -28,4 +28,4 @@ export function keepAges() {
   }
 }
 
-setInterval(keepAges, UPDATE_MS);
+setInterval(updateAges, UPDATE_MS);

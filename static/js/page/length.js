@@ -6,7 +6,7 @@ function countCharacters(text) {
 }
 
 function updateNote(area, note) {
-  const most = Number(area.dataset.most);
+  const most = Number(area.dataset.maxLength);
   const length = countCharacters(area.value);
   const tooMuch = length - most;
   const counted = `${length.toLocaleString("en")} of ${most.toLocaleString("en")} characters`;
@@ -16,8 +16,8 @@ function updateNote(area, note) {
   area.setCustomValidity(tooMuch > 0 ? `${counted}: shorten it by ${tooMuch.toLocaleString("en")}.` : "");
 }
 
-export function keepLengths() {
-  for (const area of document.querySelectorAll("textarea[data-most]:not([data-counted])")) {
+export function watchLengths() {
+  for (const area of document.querySelectorAll("textarea[data-max-length]:not([data-counted])")) {
     area.dataset.counted = "";
     const note = area.form.querySelector("[data-length]");
     area.addEventListener("input", () => updateNote(area, note));

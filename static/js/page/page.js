@@ -4,7 +4,7 @@ import { prepareCards } from "../cards/cards.js";
 import "../cards/decisions.js";
 import { nodesFrom } from "./fragments.js";
 import { showCountInIcon } from "./icon.js";
-import { LastingSocket, describeClose } from "./socket.js";
+import { ReconnectingSocket, describeClose } from "./socket.js";
 import { countDown, localTimes } from "./times.js";
 
 document.documentElement.classList.add("scripted");
@@ -74,7 +74,7 @@ function showLost(isLost, text) {
   }
 }
 
-new LastingSocket(() => document.body.dataset.inbox, {
+new ReconnectingSocket(() => document.body.dataset.inbox, {
   onMessage: ({ type, payload, html, rows }) => {
     if (type === "inbox_changed") {
       showInbox({ ...payload, rows });

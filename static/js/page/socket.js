@@ -7,7 +7,7 @@ export function describeClose(code) {
   return code === LOGGED_OUT ? "You are logged out. Reload the page to log in." : "This page no longer updates. Reload it.";
 }
 
-export class LastingSocket {
+export class ReconnectingSocket {
   constructor(address, { onMessage, onOpen, onLost, onEnd }) {
     this.address = address; // a function, called for each connection
     this.on = { onMessage, onOpen, onLost, onEnd };

@@ -1,13 +1,13 @@
 // Delegated tasks inside the panel of the run that waits for them, kept up to date until they end.
 import { fetchPage } from "../page/fragments.js";
-import { LastingSocket } from "../page/socket.js";
+import { ReconnectingSocket } from "../page/socket.js";
 import { localTimes } from "../page/times.js";
 
 const followed = new Map(); // by the run's id
 
 async function refreshOnce(id) {
   const place = document.querySelector(`[data-child="${id}"]`);
-  const now = place && (await fetchPage(place.dataset.childNow)).querySelector("[data-child]");
+  const now = place && (await fetchPage(place.dataset.childUrl)).querySelector("[data-child]");
   if (!now || !place.isConnected) {
     return;
   }
@@ -48,7 +48,7 @@ export function followChildren(root) {
     const state = { isLoading: false, isStale: false };
     let last = Number(place.dataset.childAfter);
     followed.set(id, state);
-    state.socket = new LastingSocket(() => `/ws/runs/${id}/?after=${last}`, {
+    state.socket = new ReconnectingSocket(() => `/ws/runs/${id}/?after=${last}`, {
       onMessage: (message) => {
         if (message.seq !== null) {
           last = Math.max(last, message.seq);

@@ -2,7 +2,7 @@
 // connection breaks.
 import { announce } from "../page/announce.js";
 import { elementsFrom, fetchPage } from "../page/fragments.js";
-import { LastingSocket, describeClose } from "../page/socket.js";
+import { ReconnectingSocket, describeClose } from "../page/socket.js";
 import { followChildren } from "./children.js";
 import { showEnd } from "./end.js";
 import { Lines } from "./lines.js";
@@ -80,12 +80,12 @@ function showChanges(elements) {
 
 // A tool that was tried by hand: its line has only the beginning of its data.
 async function showResult() {
-  const place = run.querySelector("[data-tried]");
+  const place = run.querySelector("[data-trial-result]");
   if (!place) {
     return;
   }
   try {
-    const now = (await fetchPage(location.pathname)).querySelector("[data-tried]");
+    const now = (await fetchPage(location.pathname)).querySelector("[data-trial-result]");
     place.replaceChildren(...now.children);
     place.hidden = now.hidden;
   } catch (error) {
@@ -117,7 +117,7 @@ function receive(message) {
   }
 }
 
-const socket = new LastingSocket(() => `${panel.dataset.socket}?after=${last}&status=1`, {
+const socket = new ReconnectingSocket(() => `${panel.dataset.socket}?after=${last}&status=1`, {
   onMessage: receive,
   onOpen: () => {
     askedAfter = -1;

@@ -48,7 +48,7 @@ export class TextStream {
 
   addLine(slot) {
     const line = document.createElement("li");
-    line.className = "line says streaming";
+    line.className = "line model-text streaming";
     line.dataset.slot = this.slot = slot;
     line.append(Object.assign(document.createElement("p"), { className: "text" }));
     this.lines.place(line);

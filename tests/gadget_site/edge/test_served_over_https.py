@@ -35,7 +35,7 @@ def test_links_cookies_and_hsts_are_of_the_origin(transactional_db: None) -> Non
             for path in ("/users/invite/", f"/users/{viewers_id}/password/"):
                 form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": ORIGIN, **admin}
                 assert wire.ask("POST", path, form, b"role=viewer&days=7").status == 302
-                link = re.search(rb'id="the-link" value="([^"]+)"', wire.ask("GET", "/users/", admin).body)
+                link = re.search(rb'id="new-link" value="([^"]+)"', wire.ask("GET", "/users/", admin).body)
                 assert link is not None
                 assert link[1].startswith(f"{ORIGIN}/".encode())
 

@@ -3,9 +3,9 @@
 import { fetchPage } from "./fragments.js";
 import { localTimes } from "./times.js";
 
-const MOVING_MS = 3000;
+const OFTEN_MS = 3000;
 const IDLE_MS = 15000;
-const page = document.querySelector("[data-fresh]");
+const page = document.querySelector("[data-live-url]");
 
 // Replaces the children that differ; equal ones stay the same elements.
 function update(place, now) {
@@ -43,7 +43,7 @@ async function refresh() {
   isLoading = true;
   wasSkipped = false;
   try {
-    const now = await fetchPage(page.dataset.fresh);
+    const now = await fetchPage(page.dataset.liveUrl);
     for (const section of document.querySelectorAll("[data-live]")) {
       const newer = now.getElementById(section.id);
       if (newer) {
@@ -56,7 +56,7 @@ async function refresh() {
         wasSkipped = true;
       } else {
         update(section, newer);
-        section.toggleAttribute("data-moving", newer.hasAttribute("data-moving"));
+        section.toggleAttribute("data-refresh-often", newer.hasAttribute("data-refresh-often"));
       }
     }
   } catch (error) {
@@ -75,7 +75,7 @@ document.addEventListener("inbox-changed", refresh);
 document.addEventListener("visibilitychange", refresh);
 document.addEventListener("focusout", () => wasSkipped && setTimeout(refresh));
 setInterval(() => {
-  const interval = document.querySelector("[data-moving]") ? MOVING_MS : IDLE_MS;
+  const interval = document.querySelector("[data-refresh-often]") ? OFTEN_MS : IDLE_MS;
   if (performance.now() - refreshedAt >= interval) {
     refresh();
   }
