@@ -107,7 +107,7 @@ class CancelRequested(RunEvent):
 
 @dataclass(frozen=True)
 class RunFinished(RunEvent):
-    """The run ended; `cost` is None where no price is known."""
+    """The run ended; `cost` is None where no price is known, and `outcome` says what it did."""
 
     type = EventType.RUN_FINISHED
     status: str
@@ -119,6 +119,7 @@ class RunFinished(RunEvent):
     usage_estimated: bool
     cost: float | None
     currency: str
+    outcome: str
 
     @classmethod
     def of(cls, run: Run, cost: float | None) -> Self:
@@ -133,6 +134,7 @@ class RunFinished(RunEvent):
             usage_estimated=run.estimated_tokens > 0,
             cost=cost,
             currency=run.organization.currency,
+            outcome=str(run.outcome),
         )
 
 

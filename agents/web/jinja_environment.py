@@ -37,6 +37,10 @@ FILTERS = (
     template_filters.exact_time,
     template_filters.countdown,
     template_filters.status_label,
+    template_filters.status_look,
+    template_filters.status_icon,
+    template_filters.end_label,
+    template_filters.time_since,
     template_filters.exit_reason,
     template_filters.column_values,
 )

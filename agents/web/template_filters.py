@@ -18,7 +18,7 @@ from agents.web.cards.edit_form import simplify_complaint
 from agents.web.cards.effects import AffectedTarget, Effect
 from agents.web.text import durations, safe_text
 from agents.web.text.markdown import render_markdown
-from agents.web.text.run_status import describe_status
+from agents.web.text.run_status import StatusLabel, label_status
 
 LINE_BREAKS = re.compile(r"[ \t\r\n]+")
 
@@ -121,6 +121,11 @@ def countdown(at: datetime | None) -> str:
     return f"in {left} s" if left > 0 else "now"
 
 
+def time_since(since: datetime) -> str:
+    """Format the time since then: `12 s`, `3 min`, `2 h 5 min`, `4 d 1 h`; a script keeps it up to date."""
+    return durations.format_whole_duration(round((timezone.now() - since).total_seconds()))
+
+
 def as_sentence(text: str) -> str:
     """Start the text with a capital letter, and end it with a period."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"
@@ -132,13 +137,32 @@ def plain_words(complaint: str) -> str:
 
 
 def status_label(run: Run) -> str:
-    """Describe a run's status: `Running`, `Waiting for an answer`.
+    """Describe a run's status: `Running`, `Waiting for an answer`, `Stopped: out of passes`.
 
     Raises:
         AttributeError: the run waits, but was loaded without `annotate_waits`.
     """
+    return _label_run(run).text
+
+
+def status_look(run: Run) -> str:
+    """Return the look of a run's status, such as `good`."""
+    return _label_run(run).look
+
+
+def status_icon(run: Run) -> str:
+    """Return the name of the icon of a run's status."""
+    return _label_run(run).icon
+
+
+def end_label(payload: dict[str, Any]) -> StatusLabel:
+    """Label the status of a run from the payload of its `run_finished` event."""
+    return label_status(payload["status"], payload["exit_reason"], payload.get("outcome", ""))
+
+
+def _label_run(run: Run) -> StatusLabel:
     waits_for = run.waits_for if run.status == RunStatus.WAITING else ""  # type: ignore[attr-defined]
-    return describe_status(run.status, waits_for)
+    return label_status(run.status, run.exit_reason or waits_for, run.outcome)
 
 
 def words(name: str) -> str:

@@ -80,7 +80,7 @@ def test_the_last_run_shows_why_it_waits(world: World) -> None:
     run = ask_question(world).run
     Schedule.objects.update(last_run=run, last_at=Now(), fired=1)
     assert status_label(annotate_waits(Run.objects.all()).get()) == "Waiting for an answer"
-    assert '<span class="badge status-waiting">Waiting for an answer</span>' in read_page(world)
+    assert '<span class="badge status-waiting look-wait">Waiting for an answer</span>' in read_page(world)
     with pytest.raises(AttributeError, match="waits_for"):
         status_label(Run.objects.get(pk=run.pk))
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
-from django.db.models.functions import Now
+from django.db.models import Case, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models.functions import Coalesce, Now
 
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.queries.compiled import CompiledQuery, ModelColumns
-from agents.runs.models import CallStatus, Event, Pass, Run, RunStatus, ToolCall
+from agents.runs.models import TERMINAL_CALLS, CallStatus, Event, Pass, Run, RunStatus, ToolCall
 
 EVENTS_PER_PAGE = 200
 
@@ -60,19 +60,70 @@ def annotate_waits(rows: QuerySet[Run]) -> QuerySet[Run]:
     )
 
 
+def annotate_activity(rows: QuerySet[Run]) -> QuerySet[Run]:
+    """Add to each run what `annotate_waits` adds, and what the run needs or does now.
+
+    The columns are `employee_name`; `decisions`, `answers` and `unknowns`, its open cards by kind; `running_calls` with
+    the tool and start of the newest, `running_tool` and `running_since`; `colleague` and `colleague_run`, the first of
+    its `colleagues` with open tasks; and `last_event_at`.
+    """
+    calls = ToolCall.objects.filter(~Q(status__in=TERMINAL_CALLS), run_id=OuterRef("pk"), status=CallStatus.EXECUTING)
+    newest = calls.order_by("-started_at", "-pk")
+    delegated = Run.objects.filter(parent_id=OuterRef("pk"), parent_call__status=CallStatus.SUSPENDED).order_by("pk")
+    events = Event.objects.filter(run_id=OuterRef("pk")).order_by("-seq")
+    return annotate_waits(rows).annotate(
+        employee_name=F("employee__name"),
+        decisions=_count(_list_cards(ApprovalKind.APPROVAL)),
+        answers=_count(_list_cards(ApprovalKind.QUESTION)),
+        unknowns=_count(_list_cards(ApprovalKind.UNKNOWN)),
+        running_calls=_count(calls),
+        running_tool=Subquery(newest.values("tool")[:1]),
+        running_since=Subquery(newest.values("started_at")[:1]),
+        colleagues=_count(delegated, "parent_id"),
+        colleague=Subquery(delegated.values("employee__name")[:1]),
+        colleague_run=Subquery(delegated.values("pk")[:1]),
+        last_event_at=Subquery(events.values("created_at")[:1]),
+    )
+
+
+def _list_cards(kind: ApprovalKind) -> QuerySet[Approval]:
+    return Approval.objects.filter(run_id=OuterRef("pk"), status=ApprovalStatus.PENDING, kind=kind)
+
+
+def _count(rows: QuerySet[Any, Any], key: str = "run_id") -> Coalesce:
+    """Count the rows of a subquery, all of which have the same key."""
+    return Coalesce(Subquery(rows.order_by().values(key).annotate(number=Count("pk")).values("number")), 0)
+
+
 class RunStateRow(NamedTuple):
     """The columns of a run that its state is computed from."""
 
+    organization_id: int
     status: str
     exit_reason: str
+    outcome: str
     waits_for: str
     patience_tries: int
     next_wake_at: datetime | None
     stopped_because: str
+    cancel_requested_at: datetime | None
     next_event_seq: int
+    pass_number: int
+    lease_epoch: int
+    employee_name: str
+    decisions: int
+    answers: int
+    unknowns: int
+    running_calls: int
+    running_tool: str | None
+    running_since: datetime | None
+    colleagues: int
+    colleague: str | None
+    colleague_run: int | None
+    last_event_at: datetime | None
 
 
-RUN_STATE = CompiledQuery(RunStateRow, lambda run_id: annotate_waits(Run.objects.filter(pk=run_id)).order_by())
+RUN_STATE = CompiledQuery(RunStateRow, lambda run_id: annotate_activity(Run.objects.filter(pk=run_id)).order_by())
 
 
 class NextEvent(NamedTuple):

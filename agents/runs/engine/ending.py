@@ -17,6 +17,7 @@ from agents.runs.engine.results import end_unexecuted
 from agents.runs.engine.transaction import MACHINE, Transaction, run_transaction
 from agents.runs.events import CancelRequested, RunFinished, RunNeedsAttention, RunWaiting, ToolRejected
 from agents.runs.models import NOT_STARTED, TERMINAL_CALLS, CallStatus, ExitReason, Run, RunStatus, ToolCall
+from agents.runs.models.outcome import CALL_KIND_COLUMNS, CallKind, judge_outcome
 from tools.contract import ErrorCode, ToolError
 
 CUT_OFF_WORDS: dict[str, str] = {
@@ -97,9 +98,16 @@ def end_run(tx: Transaction, ending: Ending) -> None:
     run.problem = ending.problem or run.problem
     run.answer = ending.answer or write_answer_from_summaries(run, reason)
     run.finished_at = tx.now
+    run.outcome = judge_outcome(_list_call_kinds(run))
     tx.publish(RunFinished.of(run, budgets.to_currency(budgets.compute_run_cost(run))))
     if run.parent_id is not None:
         transaction.on_commit(partial(notify.wake_run, run.parent_id))
+
+
+def _list_call_kinds(run: Run) -> list[CallKind]:
+    """List the kinds of calls that the run has made, each once."""
+    rows = ToolCall.objects.filter(run_id=run.pk).order_by()
+    return [CallKind(*row) for row in rows.values_list(*CALL_KIND_COLUMNS).distinct()]
 
 
 def _has_unknown(run: Run) -> bool:

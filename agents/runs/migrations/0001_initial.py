@@ -77,6 +77,20 @@ class Migration(migrations.Migration):
                         max_length=24,
                     ),
                 ),
+                (
+                    "outcome",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("done", "Succeeded"),
+                            ("answered", "Answered"),
+                            ("unchanged", "Finished without changes"),
+                            ("partly_denied", "Partly denied"),
+                            ("denied", "Denied"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
                 ("answer", models.TextField(blank=True)),
                 ("problem", models.TextField(blank=True, help_text="What went wrong, in words for a person.")),
                 ("stopped_because", models.CharField(blank=True, max_length=300)),

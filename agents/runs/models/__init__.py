@@ -1,7 +1,7 @@
 """A run with its messages, passes, tool calls and events."""
 
 from agents.runs.models.event import Event, EventType
-from agents.runs.models.run import ENDED, PARKED, ExitReason, Message, Origin, Pass, Run, RunStatus
+from agents.runs.models.run import ENDED, PARKED, ExitReason, Message, Origin, Outcome, Pass, Run, RunStatus
 from agents.runs.models.tool_call import NOT_STARTED, TERMINAL_CALLS, CallStatus, ToolCall
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "ExitReason",
     "Message",
     "Origin",
+    "Outcome",
     "Pass",
     "Run",
     "RunStatus",

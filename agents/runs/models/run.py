@@ -44,6 +44,21 @@ class ExitReason(models.TextChoices):
     INTERNAL_ERROR = "internal_error", "Internal error"
 
 
+class Outcome(models.TextChoices):
+    """The outcomes of a run, so that a run that did nothing never looks like one that did its work."""
+
+    DONE = "done", "Succeeded"
+    """It created or changed something, and its last changes were approved where they had to be."""
+    ANSWERED = "answered", "Answered"
+    """It looked things up, and asked for no changes."""
+    UNCHANGED = "unchanged", "Finished without changes"
+    """It used no tool successfully, or none of its changes was made."""
+    PARTLY_DENIED = "partly_denied", "Partly denied"
+    """Something was changed, and its last changes were denied or expired."""
+    DENIED = "denied", "Denied"
+    """All its changes were denied or expired."""
+
+
 class Origin(models.TextChoices):
     """Origins of a run."""
 
@@ -59,6 +74,7 @@ class Run(models.Model):
 
     Attributes:
         parent, parent_call: for a delegated task, the delegating run and its suspended call.
+        outcome: what it did, judged at its last end; empty before.
         stopped_because: the reason why nothing of the run may start, such as a stopped employee; empty if it may.
         session: data that its tools store for each other.
         cost_micros: the cost of its model, in millionths of the organization's currency.
@@ -78,6 +94,7 @@ class Run(models.Model):
     mode = models.CharField(max_length=40, default="general")
     status = models.CharField(max_length=16, choices=RunStatus, default=RunStatus.QUEUED)
     exit_reason = models.CharField(max_length=24, choices=ExitReason, blank=True)
+    outcome = models.CharField(max_length=16, choices=Outcome, blank=True)
     answer = models.TextField(blank=True)
     problem = models.TextField(blank=True, help_text="What went wrong, in words for a person.")
     stopped_because = models.CharField(max_length=300, blank=True)

@@ -11,8 +11,9 @@ from django.template.loader import get_template
 
 from agents.runs.models import ENDED, Event, EventType, RunStatus
 from agents.web.jinja_environment import JINJA
+from agents.web.panel.status_bar import StatusBar
 from agents.web.panel.time_strip import TimeStrip
-from agents.web.text.run_status import DELAYED, WAITS, describe_status
+from agents.web.text.run_status import DELAYED, WAITS, StatusLabel, label_status
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class PageParts:
         stopped_because: the reason of a stop; an empty one hides the notice.
         next_try: the time of the next request to the model.
         pass_number: the pass that the figures and the time strip belong to.
+        outcome: what a run that has ended did.
+        bar: what the run does or needs now.
     """
 
     status: str = ""
@@ -34,10 +37,12 @@ class PageParts:
     pass_number: int = 0
     figures: str = ""
     strip: TimeStrip | None = None
+    outcome: str = ""
+    bar: StatusBar | None = None
 
     @property
-    def status_label(self) -> str:
-        return describe_status(self.status, self.reason)
+    def label(self) -> StatusLabel:
+        return label_status(self.status, self.reason, self.outcome)
 
     @property
     def has_ended(self) -> bool:
@@ -77,7 +82,8 @@ def _find_delay(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _find_end(payload: dict[str, Any]) -> dict[str, Any]:
-    return {"status": payload["status"], "reason": payload["exit_reason"], "stopped_because": ""}
+    ended = {"status": payload["status"], "reason": payload["exit_reason"], "outcome": payload.get("outcome", "")}
+    return ended | {"stopped_because": ""}
 
 
 CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from agents.platform.queries.runs import RUN_STATE
 from agents.runs.models import ENDED, RunStatus
 from agents.web.panel.page_parts import PageParts
+from agents.web.panel.status_bar import StatusBar, build_status_bar
 from agents.web.text.run_status import DELAYED
+
+PAYLOAD = ("status", "reason", "stopped", "next_try", "after")
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,9 @@ class RunState:
         reason: the exit reason, or the reason for waiting: `decision`, `answer`, `colleague`, or `delayed` (the model).
         stopped: the reason of a stop that holds the run back; empty without one.
         next_try: the time of the next request to the model, in ISO 8601; None if the run does not wait for one.
+        outcome: what a run that has ended did.
+        streams_pass: the pass that the model answers now, with the `epoch` of the driver; 0 if the run does not run.
+        bar: the content of the status bar.
     """
 
     status: str
@@ -28,16 +34,26 @@ class RunState:
     stopped: str
     next_try: str | None
     after: int
+    outcome: str
+    epoch: int
+    streams_pass: int
+    bar: StatusBar
 
     @property
     def parts(self) -> PageParts:
         """The parts of the page that show this state."""
         next_try = datetime.fromisoformat(self.next_try) if self.next_try else None
-        return PageParts(self.status, self.reason, "" if self.status in ENDED else self.stopped, next_try)
+        stopped = "" if self.status in ENDED else self.stopped
+        return PageParts(self.status, self.reason, stopped, next_try, outcome=self.outcome, bar=self.bar)
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """The part of the state that other software may rely on."""
+        return {name: getattr(self, name) for name in PAYLOAD}
 
     def to_json(self) -> str:
         """Build the message: `{"seq": null, "type": "run_status", "payload": {…}, "html": "…"}`."""
-        message = {"seq": None, "type": "run_status", "payload": asdict(self), "html": self.parts.render()}
+        message = {"seq": None, "type": "run_status", "payload": self.payload, "html": self.parts.render()}
         return json.dumps(message, ensure_ascii=False)
 
 
@@ -48,13 +64,17 @@ def read_state(run_id: int) -> RunState | None:
 
 
 def build_state(row: Any) -> RunState:
-    """Build the state from a `RunStateRow`, or from a run that `annotate_waits` has loaded."""
+    """Build the state from a `RunStateRow`, or from a run that `annotate_activity` has loaded."""
     next_try = row.next_wake_at if row.status == RunStatus.QUEUED and row.patience_tries else None
-    reason = DELAYED if next_try else row.waits_for
+    reason = row.exit_reason if row.status in ENDED else DELAYED if next_try else row.waits_for
     return RunState(
         row.status,
-        row.exit_reason if row.status in ENDED else reason,
+        reason,
         row.stopped_because,
         next_try.isoformat() if next_try else None,
         row.next_event_seq - 1,
+        row.outcome,
+        row.lease_epoch,
+        row.pass_number + 1 if row.status == RunStatus.RUNNING else 0,
+        build_status_bar(row, reason, next_try),
     )

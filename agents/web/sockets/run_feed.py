@@ -81,20 +81,19 @@ class RunFeed(Feed):
             self._last = await _read_newest_seq(self.run_id)
             self.wake_subscribers()
             return
-        has_more, is_state_due = True, True
+        has_more = True
         while has_more:
             allowed, messages = await read_messages(self.run_id, self._last, viewers)
             self.revoke_lost_access(viewers, allowed)
             if messages:
-                is_state_due = False
                 self._keep(messages)
                 self.wake_subscribers()
             has_more = len(messages) == EVENTS_PER_PAGE
-        if is_state_due and any(isinstance(each, RunSubscriber) and each.wants_state for each in self.subscribers):
+        if any(isinstance(each, RunSubscriber) and each.wants_state for each in self.subscribers):
             await self._read_state()
 
     async def _read_state(self) -> None:
-        """Read the run's state, which can change without an event; called when there are no new events."""
+        """Read the run's state, which changes with most events, and may change without one."""
         previous, self.state = self.state, await _read_state(self.run_id)
         if self.state != previous:
             self.wake_subscribers()

@@ -17,3 +17,12 @@ def format_duration(milliseconds: int) -> str:
     if milliseconds < DAY:
         return f"{milliseconds // HOUR} h {milliseconds % HOUR // MINUTE} min"
     return f"{milliseconds // DAY} d {milliseconds % DAY // HOUR} h"
+
+
+def format_whole_duration(seconds: int) -> str:
+    """Format a duration that grows while people watch: `12 s`, `3 min`, `2 h 5 min`, `4 d 1 h`."""
+    seconds = max(0, seconds)
+    if seconds < MINUTE // SECOND:
+        return f"{seconds} s"
+    minutes = seconds * SECOND // MINUTE
+    return f"{minutes} min" if minutes < HOUR // MINUTE else format_duration(seconds * SECOND)

@@ -1,8 +1,13 @@
-"""Labels for the status of a run, shared by its page, lists and live messages."""
+"""Labels for the status of a run, shared by its page, lists and live messages.
+
+A run is green only if it did something: one that changed nothing, was denied or ran out of passes says so instead.
+"""
 
 from __future__ import annotations
 
-from agents.runs.models import RunStatus
+from dataclasses import dataclass
+
+from agents.runs.models import ExitReason, Outcome, RunStatus
 
 DELAYED = "delayed"
 """The reason of a queued run that asks its model again later."""
@@ -10,12 +15,75 @@ WAITS = {"decision": "a decision", "answer": "an answer", "colleague": "a collea
 """The reasons of a waiting run, with their words."""
 
 
-def describe_status(status: str, reason: str = "") -> str:
-    """Describe the status: `Running`, `Waiting for an answer`, `Waiting for the model`.
+@dataclass(frozen=True)
+class StatusLabel:
+    """The label of a status, such as `Denied`.
+
+    Attributes:
+        look: the color: `good`, `bad`, `wait` (people should look), `plain` or `active`.
+        icon: the name of the icon for lists.
+    """
+
+    text: str
+    look: str
+    icon: str
+
+
+ACTIVE = {
+    RunStatus.QUEUED.value: ("active", "clock"),
+    RunStatus.RUNNING.value: ("active", "loader-circle"),
+    RunStatus.WAITING.value: ("wait", "hourglass"),
+    RunStatus.NEEDS_ATTENTION.value: ("wait", "triangle-alert"),
+}
+"""The look and icon of each status of an unfinished run."""
+STOPPED = {
+    ExitReason.MAX_PASSES.value: "out of passes",
+    ExitReason.BUDGET_EXHAUSTED.value: "budget used up",
+    ExitReason.DEADLINE.value: "time limit reached",
+    ExitReason.ANSWER_CUT.value: "answer cut off",
+    ExitReason.ANSWER_FILTERED.value: "answer withheld",
+}
+"""The limits that end a run before its work is done."""
+FAILED = {
+    ExitReason.PROVIDER_ERROR.value: "the model did not answer",
+    ExitReason.CRASH_LOOP.value: "the worker crashed repeatedly",
+    ExitReason.INTERNAL_ERROR.value: "internal error",
+}
+OUTCOME_LOOKS = {
+    Outcome.DONE.value: ("good", "circle-check"),
+    Outcome.ANSWERED.value: ("good", "circle-check"),
+    Outcome.UNCHANGED.value: ("plain", "minus"),
+    Outcome.PARTLY_DENIED.value: ("wait", "ban"),
+    Outcome.DENIED.value: ("wait", "ban"),
+}
+
+
+def label_status(status: str, reason: str = "", outcome: str = "") -> StatusLabel:
+    """Label the status: `Running`, `Waiting for an answer`, `Stopped: out of passes`, `Finished without changes`.
 
     Args:
-        reason: `delayed` or one of `WAITS`; any other reason is ignored.
+        reason: for a run that has ended its exit reason, otherwise `delayed` or one of `WAITS`; others are ignored.
+        outcome: what a run that has ended did; empty if it is unknown.
     """
+    if status in ACTIVE:
+        return StatusLabel(_describe_active(status, reason), *ACTIVE[status])
+    if status == RunStatus.CANCELLED:
+        return StatusLabel(RunStatus.CANCELLED.label, "plain", "ban")
+    if reason in STOPPED:
+        return StatusLabel(f"Stopped: {STOPPED[reason]}", "wait" if status == RunStatus.SUCCEEDED else "bad", "square")
+    if reason == ExitReason.DENIED_REPEATEDLY:
+        return StatusLabel(Outcome.DENIED.label, *OUTCOME_LOOKS[Outcome.DENIED])
+    if status == RunStatus.FAILED:
+        return StatusLabel(f"Failed: {FAILED[reason]}" if reason in FAILED else "Failed", "bad", "circle-x")
+    return StatusLabel(Outcome(outcome or Outcome.DONE).label, *OUTCOME_LOOKS[outcome or Outcome.DONE])
+
+
+def describe_status(status: str, reason: str = "", outcome: str = "") -> str:
+    """Return the text of the status' label."""
+    return label_status(status, reason, outcome).text
+
+
+def _describe_active(status: str, reason: str) -> str:
     if status == RunStatus.QUEUED and reason == DELAYED:
         return "Waiting for the model"
     if status == RunStatus.WAITING and reason in WAITS:

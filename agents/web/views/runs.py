@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from agents.accounts.models import Membership
 from agents.employees.models import Employee
-from agents.platform.queries.runs import annotate_waits
+from agents.platform.queries.runs import annotate_activity
 from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs import actions
@@ -162,7 +162,7 @@ def _render_refused(request: HttpRequest, member: Membership, run_id: int, refus
 
 
 def _list_runs(member: Membership) -> QuerySet[Run]:
-    rows = annotate_waits(Run.objects.filter(organization_id=member.organization_id))
+    rows = annotate_activity(Run.objects.filter(organization_id=member.organization_id))
     return rows.select_related("employee__provider", "parent__employee", *RUN_RELATIONS)
 
 

@@ -35,4 +35,27 @@ export function showTimesLeft() {
   }
 }
 
-setInterval(showTimesLeft, 1000);
+// The time since a moment, in the words of `format_whole_duration` in agents/web/text/durations.py.
+function describeElapsed(seconds) {
+  const minutes = Math.floor(seconds / 60);
+  const hours = Math.floor(minutes / 60);
+  if (minutes < 1) {
+    return `${seconds} s`;
+  }
+  if (hours < 1) {
+    return `${minutes} min`;
+  }
+  return hours < 24 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+// Counts up from each `time[data-since]`.
+export function showTimesSince() {
+  for (const time of document.querySelectorAll("time[data-since]")) {
+    time.textContent = describeElapsed(Math.max(0, Math.round((Date.now() - new Date(time.dateTime)) / 1000)));
+  }
+}
+
+setInterval(() => {
+  showTimesLeft();
+  showTimesSince();
+}, 1000);

@@ -1,6 +1,6 @@
 // The parts of a run's page outside its lines. The server draws each of them and names its place:
 // `<template data-into="run-status">` goes into the element with the id `run-status`.
-import { localTimes, showTimesLeft } from "../page/times.js";
+import { localTimes, showTimesLeft, showTimesSince } from "../page/times.js";
 
 const run = document.querySelector("[data-run]");
 const conditional = [...run.querySelectorAll("[data-when]")];
@@ -16,6 +16,7 @@ export function showParts(parts) {
     place.replaceChildren(part.content);
     localTimes(place);
     showTimesLeft();
+    showTimesSince();
     if (part.dataset.status) {
       followStatus(part.dataset);
     }

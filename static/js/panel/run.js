@@ -93,8 +93,9 @@ async function showResult() {
   }
 }
 
-run.querySelector("[data-to-card]")?.addEventListener("click", (event) => {
-  const card = panel.querySelector("[data-card][data-open], [data-child-open]");
+// Review: to the first open card on this page, if it has one.
+run.addEventListener("click", (event) => {
+  const card = event.target.closest("[data-to-card]") && panel.querySelector("[data-card][data-open], [data-child-open]");
   if (card) {
     event.preventDefault();
     card.scrollIntoView({ block: "center" });

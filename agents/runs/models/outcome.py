@@ -1,0 +1,54 @@
+"""The outcome of a run, judged from its calls when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agents.runs.models.run import Outcome
+from agents.runs.models.tool_call import CallStatus
+
+READ = "read"
+REFUSED = (CallStatus.DENIED, CallStatus.EXPIRED)
+
+
+class CallKind(NamedTuple):
+    """Calls of one pass with equal level and status; `child_outcome` is set for delegated tasks."""
+
+    pass_number: int
+    level: str
+    status: str
+    child_outcome: str | None
+
+
+CALL_KIND_COLUMNS = ("pass_number", "level", "status", "child_run__outcome")
+
+
+def judge_outcome(kinds: Iterable[CallKind]) -> Outcome:
+    """Judge what the run did. A denied change that was corrected and approved later does not count as denied."""
+    calls = list(kinds)
+    changes = [call for call in calls if _asks_for_change(call)]
+    is_changed = any(_has_changed_something(call) for call in changes)
+    last = max((call.pass_number for call in changes), default=0)
+    if any(_was_denied(call) for call in changes if call.pass_number == last):
+        return Outcome.PARTLY_DENIED if is_changed else Outcome.DENIED
+    if is_changed:
+        return Outcome.DONE
+    has_looked = any(call.status == CallStatus.SUCCEEDED for call in calls)
+    return Outcome.ANSWERED if has_looked and not changes else Outcome.UNCHANGED
+
+
+def _asks_for_change(call: CallKind) -> bool:
+    """Check if the call was to change something; a read that a person denied counts too."""
+    return call.status in REFUSED or (call.level != READ and call.child_outcome != Outcome.ANSWERED)
+
+
+def _was_denied(call: CallKind) -> bool:
+    return call.status in REFUSED or call.child_outcome in (Outcome.DENIED, Outcome.PARTLY_DENIED)
+
+
+def _has_changed_something(call: CallKind) -> bool:
+    """Check if the call changed something; a delegated task did what its own run did."""
+    if call.status != CallStatus.SUCCEEDED:
+        return False
+    return call.child_outcome in (None, "", Outcome.DONE, Outcome.PARTLY_DENIED)

@@ -1,0 +1,153 @@
+"""The bar of a run's page that stays in view: what the run does now, and what it needs from people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.urls import reverse
+
+from agents.employees.toolboxes import load_toolbox
+from agents.runs.models import ENDED, RunStatus
+from agents.web.cards.cards import find_source_name
+from agents.web.text.run_status import StatusLabel, label_status
+
+RESULT = "#end"
+PARTICIPLES = {
+    "Add": "adding",
+    "Archive": "archiving",
+    "Ask": "asking",
+    "Calculate": "calculating",
+    "Cancel": "cancelling",
+    "Check": "checking",
+    "Continue": "continuing",
+    "Count": "counting",
+    "Create": "creating",
+    "Cross-reference": "cross-referencing",
+    "Delegate": "delegating",
+    "Delete": "deleting",
+    "Draft": "drafting",
+    "List": "listing",
+    "Preview": "previewing",
+    "Qualify": "qualifying",
+    "Read": "reading",
+    "Score": "scoring",
+    "Search": "searching",
+    "Update": "updating",
+    "Write": "writing",
+}
+"""The verbs with which the titles of built-in tools begin."""
+
+
+@dataclass(frozen=True)
+class StatusBar:
+    """The content of the bar.
+
+    Attributes:
+        look, icon: as in `StatusLabel`.
+        doing: what the run does or waits for; empty if it only needs people.
+        since: the time since when it does so; None if it does not matter.
+        until: the time of the next try; None without one.
+        needs: what people have to do, such as `2 approvals needed`; empty if nothing.
+        link, link_text: where to go; an address that begins with `#` is on this page.
+    """
+
+    look: str
+    icon: str
+    doing: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+    needs: str = ""
+    link: str = ""
+    link_text: str = ""
+
+    @property
+    def leads_to_card(self) -> bool:
+        """True if the link leads to what people have to decide, which may be on this page."""
+        return bool(self.needs)
+
+
+def build_status_bar(row: Any, reason: str, next_try: datetime | None) -> StatusBar:
+    """Build the bar from a `RunStateRow`, or from a run that `annotate_activity` has loaded.
+
+    Args:
+        reason: as in `RunState`.
+    """
+    label = label_status(row.status, reason, row.outcome)
+    if row.status in ENDED:
+        return _build_end(row.status, label)
+    needs = describe_needs(row.decisions, row.answers, row.unknowns)
+    if needs:
+        link, link_text = reverse("approvals"), "Review"
+    elif row.status == RunStatus.WAITING and row.colleague_run:
+        link, link_text = reverse("run", args=[row.colleague_run]), "View"
+    else:
+        link = link_text = ""
+    doing, since = _describe_activity(row, next_try)
+    look = "wait" if needs else label.look
+    icon = "inbox" if needs and not doing else label.icon
+    return StatusBar(look, icon, doing, since, next_try, needs, link, link_text)
+
+
+def describe_needs(decisions: int, answers: int, unknowns: int) -> str:
+    """Describe what people have to do: `2 approvals and 1 answer needed`, `Answer needed`; empty if nothing."""
+    counts = ((decisions, "approval"), (answers, "answer"), (unknowns, "check of an unknown outcome"))
+    open_ones = [(number, noun) for number, noun in counts if number]
+    if not open_ones:
+        return ""
+    if len(open_ones) == 1 and open_ones[0][0] == 1:
+        noun = open_ones[0][1]
+        return f"{noun[:1].upper()}{noun[1:]} needed"
+    *most, last = [f"{number:,} {noun if number == 1 else _pluralize(noun)}" for number, noun in open_ones]
+    return f"{', '.join(most)} and {last} needed" if most else f"{last} needed"
+
+
+def _pluralize(noun: str) -> str:
+    first, space, rest = noun.partition(" ")
+    return f"{first}s{space}{rest}"
+
+
+def _build_end(status: str, label: StatusLabel) -> StatusBar:
+    text = "Finished" if label.look == "good" else label.text
+    link_text = f"Read the {'answer' if status == RunStatus.SUCCEEDED else 'result'} ↑"
+    return StatusBar(label.look, label.icon, text, link=RESULT, link_text=link_text)
+
+
+def _describe_activity(row: Any, next_try: datetime | None) -> tuple[str, datetime | None]:
+    """Describe what the run does or waits for now, and since when; empty if only people have to act."""
+    if row.cancel_requested_at is not None:
+        return "Cancelling: running calls end first", row.cancel_requested_at
+    if row.status == RunStatus.RUNNING and row.running_calls:
+        return _describe_calls(row), row.running_since
+    if row.stopped_because:
+        return "On hold until an admin lifts the stop", None
+    if row.status == RunStatus.RUNNING:
+        return f"{row.employee_name} is thinking", row.last_event_at
+    if row.status == RunStatus.QUEUED:
+        return ("Waiting for the model", None) if next_try else ("Waiting for a worker", row.last_event_at)
+    return _describe_wait(row), row.last_event_at
+
+
+def _describe_wait(row: Any) -> str:
+    if row.decisions or row.answers or row.unknowns:
+        return ""
+    if row.status == RunStatus.NEEDS_ATTENTION:
+        return "Unknown outcome"
+    if row.colleague is None:
+        return "Starting in a moment: the approval can still be undone"
+    others = row.colleagues - 1
+    more = f" and {others} more colleague{'' if others == 1 else 's'}" if others else ""
+    return f"Waiting for {row.colleague}{more}"
+
+
+def _describe_calls(row: Any) -> str:
+    """Describe the running calls: `Dana is searching records`, `Dana is running 3 calls`."""
+    if row.running_calls > 1:
+        return f"{row.employee_name} is running {row.running_calls:,} calls"
+    tool = load_toolbox(row.organization_id).get_tool(row.running_tool)
+    title = tool.title if tool else row.running_tool
+    verb, _, rest = title.partition(" ")
+    if tool is None or find_source_name(tool) or verb not in PARTICIPLES:
+        return f"{row.employee_name} is using “{title}”"
+    return f"{row.employee_name} is {PARTICIPLES[verb]} {rest}".rstrip()

@@ -1,0 +1,110 @@
+"""The bar of a run's page says what the run does now and what it needs from people, at load and live."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.web.panel.run_state import read_state
+from agents.web.panel.status_bar import describe_needs
+from tests.web.asking import ask_question, delegate_task
+from tests.web.pages import read_page
+from tests.world import SEARCH, World, make_world
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def read_bar(world: World, run: Run) -> str:
+    """The text of the bar, which is the same on the page and in a live message."""
+    page = read_page(world.client("viewer"), f"/runs/{run.pk}/").split('id="run-bar">')[1].split("</p>")[0]
+    state = read_state(run.pk)
+    assert state is not None
+    live = state.parts.render().split('<template data-into="run-bar">')[1].split("</template>")[0]
+    texts = [" ".join(re.sub(r"<[^>]+>", " ", html).split()) for html in (page, live)]
+    assert texts[0] == texts[1]
+    return texts[0]
+
+
+def execute(run: Run, count: int) -> None:
+    at = {"started_at": timezone.now(), "deadline_at": Now(), "exec_epoch": 1, "finished_at": None, "content": ""}
+    for number in range(count):
+        ToolCall.objects.create(
+            organization=run.organization, run=run, pass_number=1, index=number, provider_call_id=str(number),
+            tool=SEARCH, params_hash="0" * 64, signature="0" * 64, level="read", status=CallStatus.EXECUTING, **at,
+        )  # fmt: skip
+
+
+def run_it(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(
+        status=RunStatus.RUNNING, lease_owner="w", lease_expires_at=timezone.now(), lease_epoch=1
+    )
+
+
+def test_it_names_the_running_call_and_its_duration(world: World) -> None:
+    run = world.run(RunStatus.QUEUED)
+    run_it(run)
+    assert read_bar(world, run).startswith("Dana is thinking")
+    execute(run, 1)
+    assert read_bar(world, run) == "Dana is searching records 0 s"
+
+
+def test_it_counts_calls_that_run_side_by_side(world: World) -> None:
+    run = world.run(RunStatus.QUEUED)
+    run_it(run)
+    execute(run, 3)
+    assert read_bar(world, run) == "Dana is running 3 calls 0 s"
+
+
+def test_it_counts_what_people_have_to_do(world: World) -> None:
+    run = world.run()
+    world.card(run)
+    assert read_bar(world, run).startswith("Approval needed")
+    world.card(run)
+    bar = read_bar(world, run)
+    assert bar.startswith("2 approvals needed")
+    assert bar.endswith("Review")
+    assert read_bar(world, ask_question(world).run).startswith("Answer needed")
+
+
+def test_it_names_the_colleague_and_leads_to_their_run(world: World) -> None:
+    child = delegate_task(world)
+    assert child.parent is not None
+    Run.objects.filter(pk=child.parent.pk).update(status=RunStatus.WAITING)
+    bar = read_bar(world, child.parent)
+    assert bar.startswith(f"Waiting for {child.employee.name}")
+    assert bar.endswith("View")
+
+
+def test_an_end_says_what_happened_and_leads_to_the_answer(world: World) -> None:
+    done = world.run(RunStatus.SUCCEEDED, outcome="done")
+    assert read_bar(world, done) == "Finished Read the answer ↑"
+    nothing = world.run(RunStatus.SUCCEEDED, outcome="unchanged")
+    assert read_bar(world, nothing) == "Finished without changes Read the answer ↑"
+    stopped = world.run(RunStatus.FAILED, exit_reason="max_passes")
+    assert read_bar(world, stopped) == "Stopped: out of passes Read the result ↑"
+    page = read_page(world.client("viewer"), "/runs/")
+    for label in ("Succeeded", "Finished without changes", "Stopped: out of passes"):
+        assert page.count(f"{label}</span>") == 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ((0, 0, 0), ""),
+        ((1, 0, 0), "Approval needed"),
+        ((2, 1, 0), "2 approvals and 1 answer needed"),
+        ((0, 0, 2), "2 checks of an unknown outcome needed"),
+        ((1, 1, 1), "1 approval, 1 answer and 1 check of an unknown outcome needed"),
+    ],
+)
+def test_needs_are_counted_in_words(counts: tuple[int, int, int], words: str) -> None:
+    assert describe_needs(*counts) == words
