@@ -1,8 +1,8 @@
-// The page of the REST API, with Swagger UI, and labels for screen readers where Swagger UI has none.
+// The page of the REST API: Swagger UI, with labels for screen readers where it has none.
 const place = document.querySelector("#swagger-ui");
 const settings = JSON.parse(document.querySelector("#swagger-settings").textContent);
 
-const NAMES = {
+const LABELS = {
   "button.close-modal": () => "Close",
   "#auth-bearer-value": () => "Token",
   "#api_key_value": () => "Value of the cookie",
@@ -20,9 +20,9 @@ function parameterOf(element) {
 }
 
 function addLabels() {
-  for (const [selector, nameOf] of Object.entries(NAMES)) {
+  for (const [selector, labelOf] of Object.entries(LABELS)) {
     for (const element of place.querySelectorAll(selector)) {
-      element.setAttribute("aria-label", nameOf(element));
+      element.setAttribute("aria-label", labelOf(element));
     }
   }
   for (const heading of place.querySelectorAll("h3, h4, h5")) {
@@ -30,8 +30,8 @@ function addLabels() {
   }
 }
 
-// Requests that read get ids of the reader's own rows as examples. Requests that change something have none, so that
-// whoever presses "Execute" has chosen the id.
+// GET requests get ids of the reader's own rows as examples. Requests that change something get none, so that people
+// choose the id before they press "Execute".
 async function fetchNewest(list) {
   const answer = await fetch(`/api/${list}?limit=1`);
   if (!answer.ok) {
@@ -51,8 +51,8 @@ async function findExamples() {
 }
 
 function addExamples(document, values) {
-  const reading = Object.values(document.paths).flatMap(({ get }) => get ?? []);
-  for (const parameter of reading.flatMap(({ parameters }) => parameters)) {
+  const getOperations = Object.values(document.paths).flatMap(({ get }) => get ?? []);
+  for (const parameter of getOperations.flatMap(({ parameters }) => parameters)) {
     if (parameter.in === "path" && values[parameter.name]) {
       parameter.example = values[parameter.name];
     }

@@ -1,4 +1,4 @@
-// A card on its own page, refreshed when somebody decides it elsewhere and when its call goes on.
+// A card on its own page: refreshed when it is decided elsewhere and when its call makes progress.
 import { ReconnectingSocket } from "../page/socket.js";
 import { refreshCard, refreshIfChanged } from "./cards.js";
 

@@ -1,4 +1,4 @@
-// Cards on a page: prepared for their reader, and replaced by the card as the server shows it now.
+// Cards on a page: prepares them for their reader, and replaces a card by its current state from the server.
 import { updateAges } from "../page/ages.js";
 import { elementsFrom, fetchPage } from "../page/fragments.js";
 import { watchLengths } from "../page/length.js";
@@ -8,7 +8,7 @@ import { guardApprove, updateApproveButton } from "./guard.js";
 import { lock, showNote } from "./lock.js";
 import { noteMoves } from "./moves.js";
 
-// Fetches the card as it is now, or with `newest` the one that has replaced it.
+// Fetches the current state of the card or, with `newest`, the card that has replaced it.
 export async function fetchCard(card, newest) {
   return (await fetchPage(`${card.dataset.url}${newest ? "?newest=1" : ""}`)).querySelector("[data-card]");
 }
@@ -33,7 +33,8 @@ export function prepareCards() {
   }
 }
 
-// The two forms open in the same place. One closes the other, also in browsers where `details` of one name do not.
+// Both forms open in the same place, so opening one closes the other, also in browsers that ignore the `name` of
+// `details`.
 function allowOneOpenForm(card) {
   const forms = [...card.querySelectorAll(".actions > details")];
   for (const form of forms) {
@@ -41,7 +42,7 @@ function allowOneOpenForm(card) {
   }
 }
 
-// The card shows no value that is typed into the edit form; closing the form discards them.
+// Marks the card as edited while its form has values that the card does not show. Closing the form discards them.
 function watchEdit(card) {
   const edit = card.querySelector("details.edit");
   edit?.addEventListener("input", () => {
@@ -58,7 +59,7 @@ function watchEdit(card) {
   });
 }
 
-// A card that came through a socket has no edit form: opening it fetches the form from the card's own page.
+// A card that arrived through a socket has no edit form yet: opening it fetches the form from the card's own page.
 async function fetchForm(card, edit) {
   const note = edit.querySelector("[data-form-placeholder]:not([data-requested])");
   if (!note || !edit.open) {
@@ -79,34 +80,34 @@ async function fetchForm(card, edit) {
   }
 }
 
-// Replaces the card by the card as it is now. The focus stays in it.
+// Replaces the card by its current state and keeps the focus in it.
 export async function refreshCard(card, newest) {
   const fetched = await fetchCard(card, newest);
   if (!fetched || !card.isConnected) {
     return;
   }
-  const [now] = elementsFrom(fetched.outerHTML);
+  const [current] = elementsFrom(fetched.outerHTML);
   const hadFocus = card.contains(document.activeElement);
-  keepTyped(card, now);
-  const double = document.getElementById(now.id);
-  if (double && double !== card) {
-    (double.closest("[data-inbox-card]") ?? double).remove(); // the list was quicker to show it
+  keepTypedValues(card, current);
+  const duplicate = document.getElementById(current.id);
+  if (duplicate && duplicate !== card) {
+    (duplicate.closest("[data-inbox-card]") ?? duplicate).remove(); // the list has shown it already
   }
-  card.replaceWith(now);
-  now.dispatchEvent(new CustomEvent("card-shown", { bubbles: true }));
+  card.replaceWith(current);
+  current.dispatchEvent(new CustomEvent("card-shown", { bubbles: true }));
   if (hadFocus) {
-    now.focus({ preventScroll: true });
+    current.focus({ preventScroll: true });
   }
-  localTimes(now);
-  countDown(now);
+  localTimes(current);
+  countDown(current);
   prepareCards();
 }
 
 // Keeps the values that were typed into the edit form when somebody else decides the card, so that they can be used again.
-function keepTyped(card, now) {
-  const kept = card.querySelector(".typed-values");
-  if (kept) {
-    now.append(kept);
+function keepTypedValues(card, current) {
+  const shown = card.querySelector(".typed-values");
+  if (shown) {
+    current.append(shown);
     return;
   }
   const section = card.querySelector("template[data-typed-values]")?.content.firstElementChild;
@@ -119,21 +120,21 @@ function keepTyped(card, now) {
     const text = Object.assign(document.createElement("dd"), { textContent: visible(input.value) });
     section.querySelector("dl").append(name, text);
   }
-  now.append(section);
+  current.append(section);
 }
 
 function initialValue(input) {
   return [...(input.options ?? [])].find((option) => option.defaultSelected)?.value ?? input.defaultValue ?? "";
 }
 
-// Locks a card that another one has replaced; the reader asks for the new one, which shows what changed.
-export function offerNewCard(card, words = "This card has changed since it was shown. Nothing was decided. ") {
+// Locks a card that was replaced by another, and offers a button that shows the new one.
+export function offerNewCard(card, text = "This card has changed since it was shown. Nothing was decided. ") {
   if ("locked" in card.dataset && card.querySelector("[data-outcome] button")) {
     return;
   }
   card.removeAttribute("aria-busy");
   lock(card);
-  showNote(card, words);
+  showNote(card, text);
   const button = Object.assign(document.createElement("button"), {
     type: "button",
     className: "secondary",
@@ -143,24 +144,24 @@ export function offerNewCard(card, words = "This card has changed since it was s
   card.querySelector("[data-outcome]")?.append(button);
 }
 
-// Shows that the card was decided or replaced elsewhere; `words` say more if its reader has pressed a button.
-export async function refreshIfChanged(card, words) {
+// Shows that the card was decided or replaced elsewhere; `text` is the note on a replaced card.
+export async function refreshIfChanged(card, text) {
   const newest = await fetchCard(card, true);
   if (!newest || !card.isConnected || "locked" in card.dataset) {
     return;
   }
-  const isAnother = newest.dataset.card !== card.dataset.card;
-  if (isAnother && !newest.matches(".unknown")) {
-    offerNewCard(card, words);
-  } else if (isAnother || !("open" in newest.dataset)) {
+  const isReplaced = newest.dataset.card !== card.dataset.card;
+  if (isReplaced && !newest.matches(".unknown")) {
+    offerNewCard(card, text);
+  } else if (isReplaced || !("open" in newest.dataset)) {
     await refreshCard(card, false);
   }
 }
 
-// Leaves a card that is still open as it is, with the values that are typed into it.
+// Refreshes the card only if it was decided: an open card keeps the values that are typed into it.
 export async function refreshIfDecided(card) {
-  const now = await fetchCard(card, false);
-  if (now && !("open" in now.dataset)) {
+  const current = await fetchCard(card, false);
+  if (current && !("open" in current.dataset)) {
     await refreshCard(card, false);
   }
 }

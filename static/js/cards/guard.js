@@ -1,5 +1,5 @@
-// The guard of Approve. The button is off while the edit form holds values that the card does not show. On a destructive
-// card it is also off until the whole list and every shortened value have been unfolded, and the confirmation is typed.
+// Guards the Approve button. It is disabled while the edit form has values that the card does not show. On a destructive
+// card it is also disabled until the whole list and every shortened value have been opened, and the confirmation typed.
 const isDestructive = (card) => card.classList.contains("level-destructive");
 const normalizeSpaces = (text) => text.trim().split(/\s+/).join(" ");
 

@@ -1,11 +1,11 @@
 // Keyboard shortcuts of a single key. They are ignored while somebody types, and each browser can turn them off.
-const STORED = "gadget-keys";
+const STORAGE_KEY = "gadget-keys";
 const TYPING = "input, textarea, select, [contenteditable]";
-const OWN_ENTER = "a, button, summary";
+const HANDLES_ENTER = "a, button, summary";
 
 export function areKeysOn() {
   try {
-    return localStorage.getItem(STORED) !== "off";
+    return localStorage.getItem(STORAGE_KEY) !== "off";
   } catch {
     return true;
   }
@@ -13,7 +13,7 @@ export function areKeysOn() {
 
 function switchKeys(isOn) {
   try {
-    localStorage.setItem(STORED, isOn ? "on" : "off");
+    localStorage.setItem(STORAGE_KEY, isOn ? "on" : "off");
   } catch {
     // Without storage, the shortcuts stay on.
   }
@@ -25,18 +25,18 @@ function isShortcut(event) {
   return !event.defaultPrevented && !isTyped && !hasModifier && !document.querySelector("dialog[open]");
 }
 
-// `acts` has a function for each key; those in `repeating` may be held down.
-export function listenForKeys(acts, repeating) {
+// `actions` has a function for each key; keys in `repeating` may be held down.
+export function listenForKeys(actions, repeating) {
   document.addEventListener("keydown", (event) => {
-    const act = acts[event.key];
-    if (!act || !areKeysOn() || !isShortcut(event) || (event.repeat && !repeating.has(event.key))) {
+    const action = actions[event.key];
+    if (!action || !areKeysOn() || !isShortcut(event) || (event.repeat && !repeating.has(event.key))) {
       return;
     }
-    if (event.key === "Enter" && event.target.closest?.(OWN_ENTER)) {
+    if (event.key === "Enter" && event.target.closest?.(HANDLES_ENTER)) {
       return;
     }
     event.preventDefault();
-    act();
+    action();
   });
 }
 
@@ -44,12 +44,12 @@ export function listenForKeys(acts, repeating) {
 export function prepareHelp() {
   const dialog = document.querySelector("[data-keys]");
   const button = document.querySelector("[data-keys-help]");
-  const keys = dialog.querySelector("[data-keys-switch]");
+  const checkbox = dialog.querySelector("[data-keys-switch]");
   const open = () => {
-    keys.checked = areKeysOn();
+    checkbox.checked = areKeysOn();
     dialog.showModal();
   };
-  keys.addEventListener("change", () => switchKeys(keys.checked));
+  checkbox.addEventListener("change", () => switchKeys(checkbox.checked));
   button.addEventListener("click", open);
   button.hidden = false;
   return open;

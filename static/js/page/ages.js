@@ -2,7 +2,7 @@
 import { localTime } from "./times.js";
 
 const UPDATE_MS = 30_000;
-const WORDS = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const RELATIVE_TIME = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const UNITS = [
   ["day", 86_400],
   ["hour", 3600],
@@ -12,7 +12,7 @@ const UNITS = [
 function describeAge(time) {
   const seconds = (new Date(time.dateTime) - Date.now()) / 1000;
   const unit = UNITS.find(([, length]) => Math.abs(seconds) >= length);
-  return unit ? WORDS.format(Math.round(seconds / unit[1]), unit[0]) : seconds < 0 ? "just now" : "in less than a minute";
+  return unit ? RELATIVE_TIME.format(Math.round(seconds / unit[1]), unit[0]) : seconds < 0 ? "just now" : "in less than a minute";
 }
 
 export function updateAges() {

@@ -1,4 +1,4 @@
-// Server-made HTML becomes nodes. Scripts in it would stay dead, and the page's policy forbids them anyway.
+// Turns HTML from the server into nodes. Scripts in it do not run, and the page's policy forbids them anyway.
 export function nodesFrom(html) {
   const body = new DOMParser().parseFromString(`<body>${html}`, "text/html").body;
   return [...document.adoptNode(body).childNodes];

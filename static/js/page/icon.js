@@ -1,6 +1,6 @@
 // The page's icon shows the number of waiting cards.
 const link = document.querySelector('link[rel="icon"]');
-const plain = link?.href;
+const defaultHref = link?.href;
 
 function drawIcon(count) {
   const text = count > 99 ? "99+" : String(count);
@@ -9,7 +9,7 @@ function drawIcon(count) {
 }
 
 export function showCountInIcon(count) {
-  const href = count > 0 ? `data:image/svg+xml,${encodeURIComponent(drawIcon(count))}` : plain;
+  const href = count > 0 ? `data:image/svg+xml,${encodeURIComponent(drawIcon(count))}` : defaultHref;
   if (link && link.href !== href) {
     link.href = href;
   }

@@ -1,4 +1,4 @@
-// The length of a text: a note says when it is nearly or already too long, before it is sent.
+// Counts the characters of text fields. A note appears when a text is nearly or already too long.
 const NOTE_FROM = 0.9;
 
 function countCharacters(text) {
@@ -6,14 +6,14 @@ function countCharacters(text) {
 }
 
 function updateNote(area, note) {
-  const most = Number(area.dataset.maxLength);
+  const max = Number(area.dataset.maxLength);
   const length = countCharacters(area.value);
-  const tooMuch = length - most;
-  const counted = `${length.toLocaleString("en")} of ${most.toLocaleString("en")} characters`;
-  note.textContent = tooMuch > 0 ? `${counted}: ${tooMuch.toLocaleString("en")} too many.` : counted;
-  note.hidden = length < most * NOTE_FROM;
-  note.classList.toggle("bad", tooMuch > 0);
-  area.setCustomValidity(tooMuch > 0 ? `${counted}: shorten it by ${tooMuch.toLocaleString("en")}.` : "");
+  const excess = length - max;
+  const counted = `${length.toLocaleString("en")} of ${max.toLocaleString("en")} characters`;
+  note.textContent = excess > 0 ? `${counted}: ${excess.toLocaleString("en")} too many.` : counted;
+  note.hidden = length < max * NOTE_FROM;
+  note.classList.toggle("bad", excess > 0);
+  area.setCustomValidity(excess > 0 ? `${counted}: shorten it by ${excess.toLocaleString("en")}.` : "");
 }
 
 export function watchLengths() {

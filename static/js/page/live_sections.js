@@ -1,5 +1,5 @@
 // Refreshes the live sections of a page when the inbox has changed, every 15 s, and every 3 s while a run is in progress.
-// A section that holds the focus waits until it has left.
+// A section with the focus is refreshed when the focus leaves it.
 import { fetchPage } from "./fragments.js";
 import { localTimes } from "./times.js";
 
@@ -7,10 +7,10 @@ const OFTEN_MS = 3000;
 const IDLE_MS = 15000;
 const page = document.querySelector("[data-live-url]");
 
-// Replaces the children that differ; equal ones stay the same elements.
-function update(place, now) {
-  const shown = [...place.children];
-  const parts = [...now.children].map((part) => {
+// Replaces the children that differ; equal ones keep their elements.
+function update(section, newer) {
+  const shown = [...section.children];
+  const parts = [...newer.children].map((part) => {
     const list = part.matches("ul") && shown.find((one) => one.matches("ul"));
     if (list) {
       update(list, part);
@@ -18,10 +18,10 @@ function update(place, now) {
     return list || (shown.find((one) => one.isEqualNode(part)) ?? document.adoptNode(part));
   });
   shown.filter((one) => !parts.includes(one)).forEach((one) => one.remove());
-  parts.forEach((part, at) => part === place.children[at] || place.insertBefore(part, place.children[at] ?? null));
+  parts.forEach((part, at) => part === section.children[at] || section.insertBefore(part, section.children[at] ?? null));
 }
 
-// Returns what a reader sees: the words, and where the links lead.
+// Returns what a reader sees: the text, and the addresses of the links.
 function readContent(section) {
   return [section.textContent, ...[...section.querySelectorAll("[href]")].map((link) => link.getAttribute("href"))].join("\n");
 }
@@ -43,9 +43,9 @@ async function refresh() {
   isLoading = true;
   wasSkipped = false;
   try {
-    const now = await fetchPage(page.dataset.liveUrl);
+    const newerPage = await fetchPage(page.dataset.liveUrl);
     for (const section of document.querySelectorAll("[data-live]")) {
-      const newer = now.getElementById(section.id);
+      const newer = newerPage.getElementById(section.id);
       if (newer) {
         localTimes(newer);
       }

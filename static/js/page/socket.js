@@ -40,7 +40,7 @@ export class ReconnectingSocket {
     }
   }
 
-  // Ends it for good.
+  // Closes the socket without reconnecting.
   end() {
     this.hasEnded = true;
     clearTimeout(this.retry);

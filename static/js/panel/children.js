@@ -7,19 +7,19 @@ const followed = new Map(); // by the run's id
 
 async function refreshOnce(id) {
   const place = document.querySelector(`[data-child="${id}"]`);
-  const now = place && (await fetchPage(place.dataset.childUrl)).querySelector("[data-child]");
-  if (!now || !place.isConnected) {
+  const current = place && (await fetchPage(place.dataset.childUrl)).querySelector("[data-child]");
+  if (!current || !place.isConnected) {
     return;
   }
   const hadFocus = place.contains(document.activeElement);
   const wasOpen = Boolean(place.querySelector(".child-lines[open]"));
-  place.replaceWith(document.adoptNode(now));
-  now.querySelector(".child-lines")?.toggleAttribute("open", wasOpen);
-  localTimes(now);
+  place.replaceWith(document.adoptNode(current));
+  current.querySelector(".child-lines")?.toggleAttribute("open", wasOpen);
+  localTimes(current);
   if (hadFocus) {
-    now.focus({ preventScroll: true });
+    current.focus({ preventScroll: true });
   }
-  if (!("childOpen" in now.dataset)) {
+  if (!("childOpen" in current.dataset)) {
     followed.get(id)?.socket.end();
   }
 }

@@ -1,5 +1,4 @@
-// The run's result stands above the panel. When a run that was resumed ends again, its earlier result goes back into
-// its own line.
+// Shows the run's result above the panel. When a resumed run ends again, its earlier result moves back into its line.
 const section = document.getElementById("end");
 const place = section.querySelector("[data-end-place]");
 

@@ -1,5 +1,5 @@
-// The lines of the panel by their slots: a line replaces the earlier one of its slot, in its place or, if it says so, at
-// the end. Nothing here looks at more than that one line, however long the panel is.
+// The lines of the panel. A line replaces the earlier one of its slot, in its place or, with `data-moves-to-end`, at the
+// end. The cost of a line does not depend on the length of the panel.
 import { offerNewCard, prepareCards } from "../cards/cards.js";
 import { noteMoves } from "../cards/moves.js";
 import { countDown, localTimes } from "../page/times.js";
@@ -10,10 +10,10 @@ export class Lines {
   constructor(panel) {
     this.panel = panel;
     this.bySlot = new Map();
-    this.placeOf = new WeakMap(); // a line's place, counted from the first that came
+    this.placeOf = new WeakMap(); // the position of each line, in the order of arrival
     this.places = 0;
-    this.lastCard = -1; // the place of the last line that has a card
-    this.heldBack = new Map(); // by slot, the line whose card the reader has not asked for yet
+    this.lastCard = -1; // the position of the last line with a card
+    this.heldBack = new Map(); // by slot, the line with a new card that the reader has not opened yet
     panel.addEventListener("card-shown", (event) => this.showAround(event.target));
     for (const line of panel.children) {
       this.remember(line, this.places++);
@@ -43,14 +43,14 @@ export class Lines {
     }
   }
 
-  // Returns false if the line was not shown, because somebody reads the card that it would replace. A card that asks for
-  // the outcome of a call replaces at once the one that was decided.
+  // Returns false if the line was held back because the reader may be reading the card that it would replace. A card
+  // about an unknown outcome replaces the decided card at once.
   place(line) {
     const { slot } = line.dataset;
-    const read = this.find(slot)?.querySelector(OPEN_CARD);
-    const asked = line.querySelector(OPEN_CARD);
-    if (read && asked && read.dataset.card !== asked.dataset.card && !asked.matches(".unknown")) {
-      offerNewCard(read);
+    const shown = this.find(slot)?.querySelector(OPEN_CARD);
+    const next = line.querySelector(OPEN_CARD);
+    if (shown && next && shown.dataset.card !== next.dataset.card && !next.matches(".unknown")) {
+      offerNewCard(shown);
       this.heldBack.set(slot, line);
       return false;
     }
@@ -76,7 +76,7 @@ export class Lines {
     return true;
   }
 
-  // The reader has asked for the new card: its line comes with it, around the card as it was fetched.
+  // Shows the line that was held back, with the card that the reader has just opened.
   showAround(card) {
     const earlier = card.closest("[data-slot]");
     const line = this.heldBack.get(earlier.dataset.slot);
@@ -90,7 +90,7 @@ export class Lines {
     this.place(line);
   }
 
-  // Cards after this line may have moved, and take no click for a moment; those before it have not.
+  // Cards after this line may have moved, so they ignore clicks for a moment; cards before it have not.
   noteMove(line) {
     if (this.lastCard > (this.placeOf.get(line) ?? -1)) {
       noteMoves();
@@ -98,8 +98,7 @@ export class Lines {
   }
 }
 
-// Details that the reader has unfolded stay open, the focus stays in the line or in its card, and a spinner turns
-// smoothly.
+// Keeps unfolded details open, the focus in the line or its card, and the spinner turning smoothly.
 function replace(earlier, line) {
   const wasOpen = Boolean(earlier.querySelector(".unfold[open]"));
   const hadFocus = earlier.contains(document.activeElement);

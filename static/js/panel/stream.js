@@ -1,5 +1,5 @@
-// The text that the model writes, until its line comes. Pieces have no number: they wait until the line of their pass is
-// there, and a pass that is asked again begins from its first word, even where another worker has taken over unnoticed.
+// Shows the text of the model while it is written, until its finished line arrives. Pieces have no event number: they
+// wait for the line of their pass. If a pass is asked again, also by another worker, its text starts over.
 import { visible } from "../page/visible.js";
 
 export class TextStream {
@@ -7,7 +7,7 @@ export class TextStream {
     this.lines = lines;
     this.waiting = new Map(); // text by pass, for passes without a line
     this.slot = "";
-    this.epoch = 0; // the newest worker's
+    this.epoch = 0; // of the newest worker
   }
 
   beginPass(pass) {
