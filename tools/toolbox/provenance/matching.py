@@ -1,0 +1,269 @@
+"""Matching: look for the values of a call's params in what people typed and what earlier calls returned.
+
+A source is folded once (`SourceIndex`), and every value is then found by searching bytes, so that a megabyte of
+results takes a few milliseconds.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property, lru_cache, partial
+from itertools import accumulate
+from typing import Any
+
+from tools.toolbox.provenance.folding import fold_text, fold_words, is_bounded, unescape_json
+from tools.toolbox.provenance.parts import MAX_LEAVES, Leaf, Needle, Part, list_leaves
+from tools.toolbox.provenance.sightings import Provenance, SeenIn, Sighting
+
+MANY_VALUES = 60
+"""From this number of values on, the words of the results are listed first, which pays for itself."""
+_MAX_STEPS = 200
+"""Occurrences of a word that are checked one by one; a hostile text can have a million."""
+_BETWEEN = b" \xff "
+"""A word that no text has: it keeps values from being found across two sources."""
+
+
+@dataclass(frozen=True)
+class SeenText:
+    """A text in which values are looked for.
+
+    Attributes:
+        text: what a person typed, or a result.
+        is_json: the text is a JSON document, whose escapes are decoded.
+        request: the params of the call, as JSON; a result that repeats them is not where they come from.
+        is_own_data: the source is data of the organization, even if its values come from outside (uploaded files).
+        tool, title, call_id, run_id: as in `Sighting`.
+    """
+
+    origin: SeenIn
+    text: str
+    is_json: bool = False
+    request: str = ""
+    is_own_data: bool = False
+    tool: str = ""
+    title: str = ""
+    call_id: int | None = None
+    run_id: int | None = None
+
+    @cached_property
+    def requested(self) -> "_Corpus":
+        """The call's own params."""
+        return _Corpus([SeenText(self.origin, self.request, is_json=True)])
+
+
+class _Corpus:
+    """Sources in one text, folded for searching."""
+
+    def __init__(self, sources: Iterable[SeenText]) -> None:
+        self.sources = list(sources)
+        folded = [fold_text(unescape_json(each.text) if each.is_json else each.text) for each in self.sources]
+        self._starts = [0, *accumulate(len(each) + len(_BETWEEN) for each in folded)]
+        self._folded = _BETWEEN.join(folded)
+        self._words = fold_words(self._folded)
+
+    @cached_property
+    def vocabulary(self) -> frozenset[bytes]:
+        """Every word of the sources; costs more than searching for a few values."""
+        return frozenset(self._words.split())
+
+    @cached_property
+    def _compact(self) -> tuple[bytes, list[int]]:
+        """The texts without anything between letters and digits, and where each source starts there."""
+        ends = [*self._starts[1:-1], len(self._words) + len(_BETWEEN)] if self.sources else []
+        pairs = zip(self._starts, ends, strict=False)
+        texts = [self._words[start : end - len(_BETWEEN)].translate(None, b" ") for start, end in pairs]
+        return b"\xff".join(texts), [0, *accumulate(len(each) + 1 for each in texts)]
+
+    def find(self, part: Part, *, is_many: bool = False) -> SeenText | None:
+        """Return the first source that has the value and did not merely repeat its own params."""
+        for needle in part.needles:
+            if is_many and not self._may_contain(needle):
+                continue
+            for source in self._find_sources(needle):
+                if not source.request or source.requested.find(part) is None:
+                    return source
+        return None
+
+    def _may_contain(self, needle: Needle) -> bool:
+        """Return False if a word of the needle appears nowhere; words of unspaced scripts are not looked up."""
+        if needle.number is not None:
+            return any(self.vocabulary.issuperset(spelling.split()) for spelling in _spell_number(needle.number)[0])
+        return all(word in self.vocabulary for word in needle.words if word.isascii())
+
+    def _find_sources(self, needle: Needle) -> Iterator[SeenText]:
+        """Yield each source that contains the needle, in order and once."""
+        starts = self._compact[1] if needle.code else self._starts
+        search = self._choose_search(needle)
+        at = search(0) if self.sources else -1
+        while at >= 0:
+            number = bisect_right(starts, at) - 1
+            yield self.sources[number]
+            if number + 1 >= len(self.sources):
+                return
+            at = search(starts[number + 1])
+
+    def _choose_search(self, needle: Needle) -> Callable[[int], int]:
+        """Return a function that finds the needle from a position on; -1 if it is not there."""
+        if needle.code:
+            return partial(self._compact[0].find, needle.code)
+        if needle.number is not None:
+            return partial(_find_number, self._folded, self._words, needle.number)
+        return partial(_find_words, self._words, needle.words)
+
+
+class SourceIndex:
+    """Everything in which the values of a run's calls are looked for; each kind of source is folded on first use.
+
+    Attributes:
+        is_partial: some sources were left out.
+    """
+
+    def __init__(self, sources: Iterable[SeenText], *, is_partial: bool = False) -> None:
+        self._sources = list(sources)
+        self.is_partial = is_partial
+
+    @cached_property
+    def typed(self) -> _Corpus:
+        """Texts that people typed."""
+        return _Corpus(each for each in self._sources if each.origin is SeenIn.PERSON)
+
+    @cached_property
+    def outside(self) -> _Corpus:
+        """Results from outside."""
+        return _Corpus(each for each in self._sources if each.origin is SeenIn.OUTSIDE)
+
+    @cached_property
+    def own(self) -> _Corpus:
+        """Results on the organization's own data."""
+        return _Corpus(each for each in self._sources if each.origin is SeenIn.OWN)
+
+    @cached_property
+    def known_outside(self) -> _Corpus:
+        """Results from outside that are not the organization's own data."""
+        return _Corpus(each for each in self.outside.sources if not each.is_own_data)
+
+    @cached_property
+    def own_data(self) -> _Corpus:
+        """Everything that is the organization's own data, uploaded files included."""
+        return _Corpus([*self.own.sources, *(each for each in self.outside.sources if each.is_own_data)])
+
+
+def trace(
+    index: SourceIndex,
+    params: Mapping[str, Any],
+    offered: frozenset[Any] = frozenset(),
+    named: frozenset[str] = frozenset(),
+) -> Provenance:
+    """Find the origin of each value in the params; `offered` and `named` are those of `list_leaves`."""
+    leaves = list(list_leaves(params, offered, named))
+    searched = leaves[:MAX_LEAVES]
+    is_many = len(searched) > MANY_VALUES
+    sightings = [sighting for leaf in searched for sighting in _trace_leaf(index, leaf, is_many)]
+    return Provenance(tuple(sightings), len(leaves) - len(searched), index.is_partial)
+
+
+def carries_own_data(index: SourceIndex, params: Mapping[str, Any], offered: frozenset[Any] = frozenset()) -> list[str]:
+    """List the values that a request to the outside carries from the organization's own data.
+
+    Hosts do not count, because the request goes there anyway; nor does an address that is itself the data, what a
+    person typed in this run, or what a result from outside has already told.
+    """
+    found: list[str] = []
+    for leaf in list(list_leaves(params, offered, frozenset()))[:MAX_LEAVES]:
+        whole = leaf.whole
+        if whole is not None and (whole.is_host or index.typed.find(whole)):
+            continue
+        if whole is not None and index.own_data.find(whole):
+            found += [] if "://" in whole.text or index.known_outside.find(whole) else [whole.text]
+            continue
+        carried = (part for part in leaf.parts if not part.is_host and index.own_data.find(part))
+        found += [part.text for part in carried if not (index.typed.find(part) or index.known_outside.find(part))]
+    return list(dict.fromkeys(found))
+
+
+def _trace_leaf(index: SourceIndex, leaf: Leaf, is_many: bool) -> Iterator[Sighting]:
+    """Yield the origin of the value; if only parts of it are from outside, those instead."""
+    whole = leaf.whole
+    if whole is not None and index.typed.find(whole, is_many=is_many):
+        yield _build_sighting(leaf, whole, SeenIn.PERSON)
+        return
+    if whole is not None and (source := index.outside.find(whole, is_many=is_many)):
+        yield _build_sighting(leaf, whole, SeenIn.OUTSIDE, source)
+        return
+    is_outside = False
+    for part in leaf.parts:
+        if index.typed.find(part, is_many=is_many):
+            continue
+        if source := index.outside.find(part, is_many=is_many):
+            is_outside = True
+            yield _build_sighting(leaf, part, SeenIn.OUTSIDE, source)
+    if is_outside or whole is None:
+        return
+    source = index.own.find(whole, is_many=is_many)
+    yield _build_sighting(leaf, whole, SeenIn.OWN if source else SeenIn.NOWHERE, source)
+
+
+def _build_sighting(leaf: Leaf, part: Part, origin: SeenIn, source: SeenText | None = None) -> Sighting:
+    place = {} if source is None else {"tool": source.tool, "title": source.title}
+    ids = {} if source is None else {"call_id": source.call_id, "run_id": source.run_id}
+    return Sighting(leaf.path, leaf.param, part.text, origin, leaf.stands_out, **place, **ids)  # type: ignore[arg-type]
+
+
+def _find_words(text: bytes, words: tuple[bytes, ...], start: int) -> int:
+    """Return where these words stand in a row, as whole words; -1 if they do not."""
+    anchor = max(words, key=len)
+    pattern = _compile_words(words)
+    reach = 2 * sum(len(word) + 1 for word in words) + 40
+    at = text.find(anchor, start)
+    for _ in range(_MAX_STEPS):
+        if at < 0:
+            return -1
+        match = pattern.search(text, max(at - reach, start), at + reach)
+        if match is not None and is_bounded(text, match.start(), match.end()):
+            return match.start()
+        at = text.find(anchor, at + len(anchor))
+    match = _compile_bounded(words).search(text, max(at, start)) if at >= 0 else None
+    return match.start() if match else -1
+
+
+@lru_cache(maxsize=512)
+def _compile_words(words: tuple[bytes, ...]) -> re.Pattern[bytes]:
+    return re.compile(b" +".join(map(re.escape, words)))
+
+
+@lru_cache(maxsize=64)
+def _compile_bounded(words: tuple[bytes, ...]) -> re.Pattern[bytes]:
+    return re.compile(rb"(?<![0-9a-z])" + b" +".join(map(re.escape, words)) + rb"(?![0-9a-z])")
+
+
+def _find_number(folded: bytes, words: bytes, number: Decimal, start: int) -> int:
+    """Return where this number stands in any of its usual spellings; -1 if it does not."""
+    spellings, pattern = _spell_number(number)
+    found = (_find_spelling(folded, words, (spelling, pattern), start) for spelling in spellings)
+    return min((at for at in found if at >= 0), default=-1)
+
+
+def _find_spelling(folded: bytes, words: bytes, spelled: tuple[bytes, re.Pattern[bytes]], start: int) -> int:
+    spelling, pattern = spelled
+    at = words.find(spelling, start)
+    for _ in range(_MAX_STEPS):
+        if at < 0 or pattern.match(folded, at):
+            return at
+        at = words.find(spelling, at + 1)
+    match = pattern.search(folded, at) if at >= 0 else None
+    return match.start() if match else -1
+
+
+@lru_cache(maxsize=512)
+def _spell_number(number: Decimal) -> tuple[list[bytes], re.Pattern[bytes]]:
+    """Return how the number can begin in folded words, and the pattern of the whole number."""
+    whole, _, fraction = f"{number:f}".partition(".")
+    fraction = fraction.rstrip("0")
+    grouped = f"{int(whole):,}"
+    spellings = {whole, grouped.replace(",", " ")}
+    begin = rf"(?:{whole}|{grouped.replace(',', '[,. ' + chr(39) + ']')})"
+    end = rf"[.,]{fraction}0*" if fraction else r"(?:[.,]0{1,2})?"
+    pattern = rf"(?<!\d)(?<!\d[.,']){begin}{end}(?!\d)(?![.,' ]\d{{3}}(?!\d))(?![.,]\d)"
+    return sorted(each.encode() for each in spellings), re.compile(pattern.encode())

@@ -1,0 +1,128 @@
+"""Sightings: the origin of each value in a call's params, and the JSON in which a call keeps them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+MAX_KEPT = 200
+"""The most sightings that a call keeps; those from outside come first."""
+MAX_SHOWN = 200
+"""Characters of a value in a sighting."""
+
+
+class SeenIn(StrEnum):
+    """The place where a value was seen before."""
+
+    PERSON = "person"
+    """A person typed it in this run."""
+    OUTSIDE = "outside"
+    """A result from outside has it: the web, a connected source, or an uploaded file."""
+    OWN = "own"
+    """A result of a tool on the organization's own data has it."""
+    NOWHERE = "nowhere"
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """The origin of one value, or of one part of a value, such as the host of an address.
+
+    Attributes:
+        path: the place in the params, such as `records.2.email`; entries of lists are numbered from 0.
+        param: the same without numbers, as conditions name it.
+        stands_out: the param says to whom, where or how much.
+        tool, call_id, run_id: the call whose result has the value; empty if it was no call.
+        title: the tool's name for people, or another description of the source.
+    """
+
+    path: str
+    param: str
+    value: str
+    origin: SeenIn
+    stands_out: bool = False
+    tool: str = ""
+    title: str = ""
+    call_id: int | None = None
+    run_id: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the sighting as a call keeps it, without the fields that are empty."""
+        kept = {
+            "path": self.path,
+            "param": self.param,
+            "value": shorten(self.value),
+            "origin": self.origin.value,
+            "stands_out": self.stands_out,
+            "tool": self.tool,
+            "title": self.title,
+            "call": self.call_id,
+            "run": self.run_id,
+        }
+        return {key: value for key, value in kept.items() if value not in ("", None, False)}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Sighting":
+        """Load a sighting from `as_json`."""
+        return cls(
+            path=str(stored["path"]),
+            param=str(stored["param"]),
+            value=str(stored.get("value", "")),
+            origin=SeenIn(stored["origin"]),
+            stands_out=bool(stored.get("stands_out")),
+            tool=str(stored.get("tool", "")),
+            title=str(stored.get("title", "")),
+            call_id=stored.get("call"),
+            run_id=stored.get("run"),
+        )
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The origins of the values in a call's params.
+
+    Attributes:
+        unsearched: the number of values that were not looked for, because the params have too many.
+        is_partial: the results were too large to be searched completely.
+    """
+
+    sightings: tuple[Sighting, ...] = ()
+    unsearched: int = 0
+    is_partial: bool = False
+
+    def list_outside(self) -> list[Sighting]:
+        """List the sightings from outside; those that stand out come first."""
+        found = [sighting for sighting in self.sightings if sighting.origin is SeenIn.OUTSIDE]
+        return sorted(found, key=lambda sighting: not sighting.stands_out)
+
+    def find_outside(self, param: str) -> Sighting | None:
+        """Return the first sighting from outside in this param, or in a value inside it."""
+        return next(self._find_in(param), None)
+
+    def _find_in(self, param: str) -> Iterator[Sighting]:
+        for sighting in self.sightings:
+            is_meant = sighting.param == param or sighting.param.startswith(f"{param}.")
+            if is_meant and sighting.origin is SeenIn.OUTSIDE:
+                yield sighting
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what a call keeps; `unlisted` counts the sightings that are left out."""
+        listed = sorted(self.sightings, key=lambda sighting: (sighting.origin is not SeenIn.OUTSIDE,))[:MAX_KEPT]
+        return {
+            "sightings": [sighting.as_json() for sighting in listed],
+            "unlisted": len(self.sightings) - len(listed),
+            "unsearched": self.unsearched,
+            "is_partial": self.is_partial,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any] | None) -> "Provenance":
+        """Load what a call keeps; None stands for a call whose values were not looked for."""
+        if not stored:
+            return cls()
+        sightings = tuple(Sighting.from_json(each) for each in stored["sightings"])
+        return cls(sightings, stored["unsearched"] + stored["unlisted"], stored["is_partial"])
+
+
+def shorten(text: str) -> str:
+    """Shorten a value to what a sighting shows."""
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
