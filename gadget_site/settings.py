@@ -127,7 +127,10 @@ TEMPLATES: list[dict[str, Any]] = [
         "DIRS": [folders.ASSETS_DIR / "templates"],
         "OPTIONS": {
             "environment": "agents.web.jinja_environment.create_environment",
-            "context_processors": ["django.contrib.messages.context_processors.messages"],
+            "context_processors": [
+                "django.contrib.messages.context_processors.messages",
+                "gadget_site.demo.login.offer_demo_people",
+            ],
         },
     },
 ]

@@ -5,11 +5,13 @@ from django.urls import include, path
 
 from agents.api import api
 from agents.web.views.metrics import metrics
+from gadget_site.demo.login import DemoLogin
 
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/", api.urls),
     path("metrics", metrics, name="metrics"),
+    path("login/demo/", DemoLogin.as_view(), name="demo-login"),
     path("", include("agents.urls")),
 ]
 

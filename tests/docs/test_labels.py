@@ -20,6 +20,7 @@ OTHERS = frozenset(
         "Loops by hand",
         "ModuleNotFoundError",
         "Morgan, Office manager",
+        "Sam, Security tester",
         "SyntaxError",
         "Update record …: status active → inactive",
     }

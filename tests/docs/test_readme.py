@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.core.management import get_commands
 
-from gadget_site.demo.staff import DATA_STEWARD, OFFICE_MANAGER, ON_A_REAL_MODEL
+from gadget_site.demo.staff import DATA_STEWARD, OFFICE_MANAGER, ON_A_REAL_MODEL, SECURITY_TESTER
 from tools.contract import Level, Tool
 from tools.toolbox import Toolbox
 
@@ -69,7 +69,7 @@ def test_every_setting_of_the_table_is_read_and_none_is_left_out() -> None:
 
 def test_the_tour_names_the_demo_as_it_is() -> None:
     words = " ".join(README.split())
-    for worker in (DATA_STEWARD, OFFICE_MANAGER):
+    for worker in (DATA_STEWARD, OFFICE_MANAGER, SECURITY_TESTER):
         assert f"*{worker.name}, {worker.job_title}*" in words
         assert worker.example_tasks[0] in words
     assert f"*{ON_A_REAL_MODEL.name}*" in words

@@ -106,7 +106,7 @@ def up(tmp_path: Path, port: int) -> Iterator[Up]:
 def test_everything_starts_survives_a_death_and_stops_without_orphans(up: Up) -> None:
     up.until_said(READY)
     assert f"{READY}http://127.0.0.1:{up.port}/" in up.output
-    assert "operator or approver" in up.output
+    assert "one click, for example as approver" in up.output
     assert "gadget-demo" in up.output
     assert status_of(up.port, "/api/health") == 200
     assert status_of(up.port, "/static/vendor/pico/pico.min.css") == 200

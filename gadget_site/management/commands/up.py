@@ -105,7 +105,7 @@ class Command(BaseCommand):
     def _welcome(self) -> None:
         lines = [f"Gadget is ready: {_build_address()}/"]
         if settings.DEBUG and Organization.objects.filter(slug=names.ORGANIZATION).exists():
-            lines.append(f"Log in as operator or approver (also viewer, admin) with the password {names.PASSWORD}")
+            lines.append(f"Log in with one click, for example as approver. The demo's password is {names.PASSWORD}")
         if settings.DEBUG:
             lines.append("DEBUG is on: use Gadget on this machine only. Set ALLOWED_HOSTS before others connect.")
         lines.append("Ctrl-C stops everything.")

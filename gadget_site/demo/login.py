@@ -1,0 +1,74 @@
+"""One click on the login page logs in as one of the demo's people, while DEBUG is on and the demo's accounts exist."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import CharField, F, Value
+from django.db.models.functions import Concat
+from django.http import Http404, HttpRequest, HttpResponseBase
+
+from agents.web.views.account import LoginForm, LoginPage
+from gadget_site.demo.names import EMAIL_DOMAIN, ORGANIZATIONS, PASSWORD
+
+PEOPLE = {
+    "approver": "Starts and approves tasks",
+    "operator": "Starts tasks",
+    "viewer": "Only reads",
+    "admin": "Also manages users",
+    "outsider": "In another organization",
+}
+
+
+@dataclass(frozen=True)
+class DemoPerson:
+    """A person of the demo as a button of the login page."""
+
+    username: str
+    description: str
+
+
+def offer_demo_people(_request: HttpRequest) -> dict[str, Callable[[], list[DemoPerson]]]:
+    """Give templates `demo_people()`, a context processor of Django."""
+    return {"demo_people": list_demo_people}
+
+
+def list_demo_people() -> list[DemoPerson]:
+    """Return the people whose accounts the demo created; none while DEBUG is off."""
+    if not settings.DEBUG:
+        return []
+    own_email = Concat(F("username"), Value(f"@{EMAIL_DOMAIN}"), output_field=CharField())
+    accounts = User.objects.filter(
+        username__in=PEOPLE, is_active=True, email=own_email, memberships__organization__slug__in=ORGANIZATIONS
+    )
+    names = set(accounts.values_list("username", flat=True))
+    return [DemoPerson(name, description) for name, description in PEOPLE.items() if name in names]
+
+
+class DemoLoginForm(LoginForm):
+    """The login form with its own message: the only wrong password is one that somebody changed."""
+
+    error_messages = LoginForm.error_messages | {
+        "invalid_login": "The password of this demo account was changed. Log in with the new one."
+    }
+
+
+class DemoLogin(LoginPage):
+    """Log in as the person whose button was pressed, with the demo's password, like any other login."""
+
+    http_method_names = ["post", "options"]
+    form_class = DemoLoginForm
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Answer 404 while there is nobody to log in as."""
+        if not list_demo_people():
+            raise Http404("There is no demo.")
+        return super().dispatch(request, *args, **kwargs)
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        name = self.request.POST.get("username", "")
+        if all(person.username != name for person in list_demo_people()):
+            raise Http404("The demo has no such person.")
+        return {**super().get_form_kwargs(), "data": {"username": name, "password": PASSWORD}}

@@ -1,0 +1,103 @@
+"""The login page offers the demo's people only while DEBUG is on and their accounts exist; so does its address."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django import Settings
+
+from gadget_site.demo import building
+from gadget_site.demo.login import PEOPLE
+from gadget_site.demo.names import PASSWORD
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+ADDRESS = "/login/demo/"
+
+
+@pytest.fixture(autouse=True)
+def demo(settings: Settings) -> None:
+    settings.DEBUG = True
+    building.build()
+
+
+def read_login_page(client: Client | None = None) -> str:
+    answer = (client or Client()).get("/login/")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def offered(html: str) -> list[str]:
+    return re.findall(r'name="username" value="(\w+)"', html)
+
+
+def log_in(username: str, **more: str) -> tuple[int, str]:
+    """The answer's status, and the name of the account that is logged in then."""
+    client = Client()
+    answer = client.post(ADDRESS, {"username": username, **more})
+    pk = client.session.get("_auth_user_id")
+    return answer.status_code, User.objects.get(pk=pk).username if pk else ""
+
+
+def test_every_person_is_one_click_away_and_the_page_holds_no_password() -> None:
+    html = read_login_page()
+    assert offered(html) == list(PEOPLE)
+    assert PASSWORD not in html
+    for name in PEOPLE:
+        assert log_in(name) == (302, name)
+
+
+def test_the_click_leads_to_the_page_that_was_asked_for_and_to_no_other_site() -> None:
+    for wanted, reached in (("/runs/", "/runs/"), ("https://evil.example/", "/"), ("", "/")):
+        assert Client().post(ADDRESS, {"username": "viewer", "next": wanted})["Location"] == reached
+
+
+def test_nothing_of_it_exists_while_debug_is_off(settings: Settings) -> None:
+    assert log_in("viewer") == (302, "viewer")
+    settings.DEBUG = False
+    assert "demo" not in read_login_page()
+    assert log_in("viewer") == (404, "")
+    assert Client().get(ADDRESS).status_code == 404
+
+
+def test_nothing_of_it_exists_without_the_demos_accounts() -> None:
+    User.objects.exclude(username="viewer").delete()
+    assert offered(read_login_page()) == ["viewer"]
+    assert log_in("admin") == (404, "")
+    User.objects.all().delete()
+    assert "demo" not in read_login_page()
+    assert log_in("viewer") == (404, "")
+
+
+@pytest.mark.parametrize("change", [{"email": "me@company.example"}, {"is_active": False}, {"username": "viewer2"}])
+def test_an_account_that_is_not_the_demos_own_is_not_offered(change: dict[str, object]) -> None:
+    User.objects.filter(username="viewer").update(**change)
+    assert "viewer" not in "".join(offered(read_login_page()))
+    assert log_in("viewer") == (404, "")
+
+
+def test_an_account_of_no_demo_organization_is_not_offered() -> None:
+    User.objects.get(username="viewer").memberships.all().delete()
+    assert log_in("viewer") == (404, "")
+
+
+def test_a_changed_password_closes_the_account_to_the_click() -> None:
+    user = User.objects.get(username="admin")
+    user.set_password("a password of its own")
+    user.save()
+    client = Client()
+    answer = client.post(ADDRESS, {"username": "admin"})
+    assert "The password of this demo account was changed" in answer.content.decode()
+    assert "_auth_user_id" not in client.session
+
+
+def test_only_a_form_of_this_site_logs_in() -> None:
+    client = Client(enforce_csrf_checks=True)
+    assert client.get(ADDRESS).status_code == 405
+    assert client.post(ADDRESS, {"username": "viewer"}).status_code == 403
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', read_login_page(client))
+    assert token is not None
+    assert client.post(ADDRESS, {"username": "viewer", "csrfmiddlewaretoken": token[1]}).status_code == 302
