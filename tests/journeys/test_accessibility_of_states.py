@@ -241,7 +241,7 @@ def test_no_login_that_fails_keeps_anybody_out(office: Office, visit: Visit) -> 
     page.goto("/login/")
     page.context.clear_cookies()
     log_in()
-    expect(page.get_by_role("alert")).to_contain_text("too old")
+    expect(page.get_by_role("alert")).to_contain_text("has expired")
     looks.at("a form without its token")
     page.goto("/login/")
     log_in()

@@ -123,14 +123,15 @@ def test_a_lost_worker_is_shown(world: World) -> None:
 def test_a_delayed_run_shows_the_reason_and_the_time_of_the_next_try(world: World) -> None:
     retry_at = timezone.now() + timedelta(seconds=90)
     run = world.run(RunStatus.QUEUED, patience_tries=2, next_wake_at=retry_at)
-    delayed = {"code": "rate_limited", "reason": "Later.", "tries": 2, "retry_at": retry_at.isoformat()}
+    delayed = {"code": "rate_limited", "reason": "http://a.example: Later", "tries": 2}
+    delayed["retry_at"] = retry_at.isoformat()
     add_events(run, (EventType.PROVIDER_DELAYED, delayed))
     html = read_page(world.client("operator"), f"/runs/{run.pk}/")
     assert "data-badge>Waiting for the model</span>" in html
     head = html.split('class="delayed small"')[1].split("</p>")[0]
     assert "hidden" not in head.split(">")[0]
     assert re.search(r"Next attempt\s<time [^>]+>in (89|90) s</time>", head)
-    assert html.count("Later.") == 1
+    assert html.count(": http://a.example: Later.") == 1
     assert "hidden" in html.split('class="continue"')[1].split(">")[0]
     Run.objects.filter(pk=run.pk).update(patience_tries=0, next_wake_at=None)
     assert "data-badge>Queued</span>" in read_page(world.client("operator"), f"/runs/{run.pk}/")
