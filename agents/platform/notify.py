@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -20,6 +20,8 @@ from kombu.exceptions import OperationalError as QueueUnreachable
 from redis.exceptions import RedisError
 
 from agents.platform.error_boundary import log_and_continue
+from agents.platform.redis_client import connect_redis
+from agents.platform.streamed_text import StreamedText, keep_text
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +29,8 @@ ADVANCE_JOB = "agents.worker.jobs.advance_run"
 TITLE_JOB = "agents.worker.jobs.title_run"
 REFRESH_JOB = "agents.worker.jobs.refresh_source"
 _MAX_DELTAS = 2000
+_MAX_STREAMS = 2000
+"""The most streams of text whose lengths a process remembers."""
 _PAUSE_AFTER_FAILURE_S = 0.5
 _TIMEOUT_S = 2.0
 _UNREACHABLE = (TimeoutError, OSError, RedisError, QueueUnreachable)
@@ -72,6 +76,8 @@ class _Publisher(threading.Thread):
         self._changed = threading.Condition()
         self._is_sending = False
         self._is_reachable = True
+        self._redis = connect_redis()
+        self._lengths: dict[TextStream, int] = {}
 
     def put_job(self, job: str, pk: int) -> None:
         with self._changed:
@@ -117,24 +123,39 @@ class _Publisher(threading.Thread):
     def _send(self, loop: asyncio.AbstractEventLoop, batch: _Batch) -> None:
         for job, pk in batch.jobs:
             _send_job(job, pk)
-        if batch.bells or batch.deltas:
-            loop.run_until_complete(_send_bells(batch))
+        texts = self._number_texts(batch.deltas)
+        for stream, start, text in texts:
+            keep_text(self._redis, stream.run_id, StreamedText(stream.epoch, stream.pass_number, text), start == 0)
+        if batch.bells or texts:
+            loop.run_until_complete(_send_bells(batch.bells, texts))
+
+    def _number_texts(self, deltas: deque[tuple[TextStream, str]]) -> list[tuple[TextStream, int, str]]:
+        """Join the pieces of each stream into one, and add the number of characters before it."""
+        found = []
+        for stream, text in _join_texts(deltas).items():
+            start = self._lengths.pop(stream, 0)
+            self._lengths[stream] = start + len(text)
+            found.append((stream, start, text))
+        while len(self._lengths) > _MAX_STREAMS:
+            self._lengths.pop(next(iter(self._lengths)))
+        return found
 
 
 def _send_job(job: str, pk: int) -> None:
     current_app.send_task(job, args=[pk], ignore_result=True, retry=False)
 
 
-async def _send_bells(batch: _Batch) -> None:
+async def _send_bells(bells: Iterable[str], texts: Iterable[tuple[TextStream, int, str]]) -> None:
     layer = get_channel_layer()
     if layer is None:
         return
     async with asyncio.timeout(_TIMEOUT_S):
-        for stream, text in _join_texts(batch.deltas).items():
-            delta = {"type": "delta", "pass_number": stream.pass_number, "epoch": stream.epoch, "text": text}
+        for stream, start, text in texts:
+            place = {"pass_number": stream.pass_number, "epoch": stream.epoch, "start": start}
+            delta = {"type": "delta", **place, "text": text}
             await layer.group_send(get_run_group(stream.run_id), delta)
         message: dict[str, Any] = {"type": "bell"}
-        for group in batch.bells:
+        for group in bells:
             await layer.group_send(group, message)
 
 

@@ -356,7 +356,7 @@ def test_a_model_that_asks_for_patience_is_waited_for_by_name_and_time(
     visitor.page.reload()
     expect(visitor.page.locator(".delayed")).to_contain_text(re.compile(r"server\. Next attempt in \d+ s"))
     office.await_end(run_id)
-    expect(visitor.page.locator("[data-badge]")).to_have_text("Succeeded")
+    expect(visitor.page.locator("[data-badge]")).to_have_text("Finished without changes")
     expect(visitor.page.locator(".delayed")).to_be_hidden()
 
 

@@ -55,7 +55,7 @@ def test_a_newcomer_approves_one_change_and_denies_another(office: Office, visit
     expect(visitor.answer).to_contain_text(REASON)
     changed = record_of(approved)
     expect(visitor.answer).to_contain_text(f"{changed.name} (record {changed.pk}): the status is now inactive")
-    expect(visitor.page.locator("[data-badge]")).to_have_text("Succeeded")
+    expect(visitor.page.locator("[data-badge]")).to_have_text("Partly denied")
     visitor.assert_panel_is_whole(run_id)
 
     changed = record_of(approved)

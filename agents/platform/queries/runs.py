@@ -108,8 +108,6 @@ class RunStateRow(NamedTuple):
     stopped_because: str
     cancel_requested_at: datetime | None
     next_event_seq: int
-    pass_number: int
-    lease_epoch: int
     employee_name: str
     decisions: int
     answers: int
@@ -133,6 +131,17 @@ class NextEvent(NamedTuple):
 
 
 NEXT_EVENT = CompiledQuery(NextEvent, lambda run_id: Run.objects.filter(pk=run_id).order_by())
+
+
+class AskedPass(NamedTuple):
+    """The driver of a run, and the number of its last recorded pass: its model answers the next one."""
+
+    status: str
+    lease_epoch: int
+    pass_number: int
+
+
+ASKED_PASS = CompiledQuery(AskedPass, lambda run_id: Run.objects.filter(pk=run_id).order_by())
 
 
 class EventRow(NamedTuple):

@@ -25,7 +25,6 @@ class RunState:
         stopped: the reason of a stop that holds the run back; empty without one.
         next_try: the time of the next request to the model, in ISO 8601; None if the run does not wait for one.
         outcome: what a run that has ended did.
-        streams_pass: the pass that the model answers now, with the `epoch` of the driver; 0 if the run does not run.
         bar: the content of the status bar.
     """
 
@@ -35,8 +34,6 @@ class RunState:
     next_try: str | None
     after: int
     outcome: str
-    epoch: int
-    streams_pass: int
     bar: StatusBar
 
     @property
@@ -74,7 +71,5 @@ def build_state(row: Any) -> RunState:
         next_try.isoformat() if next_try else None,
         row.next_event_seq - 1,
         row.outcome,
-        row.lease_epoch,
-        row.pass_number + 1 if row.status == RunStatus.RUNNING else 0,
         build_status_bar(row, reason, next_try),
     )

@@ -158,8 +158,8 @@ class RunConsumer(FeedConsumer):
         for message in messages:
             await self.send(text_data=message.text)
             subscriber.cursor = message.seq
-        while subscriber.deltas:
-            await self.send(text_data=subscriber.deltas.popleft())
+        if (piece := feed.take_unsent_text(subscriber)) is not None:
+            await self.send(text_data=piece)
         if not messages and (state := feed.find_unsent_state(subscriber)):
             subscriber.sent_state = state
             await self.send(text_data=state.to_json())

@@ -42,7 +42,7 @@ class CloseCode(IntEnum):
     """Gadget failed; the browser may connect again."""
 
 
-class Subscriber(ABC):
+class Subscriber:
     """One socket's subscription to a feed.
 
     Attributes:
@@ -59,10 +59,6 @@ class Subscriber(ABC):
         """End the subscription, and close the socket with this code."""
         self.close_code = code
         self.news.set()
-
-    @abstractmethod
-    def deliver(self, message: dict[str, Any]) -> None:
-        """Accept a message of the group that is not a bell, such as text that the model is writing."""
 
 
 class Feed(ABC):
@@ -102,6 +98,9 @@ class Feed(ABC):
     @abstractmethod
     async def read(self) -> None:
         """Read the database once, end subscriptions that lost access, and wake the others if there is news."""
+
+    def receive(self, message: dict[str, Any]) -> None:  # noqa: B027 - most feeds know bells only
+        """Accept a message of the group that is not a bell, such as text that the model is writing."""
 
     def revoke_lost_access(self, checked: set[Viewer], allowed: set[Viewer]) -> None:
         """End the subscriptions of viewers that were checked and not allowed; newer ones are checked next time."""
@@ -152,8 +151,7 @@ class Feed(ABC):
                 if message["type"] == "bell":
                     self._bell.set()
                 else:
-                    for subscriber in self.subscribers:
-                        subscriber.deliver(message)
+                    self.receive(message)
         except REDIS_FAILURES as error:
             if not self._lacks_bells:
                 logger.warning("no bells for %s: %s; reading every %s s", self.group, type(error).__name__, POLL_S)

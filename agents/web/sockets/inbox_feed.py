@@ -10,7 +10,6 @@ import json
 from collections import deque
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.db.models import Count, Max
 from django.template.loader import get_template
@@ -83,9 +82,6 @@ class InboxSubscriber(Subscriber):
     def __init__(self, viewer: Viewer, wants_rows: bool = False) -> None:
         super().__init__(viewer)
         self.wants_rows = wants_rows
-
-    def deliver(self, message: dict[str, Any]) -> None:
-        """Ignore the message, because only bells matter here."""
 
 
 class InboxFeed(Feed):

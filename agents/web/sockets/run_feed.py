@@ -7,8 +7,12 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from agents.platform.queries.runs import EVENTS_PER_PAGE, LATER_EVENTS, NEXT_EVENT
-from agents.runs.models import Run
+from redis.exceptions import RedisError
+
+from agents.platform.queries.runs import ASKED_PASS, EVENTS_PER_PAGE, LATER_EVENTS, NEXT_EVENT
+from agents.platform.redis_client import connect_redis
+from agents.platform.streamed_text import StreamedText, read_text
+from agents.runs.models import EventType, Run, RunStatus
 from agents.web.panel.lines import PanelLine, render_lines
 from agents.web.panel.run_state import RunState, read_state
 from agents.web.sockets.database import database_to_async
@@ -16,16 +20,35 @@ from agents.web.sockets.feeds import Feed, Subscriber
 from agents.web.sockets.viewers import Viewer, filter_allowed
 
 MAX_KEPT = 300
-MAX_DELTAS = 200
+END_OF_TEXT = frozenset(
+    {
+        EventType.ASSISTANT_MESSAGE,
+        EventType.TOOL_START,
+        EventType.TOOL_REJECTED,
+        EventType.APPROVAL_REQUESTED,
+        EventType.PROVIDER_DELAYED,
+        EventType.RUN_WAITING,
+        EventType.RUN_RESUMED,
+        EventType.RUN_NEEDS_ATTENTION,
+        EventType.RUN_FINISHED,
+    }
+)
+"""Events after which the model writes no more of the text so far: its message is recorded, or it is dropped."""
 
 
 @dataclass
 class EventMessage:
-    """An event as sockets send it; stale once a later line has replaced its line, because its HTML is then outdated."""
+    """An event as sockets send it.
+
+    Attributes:
+        ends_text: the model writes no more of the text so far.
+        is_stale: a later line has replaced its line, so its HTML is outdated.
+    """
 
     seq: int
     slot: str
     text: str
+    ends_text: bool = False
     is_stale: bool = False
 
 
@@ -36,7 +59,7 @@ class RunSubscriber(Subscriber):
         cursor: the number of the last sent event.
         wants_state: it also wants status changes that have no event.
         sent_state: the last sent state.
-        deltas: text to send while the model writes it; a slow browser misses the oldest.
+        sent_text: the text of which it has sent the first characters, and their number.
     """
 
     def __init__(self, viewer: Viewer, cursor: int, *, wants_state: bool = False) -> None:
@@ -44,7 +67,7 @@ class RunSubscriber(Subscriber):
         self.cursor = cursor
         self.wants_state = wants_state
         self.sent_state: RunState | None = None
-        self.deltas: deque[str] = deque(maxlen=MAX_DELTAS)
+        self.sent_text: tuple[tuple[int, int], int] = ((0, 0), 0)
         self._requested_cursor: int | None = None
 
     def request_events_after(self, seq: int) -> None:
@@ -57,13 +80,6 @@ class RunSubscriber(Subscriber):
         if self._requested_cursor is not None:
             self.cursor, self._requested_cursor = self._requested_cursor, None
 
-    def deliver(self, message: dict[str, Any]) -> None:
-        """Accept a piece of text that the model is writing."""
-        if message["type"] == "delta":
-            payload = {name: message[name] for name in ("pass_number", "epoch", "text")}
-            self.deltas.append(_build_message(None, "assistant_delta", payload, ""))
-            self.news.set()
-
 
 class RunFeed(Feed):
     """The feed that reads a run's new events once for all subscribers, and keeps 300 for those slightly behind."""
@@ -72,6 +88,9 @@ class RunFeed(Feed):
         super().__init__(group)
         self.run_id = run_id
         self.state: RunState | None = None
+        self.text: StreamedText | None = None
+        self._last_text = (0, 0)
+        self._lacks_text = True
         self._last: int | None = None
         self._kept: deque[EventMessage] = deque(maxlen=MAX_KEPT)
 
@@ -79,8 +98,11 @@ class RunFeed(Feed):
         viewers = {subscriber.viewer for subscriber in self.subscribers}
         if self._last is None:
             self._last = await _read_newest_seq(self.run_id)
+            await self._read_text()
             self.wake_subscribers()
             return
+        if self._lacks_text:
+            await self._read_text()
         has_more = True
         while has_more:
             allowed, messages = await read_messages(self.run_id, self._last, viewers)
@@ -97,6 +119,50 @@ class RunFeed(Feed):
         previous, self.state = self.state, await _read_state(self.run_id)
         if self.state != previous:
             self.wake_subscribers()
+
+    def receive(self, message: dict[str, Any]) -> None:
+        """Add a piece to the text that the model is writing; read the text again if the piece before it is missing."""
+        if message["type"] != "delta":
+            return
+        key, text, start = (message["epoch"], message["pass_number"]), message["text"], message["start"]
+        if key <= self._last_text or (self.text is not None and key < self.text.key):
+            return
+        known = self.text.text if self.text is not None and self.text.key == key else ""
+        if start > len(known):
+            self._lacks_text = True
+            self._bell.set()
+            return
+        self.text = StreamedText(*key, known + text[len(known) - start :])
+        self.wake_subscribers()
+
+    async def _read_text(self) -> None:
+        """Read the beginning of the text that the model is writing, which this process has not received."""
+        self._lacks_text = False
+        text = await _read_text(self.run_id)
+        if text is not None and text.key > self._last_text and (self.text is None or text.key >= self.text.key):
+            known = self.text.text if self.text is not None and self.text.key == text.key else ""
+            self.text = text if len(text.text) > len(known) else self.text
+            self.wake_subscribers()
+
+    def _end_text(self) -> None:
+        """Forget the text, whose pass is recorded or given up, and ignore pieces of it that come late."""
+        if self.text is not None:
+            self._last_text, self.text = self.text.key, None
+
+    def take_unsent_text(self, subscriber: RunSubscriber) -> str | None:
+        """Return a message with the part of the text that the subscriber has not sent; None if there is none.
+
+        `start` is the number of characters before it. A text that starts at 0 replaces what a page shows.
+        """
+        if self.text is None:
+            return None
+        key, length = subscriber.sent_text
+        start = length if key == self.text.key else 0
+        if start >= len(self.text.text):
+            return None
+        subscriber.sent_text = self.text.key, len(self.text.text)
+        place = {"pass_number": self.text.pass_number, "epoch": self.text.epoch, "start": start}
+        return _build_message(None, "assistant_delta", {**place, "text": self.text.text[start:]}, "")
 
     def find_unsent_state(self, subscriber: RunSubscriber) -> RunState | None:
         """Return the state if the subscriber wants it, has not received it, and has received every event before it."""
@@ -119,6 +185,8 @@ class RunFeed(Feed):
 
         Messages that are read together show the same rows, so they do not make each other stale.
         """
+        if any(message.ends_text for message in messages):
+            self._end_text()
         slots = {message.slot for message in messages if message.slot}
         for earlier in self._kept:
             earlier.is_stale = earlier.is_stale or earlier.slot in slots
@@ -147,8 +215,23 @@ def _read_newest_seq(run_id: int) -> int:
 _read_state = database_to_async(read_state)
 
 
+@database_to_async
+def _read_text(run_id: int) -> StreamedText | None:
+    """Read the text that the run's model is writing; None if it writes none, or Redis is unavailable."""
+    row = ASKED_PASS.fetch_one(run_id)
+    if row is None or row.status != RunStatus.RUNNING:
+        return None
+    try:
+        with connect_redis() as client:
+            text = read_text(client, run_id)
+    except (OSError, RedisError):
+        return None
+    return text if text is not None and text.key == (row.lease_epoch, row.pass_number + 1) else None
+
+
 def _render_message(line: PanelLine) -> EventMessage:
-    return EventMessage(line.seq, line.slot, _build_message(line.seq, line.type, line.payload, line.html + line.parts))
+    text = _build_message(line.seq, line.type, line.payload, line.html + line.parts)
+    return EventMessage(line.seq, line.slot, text, line.type in END_OF_TEXT)
 
 
 def _build_message(seq: int | None, event_type: str, payload: dict[str, Any], html: str) -> str:

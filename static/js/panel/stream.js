@@ -15,7 +15,7 @@ export class TextStream {
     const text = this.waiting.get(pass);
     this.waiting.clear();
     if (text) {
-      this.show({ pass_number: pass, epoch: this.epoch, text });
+      this.show({ pass_number: pass, epoch: this.epoch, text, start: 0 });
     }
   }
 
@@ -26,7 +26,8 @@ export class TextStream {
     this.waiting.clear();
   }
 
-  show({ pass_number: pass, epoch, text }) {
+  // A text that starts at 0 comes from its beginning: after a new connection, or on a page that was opened late.
+  show({ pass_number: pass, epoch, text, start }) {
     if (epoch < this.epoch) {
       return;
     }
@@ -35,12 +36,15 @@ export class TextStream {
       this.drop();
     }
     if (!this.lines.find(`pass-${pass}`)) {
-      this.waiting.set(pass, (this.waiting.get(pass) ?? "") + text);
+      this.waiting.set(pass, start === 0 ? text : (this.waiting.get(pass) ?? "") + text);
       return;
     }
     const line = this.lines.find(`text-${pass}`) ?? this.addLine(`text-${pass}`);
     if (line.classList.contains("streaming")) {
       const paragraph = line.firstChild;
+      if (start === 0) {
+        paragraph.replaceChildren();
+      }
       paragraph.append(visible(text, paragraph.lastChild?.data));
       this.lines.noteMove(line);
     }

@@ -1,0 +1,56 @@
+"""The text that models are writing right now, kept in Redis so that a page opened late shows it from its beginning.
+
+The text is a hint like a bell: it may be lost, and the pass' recorded message replaces it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import redis
+from django.conf import settings
+
+KEPT_S = 900
+"""Seconds for which a text is kept after its last piece; no model is waited for longer."""
+MAX_BYTES = 1_000_000
+
+
+@dataclass(frozen=True)
+class StreamedText:
+    """The text of one pass so far; a text with a later `epoch` replaces it."""
+
+    epoch: int
+    pass_number: int
+    text: str
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The order of texts: of two, the later driver's is newer, then the later pass'."""
+        return self.epoch, self.pass_number
+
+
+def _build_key(run_id: int) -> str:
+    return f"{settings.GADGET_QUEUE}:text:{run_id}"
+
+
+def keep_text(client: redis.Redis, run_id: int, piece: StreamedText, is_first: bool) -> None:
+    """Keep a piece of the run's text; the first one replaces what was kept before."""
+    key = _build_key(run_id)
+    with client.pipeline(transaction=False) as pipe:
+        if is_first:
+            pipe.set(key, f"{piece.epoch}:{piece.pass_number}\n{piece.text}", ex=KEPT_S)
+        else:
+            pipe.append(key, piece.text)
+            pipe.expire(key, KEPT_S)
+        pipe.execute()
+
+
+def read_text(client: redis.Redis, run_id: int) -> StreamedText | None:
+    """Read the run's text so far; None if there is none, or if its beginning was lost."""
+    kept = cast("bytes", client.getrange(_build_key(run_id), 0, MAX_BYTES))
+    head, line_break, text = kept.decode("utf-8", "replace").partition("\n")
+    epoch, _, number = head.partition(":")
+    if not line_break or not epoch.isdigit() or not number.isdigit():
+        return None
+    return StreamedText(int(epoch), int(number), text)
