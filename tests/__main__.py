@@ -1,4 +1,4 @@
-"""Runs every test: `python -m tests [for pytest…]`. All on SQLite, then what needs a database on PostgreSQL."""
+"""Run every test: `python -m tests [pytest arguments…]`. All run on SQLite, those with a database also on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pytest
 
 from tests import browser, services
 
-# More than the cores, because many tests wait for real processes; conftest.py says which tests stay together.
+# More than the cores, because many tests wait for real processes; conftest.py groups the tests of one process.
 SIDE_BY_SIDE = ("-n", "4")
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code: 0 only if every part passed."""
+    """Run all parts; return 0 only if every one passed."""
     began = time.monotonic()
     try:
-        os.environ[browser.PATH_VARIABLE] = browser.browser_path()
+        os.environ[browser.PATH_VARIABLE] = browser.find_browser()
         if "TEST_DATABASE_URL" not in os.environ:
             os.environ[services.POSTGRESQL_VARIABLE] = services.start_postgresql().url
     except (browser.BrowserMissingError, services.ServerError) as error:
@@ -29,19 +29,19 @@ def main(arguments: list[str]) -> int:
     codes = {}
     for database, extra in (("sqlite", []), ("postgresql", ["--database-tests-only"])):
         codes[f"{database}, side by side"] = _run(database, ["-m", "not alone", *SIDE_BY_SIDE, *extra, *arguments])
-        codes[f"{database}, one by one"] = _run(database, ["-m", "alone", *extra, *(arguments or _files_with_alone())])
+        codes[f"{database}, one by one"] = _run(database, ["-m", "alone", *extra, *(arguments or _list_files_with_alone())])
     failed = [
         name for name, code in codes.items() if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
     ]
-    nothing = all(code == pytest.ExitCode.NO_TESTS_COLLECTED for code in codes.values())
+    found_none = all(code == pytest.ExitCode.NO_TESTS_COLLECTED for code in codes.values())
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
-    verdict = f"failed: {'; '.join(failed)}" if failed else "no test was found" if nothing else "everything passed"
+    verdict = f"failed: {'; '.join(failed)}" if failed else "no test was found" if found_none else "everything passed"
     print(f"Both databases, {minutes} min {seconds} s: {verdict}", flush=True)
-    return 1 if failed or nothing else 0
+    return 1 if failed or found_none else 0
 
 
-def _files_with_alone() -> list[str]:
-    """Only these are collected again, because collecting all takes longer than running them."""
+def _list_files_with_alone() -> list[str]:
+    """List the files with tests that run alone: collecting all files again would take longer than running these tests."""
     tests = Path(__file__).parent
     return [str(path) for path in sorted(tests.rglob("test_*.py")) if "@pytest.mark.alone" in path.read_text()]
 

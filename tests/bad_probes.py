@@ -1,4 +1,4 @@
-"""Tools of the tests' own that misbehave in every way that a process can live through, and one that does not."""
+"""Test tools that misbehave in every way that a process can survive, and one that behaves."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SERVICE = "bad.service"
 SECRET = "hunter2-of-the-bad-service"
 
 
-class Unspeakable(Exception):
-    """Cannot even be shown."""
+class UnprintableError(Exception):
+    """An exception whose text cannot be read."""
 
     def __str__(self) -> str:
         raise RuntimeError("its __str__ raises")
@@ -29,15 +29,15 @@ class Unspeakable(Exception):
     __repr__ = __str__
 
 
-class FallingList(list[int]):
-    """Raises as soon as somebody reads it."""
+class RaisingList(list[int]):
+    """A list that raises when it is read."""
 
     def __iter__(self) -> Iterator[int]:
         raise RuntimeError("its __iter__ raises")
 
 
-class FallingModel(BaseModel):
-    """Raises when it is dumped."""
+class RaisingModel(BaseModel):
+    """A model that raises when it is dumped."""
 
     n: int = 1
 
@@ -46,94 +46,94 @@ class FallingModel(BaseModel):
 
 
 class NotJson:
-    """Something that JSON cannot hold."""
+    """An object that JSON cannot represent."""
 
 
-def _raises(context: ToolContext) -> ToolResult:
+def _raise_error(context: ToolContext) -> ToolResult:
     raise RuntimeError(f"refused {context.credentials[SERVICE]['token']}")
 
 
-def _exits(context: ToolContext) -> ToolResult:
+def _exit(context: ToolContext) -> ToolResult:
     sys.exit(3)
 
 
-def _runs_out(context: ToolContext) -> ToolResult:
+def _run_out_of_memory(context: ToolContext) -> ToolResult:
     raise MemoryError
 
 
-def _is_unspeakable(context: ToolContext) -> ToolResult:
-    raise Unspeakable
+def _raise_unprintable(context: ToolContext) -> ToolResult:
+    raise UnprintableError
 
 
-def _hangs(context: ToolContext) -> ToolResult:
+def _hang(context: ToolContext) -> ToolResult:
     threading.Event().wait(3)
     return ToolResult.ok("too late")
 
 
-def _is_huge(context: ToolContext) -> ToolResult:
+def _return_huge(context: ToolContext) -> ToolResult:
     return ToolResult.ok({"text": "x" * HUNDRED_MB})
 
 
-def _is_no_json(context: ToolContext) -> ToolResult:
+def _return_no_json(context: ToolContext) -> ToolResult:
     return ToolResult.ok({"what": NotJson()})
 
 
-def _is_endless(context: ToolContext) -> ToolResult:
+def _return_cycle(context: ToolContext) -> ToolResult:
     data: dict[str, Any] = {}
     data["me"] = data
     return ToolResult.ok(data)
 
 
-def _cannot_be_read(context: ToolContext) -> ToolResult:
-    return ToolResult.ok({"rows": FallingList([1])})
+def _return_raising_list(context: ToolContext) -> ToolResult:
+    return ToolResult.ok({"rows": RaisingList([1])})
 
 
-def _cannot_be_dumped(context: ToolContext) -> ToolResult:
-    return ToolResult.ok({"row": FallingModel()})
+def _return_raising_model(context: ToolContext) -> ToolResult:
+    return ToolResult.ok({"row": RaisingModel()})
 
 
-def _is_nothing(context: ToolContext) -> ToolResult:
-    return None  # type: ignore[return-value]  # that is what it does wrong
+def _return_none(context: ToolContext) -> ToolResult:
+    return None  # type: ignore[return-value]  # its fault
 
 
-def _prints(context: ToolContext) -> ToolResult:
+def _print_secret(context: ToolContext) -> ToolResult:
     token = context.credentials[SERVICE]["token"]
     print(f"stdout {token}")
     print(f"stderr {token}", file=sys.stderr)
     return ToolResult.ok({}, f"Printed {token}")
 
 
-def _babbles(context: ToolContext) -> ToolResult:
+def _leak_secret(context: ToolContext) -> ToolResult:
     token = context.credentials[SERVICE]["token"]
     context.logger.warning("logged %s", token)
     context.progress(0.5, f"with {token}")
     return ToolResult.ok({"token": token, token: 1}, f"Used {token}", f"# {token}", source=token)
 
 
-def _tells(context: ToolContext) -> ToolResult:
+def _raise_with_secret(context: ToolContext) -> ToolResult:
     raise ToolError(ErrorCode.UNAUTHORIZED, f"{context.credentials[SERVICE]['token']} was refused.")
 
 
-WAYS: dict[str, Callable[[ToolContext], ToolResult]] = {
-    "raises": _raises,
-    "exits": _exits,
-    "runs out": _runs_out,
-    "is unspeakable": _is_unspeakable,
-    "hangs": _hangs,
-    "is huge": _is_huge,
-    "is no JSON": _is_no_json,
-    "is endless": _is_endless,
-    "cannot be read": _cannot_be_read,
-    "cannot be dumped": _cannot_be_dumped,
-    "is nothing": _is_nothing,
-    "prints": _prints,
-    "babbles": _babbles,
-    "tells": _tells,
+MISBEHAVIORS: dict[str, Callable[[ToolContext], ToolResult]] = {
+    "raises": _raise_error,
+    "exits": _exit,
+    "runs out": _run_out_of_memory,
+    "raises unprintable": _raise_unprintable,
+    "hangs": _hang,
+    "is huge": _return_huge,
+    "is no JSON": _return_no_json,
+    "is endless": _return_cycle,
+    "cannot be read": _return_raising_list,
+    "cannot be dumped": _return_raising_model,
+    "is nothing": _return_none,
+    "prints": _print_secret,
+    "leaks a secret": _leak_secret,
+    "raises with a secret": _raise_with_secret,
 }
 
 
 class Misbehave(Tool):
-    """A read that does it in the way that it is told."""
+    """A read that misbehaves in the given way."""
 
     name = "bad.read"
     description = "Misbehaves."
@@ -144,28 +144,28 @@ class Misbehave(Tool):
         how: str
 
     def execute(self, params: Any, context: ToolContext) -> ToolResult:
-        return WAYS[params.how](context)
+        return MISBEHAVIORS[params.how](context)
 
 
 class MisbehaveLater(Misbehave):
-    """The same in an `async def`; the hanging one does not heed its cancellation."""
+    """The same in an `async def`; when it hangs, it ignores its cancellation."""
 
     name = "bad.async"
 
     async def execute(self, params: Any, context: ToolContext) -> ToolResult:  # type: ignore[override]
         await asyncio.sleep(0)
-        return WAYS[params.how](context)
+        return MISBEHAVIORS[params.how](context)
 
 
 class MisbehaveOutside(Misbehave):
-    """The same after a change outside, so that nobody may say that nothing was done."""
+    """The same as an outside write, so that its outcome is unknown."""
 
     name = "bad.write"
     level = Level.WRITE
 
 
 class MisbehaveBriefly(Misbehave):
-    """The same, given up soon."""
+    """The same, with a short timeout."""
 
     name = "bad.brief"
     timeout_s = 0.3
@@ -179,7 +179,7 @@ class MisbehaveBrieflyLater(MisbehaveLater):
 
 
 class Behave(Tool):
-    """A read that tells in which process it runs and how much memory that uses now, in MB."""
+    """A read that returns its process and the memory of that process in MB."""
 
     name = "bad.good"
     description = "Behaves."

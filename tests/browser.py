@@ -1,4 +1,4 @@
-"""Finds a Chromium for the journeys, or installs one: the system's own, Playwright's, or Debian's package."""
+"""Find a Chromium for the journeys, or install one: the system's own, Playwright's, or Debian's package."""
 
 from __future__ import annotations
 
@@ -23,16 +23,20 @@ class BrowserMissingError(Exception):
     """No browser was found and none could be installed."""
 
 
-def browser_path() -> str:
-    """The path of a Chromium, found or installed; BrowserMissingError says what to do."""
+def find_browser() -> str:
+    """Return the path of a Chromium, and install one if there is none.
+
+    Raises:
+        BrowserMissingError: none could be installed; the text says what to do.
+    """
     given = os.environ.get(PATH_VARIABLE)
     if given:
         return given
-    found = _on_path() or _of_playwright()
+    found = _find_on_path() or _find_in_playwright()
     if found is None and _succeeds([sys.executable, "-m", "playwright", "install", "chromium"]):
-        found = _of_playwright()
+        found = _find_in_playwright()
     if found is None and _install_debian_package():
-        found = _on_path()
+        found = _find_on_path()
     if found is None:
         raise BrowserMissingError(MISSING)
     os.environ[PATH_VARIABLE] = found
@@ -40,17 +44,17 @@ def browser_path() -> str:
 
 
 def launch_arguments() -> list[str]:
-    """What Chromium must be told to run as root, or in a container with little shared memory."""
+    """Return the arguments that Chromium needs as root or in a container with little shared memory."""
     arguments = ["--disable-dev-shm-usage"]
     return [*arguments, "--no-sandbox"] if os.getuid() == 0 else arguments
 
 
-def _on_path() -> str | None:
+def _find_on_path() -> str | None:
     return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
 
 
-def _of_playwright() -> str | None:
-    """Playwright's own, if it is there and starts: on a bare machine its libraries may be missing."""
+def _find_in_playwright() -> str | None:
+    """Return the path of Playwright's own Chromium if it starts: on a bare machine its libraries may be missing."""
     with sync_playwright() as playwright:
         path = playwright.chromium.executable_path
         if not os.path.exists(path):  # noqa: PTH110

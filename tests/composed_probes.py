@@ -1,4 +1,4 @@
-"""Tools of the tests' own that are made of others: some call them, one is a recipe, one keeps what it was told."""
+"""Test tools that call other tools, recipes, and a tool that keeps values in its run's session."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -11,7 +11,7 @@ from tools.contract import Level, Recipe, Step, Tool, ToolContext, ToolResult
 
 
 class Ask(Tool):
-    """A read that calls another tool and reports what came of it; at a gate first, if it is named."""
+    """A read that calls another tool, waits at a gate if one is named, and returns the results."""
 
     name = "probe.composed"
     description = "Calls another tool."
@@ -32,8 +32,8 @@ class Ask(Tool):
         return ToolResult.ok([result.as_json() for result in results], "; ".join(result.summary for result in results))
 
 
-class Mischief(Ask):
-    """The same within one transaction, where it may not."""
+class TransactionalAsk(Ask):
+    """The same as a transactional write, which may not call other tools."""
 
     name = "probe.composedWrite"
     level = Level.WRITE
@@ -41,7 +41,7 @@ class Mischief(Ask):
 
 
 class Remember(Tool):
-    """Keeps words for the run, and tells those that were kept before."""
+    """Keeps a value in the run's session, and returns the earlier ones."""
 
     name = "probe.remember"
     description = "Remembers."
@@ -67,7 +67,7 @@ class Remember(Tool):
 
 
 class Onboard(Recipe):
-    """Looks a record up, renames it, and looks again."""
+    """Looks a record up, renames it and looks it up again."""
 
     name = "probe.recipe"
     description = "Renames a record after a look."
@@ -92,7 +92,7 @@ class Onboard(Recipe):
 
 
 class Relay(Recipe):
-    """Passes a gate, renames a record and passes another gate; it may hold in each step and between them."""
+    """Passes a gate, renames a record and passes another gate; it can be held in each step and between them."""
 
     name = "probe.relay"
     description = "Renames a record between two gates."
@@ -112,22 +112,22 @@ class Relay(Recipe):
 
 
 class Slow(Ask):
-    """The same with little time of its own."""
+    """Like `Ask`, with a short timeout."""
 
     name = "probe.composedBriefly"
     timeout_s = 0.3
 
 
 class Endless(Recipe):
-    """A recipe that holds itself."""
+    """A recipe that contains itself."""
 
     name = "probe.endless"
     description = "Never ends."
     steps = (Step("probe.endless", lambda params, results: {}),)
 
 
-class Spoilt(Recipe):
-    """A recipe with a step whose params are no JSON."""
+class InvalidStep(Recipe):
+    """A recipe with a step whose params are not JSON."""
 
     name = "probe.spoilt"
     description = "Cannot be written."
@@ -144,4 +144,4 @@ Relay.steps = (
     Step("probe.rename", Relay._rename),
     Step("probe.gate", Relay._pass),
 )
-PROBES = (Ask, Mischief, Remember, Onboard, Relay, Slow, Endless, Spoilt)
+PROBES = (Ask, TransactionalAsk, Remember, Onboard, Relay, Slow, Endless, InvalidStep)

@@ -1,4 +1,4 @@
-"""Which database the tests run on, and the private servers that they may ask for."""
+"""The database of the tests, and fixtures for their private servers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.processes import Installation
 JOURNEYS = sorted(f"tests/journeys/{path.name}" for path in (Path(__file__).parent / "journeys").glob("test_*.py"))
 GROUPS_OF_JOURNEYS = 2
 LONGEST = ("tests/journeys/", "tests/faults/", "tests/hostile", "tests/tools/sources")
-"""What begins with these runs first and in this order, or at the end all processes but one would have nothing to do."""
+"""Tests below these paths run first, in this order; otherwise one process would still run them when the others are done."""
 DATABASE_FIXTURES = frozenset({"db", "transactional_db", "django_db_setup", "live_server"})
 
 
@@ -30,13 +30,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--database-tests-only",
         action="store_true",
-        help="leave out what was run on the other database already: tests without a database, or marked `once`",
+        help="leave out tests that need no second database: those without a database, and those marked `once`",
     )
 
 
-class _Together(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """What runs in one process one after the other: a file's tests; and the journeys, in few groups, because each group
-    starts a Gadget and a browser of its own.
+class _GroupedScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Keeps the tests of a file in one process, and the journeys in a few groups: each group starts a Gadget and a
+    browser.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -44,9 +44,9 @@ class _Together(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type
         return f"journeys {JOURNEYS.index(path) % GROUPS_OF_JOURNEYS}" if path in JOURNEYS else path
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _Together:
-    config.option.loadscopereorder = False  # files with many tests first: those are quick
-    return _Together(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _GroupedScheduling:
+    config.option.loadscopereorder = False  # otherwise files with many tests come first, which are quick
+    return _GroupedScheduling(config, log)
 
 
 def pytest_report_header() -> str:
@@ -57,17 +57,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: [not item.nodeid.startswith(path) for path in LONGEST])
     if not config.getoption("--database-tests-only"):
         return
-    kept = [item for item in items if _depends_on_the_database(item)]
+    kept = [item for item in items if _needs_database(item)]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
     items[:] = kept
 
 
 def pytest_collection_finish() -> None:
-    """What was loaded and collected stays; looking through it again and again takes a fifth of the processor time."""
+    """Exclude modules and tests from garbage collection: scanning them again and again takes a fifth of the CPU time."""
     freeze_loaded_objects()
 
 
-def _depends_on_the_database(item: pytest.Item) -> bool:
+def _needs_database(item: pytest.Item) -> bool:
     if item.get_closest_marker("once"):
         return False
     fixtures = set(getattr(item, "fixturenames", ()))
@@ -76,15 +76,15 @@ def _depends_on_the_database(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
-    """In the tests' database, rows that have ended cannot be changed, and none is left from test to test."""
+    """Make ended rows of the test database immutable, and empty its tables after each test."""
     with django_db_blocker.unblock():
         freeze_ended_rows()
     empty_tables_after_tests()
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_remembered_of_organizations() -> None:
-    """The next test's organizations may have the ids of the last one's."""
+def clear_caches() -> None:
+    """Clear the caches: organizations of the next test may have the ids of the last one's."""
     organization_versions.clear_versions()
     toolboxes.clear_toolbox_cache()
     toolboxes.clear_credentials_cache()
@@ -94,7 +94,7 @@ def nothing_is_remembered_of_organizations() -> None:
 
 @pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
-    """The address of this session's own Redis, which settings.REDIS_URL names."""
+    """Yield the address of this session's own Redis, which is settings.REDIS_URL."""
     server = services.start_redis(Path(settings.GADGET_DATA_DIR))
     assert server.url == settings.REDIS_URL
     yield server.url
@@ -103,14 +103,14 @@ def redis_url() -> Iterator[str]:
 
 @pytest.fixture
 def installation(transactional_db: None) -> Iterator[Installation]:
-    """A Gadget of real processes on the test database: start the parts that the test needs; all end with it."""
+    """Yield a Gadget of real processes on the test database: start the parts that the test needs; all end with it."""
     with Installation() as running:
         yield running
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds to a failure what the test's real processes wrote."""
+    """Add the output of the test's real processes to the report of its failure."""
     report = yield
     running = getattr(item, "funcargs", {}).get("installation")
     if report.failed and isinstance(running, Installation):

@@ -1,6 +1,6 @@
-"""Between tests that commit: the tables that hold rows are emptied, in 10 ms on PostgreSQL and 1 ms on SQLite.
+"""Empties the tables after each test that commits, in 10 ms on PostgreSQL and 1 ms on SQLite.
 
-Django's flush truncates every table and writes types and permissions anew, which takes 60 ms and 24 ms.
+Django's flush truncates every table and writes types and permissions again, which takes 60 ms and 24 ms.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from django.test import TransactionTestCase
 from psycopg.errors import LockNotAvailable
 
 KEPT = frozenset({"django_content_type", "auth_permission"})
-"""What migrating writes, and no test."""
+"""Tables that only migrations write."""
 LOCK_TIMEOUT_MS = 200
-"""Far below PostgreSQL's own second: of two that wait for each other, this one steps back and no process does."""
+"""Far below PostgreSQL's deadlock timeout of a second: in a deadlock this side gives up, and no process under test."""
 PATIENCE_S = 60.0
 
 
 def empty_tables_after_tests() -> None:
-    """From now on, after each test that commits."""
+    """Empty the tables after each test that commits, from now on."""
     TransactionTestCase._fixture_teardown = lambda _: empty_tables()  # type: ignore[attr-defined]
 
 
 def empty_tables() -> None:
-    """Now: also after a whole Gadget that served several tests has ended, for its sweeper writes until then.
+    """Empty the tables now. Needed also after a Gadget that served several tests: its sweeper writes until it ends.
 
-    Raises OperationalError if somebody else holds a table for a minute.
+    Raises:
+        OperationalError: another process holds a table for a minute.
     """
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -39,9 +40,9 @@ def empty_tables() -> None:
 
 
 def _empty_tables() -> None:
-    names = _tables()
+    names = _list_tables()
     with transaction.atomic(), connection.cursor() as cursor:
-        if connection.vendor == "postgresql":  # or what another process writes meanwhile would stay
+        if connection.vendor == "postgresql":  # otherwise rows that another process writes meanwhile would stay
             cursor.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
             cursor.execute(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE")
         cursor.execute(" UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in names))
@@ -50,6 +51,6 @@ def _empty_tables() -> None:
 
 
 @lru_cache(maxsize=1)
-def _tables() -> tuple[str, ...]:
+def _list_tables() -> tuple[str, ...]:
     found = connection.introspection.django_table_names(only_existing=True, include_views=False)
     return tuple(name for name in found if name not in KEPT)

@@ -1,6 +1,6 @@
-"""Invariant I5 held by the tests' database itself: what has ended never changes, whichever test or process tries.
+"""Triggers in the test database that enforce invariant I5: ended rows never change, whichever test or process tries.
 
-A late effect of a call is the one thing that may be added after its end, once.
+The one exception: a late effect may be added to an ended call, once.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ FROZEN = {
     "runs_event": ((), ("run_id", "seq", "type", "payload")),
 }
 ADDED_ONCE = {"runs_toolcall": "late_effect"}
-"""A column that may be filled after the end, and then stays."""
+"""Columns that may be filled once after the end."""
 
 
 def freeze_ended_rows() -> None:
-    """Make the database refuse such changes."""
+    """Make the database refuse changes of ended rows."""
     with connection.cursor() as cursor:
         for table, (statuses, columns) in FROZEN.items():
             has_ended = f"OLD.status IN ({', '.join(repr(str(one)) for one in statuses)})" if statuses else "true"
@@ -69,7 +69,7 @@ def freeze_ended_rows() -> None:
 
 
 def thaw_ended_rows() -> None:
-    """Let them change, for tests of the other constraints; `freeze_ended_rows` afterwards."""
+    """Allow these changes again, for tests of other constraints; call `freeze_ended_rows` afterwards."""
     with connection.cursor() as cursor:
         for table in FROZEN:
             of_table = f" ON {table}" if connection.vendor == "postgresql" else ""

@@ -3,16 +3,16 @@
 The run asks its model, runs one read, and asks again for the answer, on a scratch SQLite database with warm caches.
 
 A *hop* is a call of a named function in another module than that of its caller. Only our own functions count, so a call
-through Django or the standard library belongs to our function that made it. Properties, comprehensions and generators
-that continue are no calls. Threads of tools are not followed.
+through Django or the standard library belongs to our function that made it. Properties, comprehensions and resumed
+generators do not count. Threads of tools are not followed.
 
 A *return* is a hop to a module to which an earlier hop led, where hops to the same module in a row count as one visit.
 
 Hops are counted for two:
 
 - The *driver* makes every call, as the interpreter does.
-- The *reader* follows `advance` too, but reads each function once. What is left are the places at which a reader has to
-  open another file.
+- The *reader* follows `advance` too, but reads each function once. These are the places at which a reader has to open
+  another file.
 
 Each is counted in the engine, which is the steps of a run and its events, and in all of our code that the run reaches:
 the engine with its queries, its provider and its tools.

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back; header names are in lower case."""
+    """A response; header names are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -22,7 +22,7 @@ class Answer:
 
 
 def get(url: str, headers: dict[str, str] | None = None) -> Answer:
-    """GET this address, which holds scheme, host, port and path."""
+    """Send a GET request to this full address."""
     parts = urlsplit(url)
     connection = HTTPConnection(parts.hostname or "", parts.port, timeout=10)
     try:

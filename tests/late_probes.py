@@ -1,4 +1,4 @@
-"""Writes that hold in front of their effect, so that a test can stop their worker there."""
+"""Test writes that wait just before their effect, so that a test can stop their worker there."""
 
 import os
 from typing import Any
@@ -16,7 +16,7 @@ LOCAL = NetworkAccess(private=frozenset({"127.0.0.1"}))
 
 
 class Dawdle(Effect):
-    """Holds at the gate `NAME-begin` when the commit of its start is done and it has not begun to run."""
+    """Waits at the gate `NAME-begin` after its start is committed and before it runs."""
 
     name = "probe.dawdle"
 
@@ -42,7 +42,7 @@ class DawdlingRead(Dawdle):
 
 
 class ThroughTheDoor(Effect):
-    """A tool that reads from the gate `NAME-begin` and then takes its effect, both through `tools.network`."""
+    """Sends a read to the gate `NAME-begin` and then its write, both through `tools.network`."""
 
     name = "probe.throughTheDoor"
 

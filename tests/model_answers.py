@@ -1,4 +1,4 @@
-"""What the fake model server may answer: honest answers in every style of streaming, and every fault ever seen."""
+"""Answers of the fake model server: valid ones in every style of streaming, and every fault seen so far."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ PIECE = 12
 
 @dataclass(frozen=True)
 class Call:
-    """A call that the model asks for; `tool` may be the internal name, `arguments` is raw text in place of params."""
+    """A call that the model requests; `tool` may be the internal name, `arguments` is raw text instead of params."""
 
     tool: str
     params: dict[str, Any] = field(default_factory=dict)
@@ -35,9 +35,9 @@ class Call:
 class Answer:
     """One answer of the server.
 
-    `style` says how calls are cut into deltas; `streamed` None means as the request asks; `body` or `events` replace
-    everything that would be made of text and calls; `fault` spoils the sending; `hold` waits until released, before
-    the first byte or in the middle; `chunk_bytes` cuts what is sent into pieces of that size.
+    `style` says how calls are split into deltas; `streamed=None` follows the request; `body` or `events` replace what
+    is built from text and calls; `fault` breaks the transmission; `hold` waits until it is released, before the first
+    byte or in the middle; `chunk_bytes` sends the answer in pieces of that size.
     """
 
     text: str = ""
@@ -59,7 +59,7 @@ class Answer:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Answer":
-        """From a JSON object with the fields' names; `calls` as [{tool, params}]. Unknown fields are an error."""
+        """Build an answer from a JSON object of its fields; `calls` are [{tool, params}]. Unknown fields raise ValueError."""
         known = {each.name for each in fields(cls)}
         if unknown := set(value) - known:
             raise ValueError(f"an answer has no fields {sorted(unknown)}, only {sorted(known)}")
@@ -79,7 +79,7 @@ class Answer:
         return DONE if self.done else b""
 
     def completion(self, number: int) -> bytes:
-        """The body of an answer that is not streamed; `number` keeps made ids apart."""
+        """Return the body of an answer that is not streamed; `number` makes generated ids unique."""
         message: dict[str, Any] = {"role": "assistant", "content": self.text or None, **self.extra}
         if self.calls:
             message["tool_calls"] = [call.entry(place, str(number)) for place, call in enumerate(self.calls)]
@@ -88,7 +88,7 @@ class Answer:
         return json.dumps(whole).encode()
 
     def stream(self, number: int) -> bytes:
-        """The event stream, up to and with [DONE] unless `done` is False."""
+        """Return the event stream, with [DONE] at its end unless `done` is False."""
         if self.events is not None:
             return b"".join(_event(event) for event in self.events) + self._ending
         events = [_event(_chunk(delta)) for delta in self._deltas(number)]
@@ -134,7 +134,7 @@ def _event(value: Any) -> bytes:
 
 
 def html() -> Answer:
-    """A web page with status 200, as a proxy or a wrong address gives it."""
+    """Return a web page with status 200, as a proxy or a wrong address does."""
     return Answer(
         body="<!doctype html><html><body>Welcome to nginx</body></html>", headers={"Content-Type": "text/html"}
     )
@@ -145,11 +145,11 @@ def nonsense(body: str = "what? 42 { not json") -> Answer:
 
 
 def error_200(error: Any) -> Answer:
-    """Status 200 whose body is only an error."""
+    """Return status 200 with a body that is only an error."""
     return Answer(body=json.dumps({"error": error}))
 
 
 def failing(status: int, message: str = "the fake server was told to fail", **headers: str) -> Answer:
-    """A status other than 200 with the usual error body; headers as keywords, `_` for `-`."""
+    """Return a status other than 200 with the usual error body; headers are keywords, with `_` for `-`."""
     body = json.dumps({"error": {"message": message, "type": "fake", "code": None}})
     return Answer(status=status, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()})

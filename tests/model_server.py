@@ -1,9 +1,8 @@
 """A small fake of an OpenAI-compatible server over real HTTP: in a test's process, or on its own with `python -m`.
 
-In a test: `with ModelServer() as server:` gives `server.url` (ends in /v1). Answers are taken from `enqueue`, else from
-`answer_with`, else from the script: the answer for as many assistant's messages as the request already has (the last
-one stays). From another process the same is reached over `/control/`: POST enqueue, script, hold, release, reset;
-GET requests, held.
+In a test: `with ModelServer() as server:` gives `server.url` (ends in /v1). Answers come from `enqueue`, else from
+`answer_with`, else from the script, by the number of assistant messages in the request (its last answer repeats). Other
+processes use `/control/`: POST enqueue, script, hold, release, reset; GET requests, held.
 """
 
 import argparse
@@ -30,13 +29,13 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ASSISTANT = re.compile(rb'"role":\s?"assistant"')
 
 
-def _asks_for_a_title(body: dict[str, Any]) -> bool:
+def _is_title_request(body: dict[str, Any]) -> bool:
     messages = body.get("messages") or [{}]
     return len(messages) == 1 and str(messages[0].get("content")).startswith("Give the following task a title")
 
 
 class ModelServer:
-    """The server and everything a test says to it. `records` False skips reading the bodies, for benchmarks."""
+    """The server and its controls. `records=False` skips reading the bodies, for benchmarks."""
 
     root = "/v1"
     chat_path = "/v1/chat/completions"
@@ -49,7 +48,7 @@ class ModelServer:
         self.request_headers: list[dict[str, str]] = []
         self.models: Answer = Answer(body='{"object": "list", "data": [{"id": "fake", "object": "model"}]}')
         self.title: Answer | None = None
-        """What a question for a run's name is answered, as if it were never asked; without, it counts like any."""
+        """The answer to a request for a run's title, which is then not counted; None treats it like any other request."""
         self.connections = 0
         self.dropped = 0
         self._records = records
@@ -79,7 +78,7 @@ class ModelServer:
         self.close()
 
     def close(self) -> None:
-        """End every connection; who is held is let go."""
+        """Release all held requests, and end every connection."""
         self._closing = True
         self.release()
         self._server.shutdown()
@@ -90,38 +89,38 @@ class ModelServer:
         self._server.serve_forever(0.5)
 
     def enqueue(self, *answers: Answer) -> None:
-        """The next requests get these, in order."""
+        """Set the answers of the next requests, in order."""
         with self._changed:
             self._queue.extend(answers)
 
     def answer_with(self, choose: Callable[[dict[str, Any]], Answer]) -> None:
-        """Requests that find no queued answer get what this makes of the request's body."""
+        """Set the function that chooses an answer by the request's body when none is queued."""
         self._choose = choose
 
     def script(self, *answers: Answer) -> None:
         self._script = answers
 
     def hold(self) -> None:
-        """From now on every request waits, before the first byte, until `release`."""
+        """Make every request wait, before the first byte, until `release`."""
         with self._changed:
             self._holds_all = True
 
     def release(self) -> None:
-        """Let everyone go who is held now, and hold nobody further."""
+        """Release all held requests, and hold no further ones."""
         with self._changed:
             self._holds_all = False
             self._releases += 1
             self._changed.notify_all()
 
     def wait_for_held(self, count: int = 1, timeout: float = 10.0) -> None:
-        """Return once so many requests are held; raises TimeoutError."""
+        """Wait until this number of requests is held; raise TimeoutError if that takes too long."""
         self._wait(lambda: self._held >= count, timeout, f"{count} held requests")
 
     def wait_for_requests(self, count: int, timeout: float = 10.0) -> None:
         self._wait(lambda: self._number >= count, timeout, f"{count} requests")
 
     def wait_for_dropped(self, count: int = 1, timeout: float = 10.0) -> None:
-        """Return once so many clients broke off while something was sent to them."""
+        """Wait until this number of clients broke off while they received an answer."""
         self._wait(lambda: self.dropped >= count, timeout, f"{count} dropped connections")
 
     def reset(self) -> None:
@@ -139,15 +138,15 @@ class ModelServer:
                 raise TimeoutError(f"no {what} within {timeout} s")
 
     def answer_for(self, raw: bytes, headers: dict[str, str]) -> tuple[Answer, bool, int]:
-        """The answer, whether it is to be streamed, and the request's number."""
+        """Choose the answer; return it, True if it is to be streamed, and the number of the request."""
         if self._records:
             body = json.loads(raw)
-            fault = self.fault_of(body)
+            fault = self.find_fault(body)
             streams, passes = bool(body.get("stream")), sum(m["role"] == "assistant" for m in body.get("messages", ()))
         else:
             body, fault = {}, None
             streams, passes = b'"stream":true' in raw, len(_ASSISTANT.findall(raw))
-        if self.title is not None and _asks_for_a_title(body):
+        if self.title is not None and _is_title_request(body):
             return self.title, streams, 0
         with self._changed:
             self._number += 1
@@ -160,9 +159,9 @@ class ModelServer:
         answer = failing(400, fault) if fault else queued or self._unqueued(body, passes)
         return answer, streams if answer.streamed is None else answer.streamed, number
 
-    def fault_of(self, body: dict[str, Any]) -> str | None:
-        """What is wrong with the request, to be answered with 400."""
-        return _fault_of(body)
+    def find_fault(self, body: dict[str, Any]) -> str | None:
+        """Return what is wrong with the request, which is then answered with 400."""
+        return _find_fault(body)
 
     def _unqueued(self, body: dict[str, Any], passes: int) -> Answer:
         if self._choose is not None:
@@ -191,7 +190,7 @@ class ModelServer:
         return self._closing
 
     def control(self, action: str, value: Any) -> Any:
-        """What another process asks for over /control/."""
+        """Carry out a request to /control/ from another process."""
         if action == "enqueue":
             self.enqueue(*(Answer.from_json(answer) for answer in value))
         elif action == "script":
@@ -234,7 +233,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 class _Connection(socketserver.StreamRequestHandler):
-    """One kept connection; the few parts of HTTP/1.1 that a client of ours uses, read by hand for speed."""
+    """One persistent connection. It parses the few parts of HTTP/1.1 that our clients use by hand, for speed."""
 
     disable_nagle_algorithm = True
     rbufsize = 65536
@@ -324,8 +323,8 @@ def _framed(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-def _fault_of(body: dict[str, Any]) -> str | None:
-    """What OpenAI would refuse with 400: illegal names, too many tools, calls and tool messages that do not match."""
+def _find_fault(body: dict[str, Any]) -> str | None:
+    """Return what OpenAI would refuse with 400: illegal names, too many tools, calls and tool messages that do not match."""
     tools = body.get("tools", ())
     if len(tools) > 128:
         return f"array too long: {len(tools)} tools"

@@ -1,6 +1,6 @@
 """A small fake of Ollama over real HTTP: the fake model server under Ollama's addresses, with lines of JSON.
 
-It holds, drips, cuts and counts as the other does; a request that Ollama's server could not decode is refused as there.
+It holds, drips, cuts and counts like the other one. It refuses the requests that Ollama could not decode.
 """
 
 import json
@@ -63,7 +63,7 @@ class Chat(Answer):
 
 
 class OllamaServer(ModelServer):
-    """The server and everything a test says to it; `pull` sets which models it has."""
+    """The server and its controls; `pull` sets its models."""
 
     root = ""
     chat_path = "/api/chat"
@@ -80,8 +80,8 @@ class OllamaServer(ModelServer):
         self.models = Answer(body=json.dumps({"models": listed}))
 
     @override
-    def fault_of(self, body: dict[str, Any]) -> str | None:
-        """What Go could not read into its types."""
+    def find_fault(self, body: dict[str, Any]) -> str | None:
+        """Return what Ollama could not decode into its Go types."""
         if not body.get("model"):
             return "model is required"
         for message in body.get("messages", ()):
@@ -94,7 +94,7 @@ class OllamaServer(ModelServer):
 
 
 def refused(status: int, message: str) -> Chat:
-    """A status other than 200 as Ollama sends it: the error is a text."""
+    """Return a status other than 200 as Ollama sends it: the error is a string."""
     return Chat(status=status, body=json.dumps({"error": message}))
 
 

@@ -1,4 +1,4 @@
-"""Tools of the tests' own: they reach a recorder over real HTTP, wait until it lets them go, sleep, fail or hang."""
+"""Test tools: they send requests to a recorder and wait for its reply, sleep, fail or hang."""
 
 import ctypes
 import os
@@ -21,7 +21,7 @@ RECORDER_VARIABLE = "GADGET_TEST_RECORDER"
 
 
 def reach(name: str, key: str = "") -> None:
-    """Ask the recorder to pass; with a key, the effect is counted there."""
+    """Send a request to the recorder and wait for its reply; with a key, the recorder counts an effect."""
     query = urllib.parse.urlencode({"name": name, "key": key})
     address = f"{os.environ[RECORDER_VARIABLE]}/?{query}"
     request = urllib.request.Request(address, data=b"" if key else None)
@@ -41,7 +41,7 @@ class Named(BaseModel):
 
 
 class Gate(Tool):
-    """A read that holds until the recorder lets it go."""
+    """A read that waits until the recorder replies."""
 
     name = "probe.gate"
     description = "Waits at a gate."
@@ -54,14 +54,14 @@ class Gate(Tool):
 
 
 class Draw(Gate):
-    """A draft that holds like the gate."""
+    """A draft that waits like the gate."""
 
     name = "probe.draw"
     level = Level.DRAFT
 
 
 class Effect(Tool):
-    """A write beyond our database: the recorder counts it by its idempotency key."""
+    """A write outside our database: the recorder counts it by its idempotency key."""
 
     name = "probe.effect"
     description = "Has an effect outside."
@@ -75,7 +75,7 @@ class Effect(Tool):
 
 
 class Knock(Effect):
-    """The same, but it may be asked for twice at once, and it says how far it has come."""
+    """Like `Effect`, but volatile, so it may be called twice at once; it also reports progress."""
 
     name = "probe.knock"
     volatile = True
@@ -86,21 +86,21 @@ class Knock(Effect):
 
 
 class ShortEffect(Effect):
-    """The same with little patience, so that its outcome becomes unknown when the reply is withheld."""
+    """Like `Effect`, with a short timeout: its outcome becomes unknown when the reply is withheld."""
 
     name = "probe.shortEffect"
     timeout_s = 0.3
 
 
 class Doom(Effect):
-    """The same at destructive level."""
+    """Like `Effect`, at destructive level."""
 
     name = "probe.doom"
     level = Level.DESTRUCTIVE
 
 
 class Rename(Tool):
-    """A transactional write that may hold inside its transaction."""
+    """A transactional write that may wait inside its transaction."""
 
     name = "probe.rename"
     description = "Renames a record."
@@ -145,7 +145,7 @@ class Sleep(Tool):
 
 
 class Hang(Tool):
-    """A read that never ends by itself; given up after 0.3 s."""
+    """A read that does not return before its timeout of 0.3 s."""
 
     name = "probe.hang"
     description = "Hangs."
@@ -175,7 +175,7 @@ class Freeze(Tool):
 
 
 class Fail(Tool):
-    """A read that fails as it is told to."""
+    """A read that fails with the given code."""
 
     name = "probe.fail"
     description = "Fails."
@@ -204,7 +204,7 @@ class Clock(Tool):
 
 
 class Report(Tool):
-    """A read that reports progress, and may then hold at a gate."""
+    """A read that reports progress, and may then wait at a gate."""
 
     name = "probe.progress"
     description = "Reports progress."
@@ -221,7 +221,7 @@ class Report(Tool):
 
 
 class FailingEffect(Tool):
-    """A write beyond our database that fails as it is told to."""
+    """A write outside our database that fails with the given code."""
 
     name = "probe.failingEffect"
     description = "Fails outside."
@@ -238,7 +238,7 @@ class FailingEffect(Tool):
 
 
 class Announce(Effect):
-    """A write beyond our database about a record, whose preview shows the record as it is."""
+    """A write outside our database about a record, with the current record in its preview."""
 
     name = "probe.announce"
 
@@ -256,11 +256,11 @@ class Announce(Effect):
 
 
 class Spoil(Rename):
-    """A transactional write that does its work and then goes wrong as it is told to."""
+    """A transactional write that fails in the given way after its work."""
 
     name = "probe.spoil"
     tries: Counter[str] = Counter()
-    """How often each call was begun, by its id."""
+    """The number of attempts, by the id of the call."""
 
     class Params(BaseModel):
         record_id: int
@@ -304,7 +304,7 @@ class Crowded(Rename):
 
 
 class Visit(Tool):
-    """A read that reaches a host chosen by its params, and fails as it is told to."""
+    """A read of a host chosen by its params; it may fail with the given code."""
 
     name = "probe.visit"
     description = "Visits a host."
@@ -325,7 +325,7 @@ class Visit(Tool):
 
 
 class TongueTied(Tool):
-    """A read that cannot say what it does."""
+    """A read whose running summary raises."""
 
     name = "probe.tongueTied"
     description = "Stays silent."

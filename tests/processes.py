@@ -24,22 +24,22 @@ from django.db import connection
 from gadget_site.management.processes import ProcessSpec, build_sweeper_process, build_web_process, build_worker_process
 from gadget_site.management.supervisor import TETHER
 from tests import services
-from tests.nursery import Nursling, nursery
+from tests.fork_server import ForkedProcess, fork_server
 
 READY_PATIENCE_S = 40.0
 STOP_PATIENCE_S = 5.0
 
 
 class RealProcess:
-    """One part of the system as a process, with every line that it wrote."""
+    """One part of the system as a process, with its output in lines."""
 
-    def __init__(self, part: ProcessSpec, environment: dict[str, str], *, is_prepared: bool = False) -> None:
+    def __init__(self, part: ProcessSpec, environment: dict[str, str], *, is_forked: bool = False) -> None:
         self.name = part.name
         self.lines: list[str] = []
         self._changed = threading.Condition()
-        self._process: subprocess.Popen[str] | Nursling
-        if is_prepared and sys.platform == "linux":
-            self._process = nursery(settings.BASE_DIR).start(part.command, environment)
+        self._process: subprocess.Popen[str] | ForkedProcess
+        if is_forked and sys.platform == "linux":
+            self._process = fork_server(settings.BASE_DIR).start(part.command, environment)
         else:
             self._process = _start(part, environment)
         threading.Thread(target=self._read, name=f"lines-{part.name}", daemon=True).start()
@@ -54,11 +54,15 @@ class RealProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """Of the process, negative if a signal ended it; None while it lives."""
+        """The exit code, negative after a signal; None while the process runs."""
         return self._process.poll()
 
     def await_line(self, text: str, seconds: float = READY_PATIENCE_S) -> str:
-        """The first line that holds `text`; AssertionError with the whole output if it does not come in time."""
+        """Wait for a line with this text and return it.
+
+        Raises:
+            AssertionError: it does not come in time; the text has the whole output.
+        """
         deadline = time.monotonic() + seconds
         with self._changed:
             while (found := next((line for line in self.lines if text in line), None)) is None:
@@ -69,7 +73,7 @@ class RealProcess:
         return found
 
     def wait_for_end(self, seconds: float = READY_PATIENCE_S) -> int:
-        """The exit code, once the process has ended by itself."""
+        """Wait until the process has ended by itself, and return its exit code."""
         return self._process.wait(seconds)
 
     @property
@@ -77,22 +81,22 @@ class RealProcess:
         return "\n".join(self.lines)
 
     def kill(self) -> None:
-        """kill -9, and waits until the process is gone."""
+        """Send SIGKILL, and wait until the process is gone."""
         self._signal(signal.SIGKILL)
         self._process.wait()
 
     def pause(self) -> None:
-        """SIGSTOP, and waits until no thread of it moves any more: alive, but it does nothing."""
+        """Send SIGSTOP, and wait until all threads of the process have stopped."""
         if self.is_alive:
             self._signal(signal.SIGSTOP)
             os.waitpid(self._process.pid, os.WUNTRACED)
 
     def resume(self) -> None:
-        """SIGCONT after `pause()`."""
+        """Send SIGCONT, to undo `pause()`."""
         self._signal(signal.SIGCONT)
 
     def stop(self, seconds: float = STOP_PATIENCE_S) -> None:
-        """SIGTERM, and kill -9 for what is still there after `seconds`."""
+        """Send SIGTERM, and SIGKILL if the process is still there after `seconds`."""
         self.resume()
         self._signal(signal.SIGTERM)
         try:
@@ -102,7 +106,7 @@ class RealProcess:
 
     def _signal(self, number: signal.Signals) -> None:
         if not self.is_alive:
-            return  # its number may be somebody else's by now
+            return  # the pid may belong to another process by now
         try:
             os.killpg(self._process.pid, number)
         except ProcessLookupError:
@@ -122,13 +126,13 @@ class Installation:
     """A whole Gadget on the current test database: `start_web()`, `start_worker()`, `start_sweeper()` as needed.
 
     `timing_scale` multiplies the engine's lease, heartbeat, sweep, grace and expiry; `variables` are added to the
-    processes' environment; with `is_prepared` they start from one that has loaded the libraries (tests/nursery.py).
+    processes' environment; with `is_forked` they start faster, through tests/fork_server.py.
     Use it as a context manager, or the fixture `installation`: it always cleans up.
     """
 
     timing_scale: float = 0.1
     variables: dict[str, str] = field(default_factory=dict)
-    is_prepared: bool = False
+    is_forked: bool = False
     processes: list[RealProcess] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -167,7 +171,7 @@ class Installation:
         }
 
     def start_all(self, workers: int = 1) -> None:
-        """Web, workers and sweeper, all at once; returns when every one is ready."""
+        """Start web, workers and sweeper at once; return when all are ready."""
         workers_started = [build_worker_process(number + 1) for number in range(workers)]
         parts = [build_web_process(), build_sweeper_process(), *workers_started]
         for process in [self.spawn(part) for part in parts]:
@@ -183,29 +187,29 @@ class Installation:
         return self._start(build_sweeper_process())
 
     def process(self, name: str) -> RealProcess:
-        """The newest process of this name: web, sweeper, worker1, worker2…"""
+        """Return the newest process of this name: web, sweeper, worker1, worker2…"""
         return next(process for process in reversed(self.processes) if process.name == name)
 
     def wipe_redis(self) -> None:
-        """Ends Redis and starts an empty one at the same address."""
+        """Replace Redis with an empty one at the same address."""
         with self.without_redis():
             pass
 
     @contextmanager
     def without_redis(self) -> Iterator[None]:
-        """Redis is away while the block runs, and an empty one stands at its address afterwards."""
+        """Stop Redis while the block runs, and start an empty one at the same address afterwards."""
         self.redis.stop()
         yield
         self.redis = services.start_redis(self._folder)
 
     def spawn(self, part: ProcessSpec) -> RealProcess:
-        """Starts the part without waiting for its ready line."""
-        process = RealProcess(part, {**self.environment, **part.environment}, is_prepared=self.is_prepared)
+        """Start the part without waiting for its ready line."""
+        process = RealProcess(part, {**self.environment, **part.environment}, is_forked=self.is_forked)
         self.processes.append(process)
         return process
 
     def stop(self) -> None:
-        """Ends everything, by force where needed, and removes the folder."""
+        """End everything, by force where needed, and remove the folder."""
         threads = [threading.Thread(target=process.stop) for process in self.processes]
         for thread in threads:
             thread.start()
@@ -235,7 +239,7 @@ def _start(part: ProcessSpec, environment: dict[str, str]) -> subprocess.Popen[s
 
 
 def current_database_url() -> str:
-    """The address of the database that this test's own connection is on."""
+    """Return the address of the test database."""
     found = connection.settings_dict
     if connection.vendor == "sqlite":
         return f"sqlite:///{found['NAME']}"

@@ -13,12 +13,12 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class Recorder:
-    """`POST /effect?key=…` takes an effect, `GET /gate?name=…` only asks to pass; both wait while held."""
+    """`POST /?name=…&key=…` counts an effect, `GET /?name=…` only waits; a reply is withheld while its name is held."""
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         self._host = host
         self.effects: Counter[str] = Counter()
-        self.waiting: Counter[str] = Counter()
+        self.arrivals: Counter[str] = Counter()
         self._changed = threading.Condition()
         self._held: set[str] = set()
         self._server = _Server((host, 0), _Handler)
@@ -30,35 +30,35 @@ class Recorder:
         return f"http://{self._host}:{self._server.server_port}"
 
     def hold(self, name: str) -> None:
-        """Withhold replies to this name from now on; an effect is taken all the same."""
+        """Withhold replies to this name from now on; effects are still counted."""
         with self._changed:
             self._held.add(name)
 
     def release(self, name: str) -> None:
-        """Let everything of this name pass, now and later."""
+        """Reply to all requests of this name, now and later."""
         with self._changed:
             self._held.discard(name)
             self._changed.notify_all()
 
     def reset(self) -> None:
-        """Let everybody go, and forget who came and what was done."""
+        """Release all requests, and forget arrivals and effects."""
         with self._changed:
             self._held.clear()
             self.effects.clear()
-            self.waiting.clear()
+            self.arrivals.clear()
             self._changed.notify_all()
 
     def await_arrival(self, name: str, count: int = 1, seconds: float = 30) -> None:
-        """Wait until so many requests of this name have arrived."""
+        """Wait until this number of requests of this name has arrived."""
         with self._changed:
-            arrived = self._changed.wait_for(lambda: self.waiting[name] >= count, seconds)
-        assert arrived, f"{self.waiting[name]} of {count} requests for {name!r} arrived"
+            arrived = self._changed.wait_for(lambda: self.arrivals[name] >= count, seconds)
+        assert arrived, f"{self.arrivals[name]} of {count} requests for {name!r} arrived"
 
     def arrive(self, name: str, effect_key: str) -> None:
         with self._changed:
             if effect_key:
                 self.effects[effect_key] += 1
-            self.waiting[name] += 1
+            self.arrivals[name] += 1
             self._changed.notify_all()
             self._changed.wait_for(lambda: name not in self._held, 120)
 
@@ -80,7 +80,7 @@ class _Server(ThreadingHTTPServer):
     recorder: Recorder
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that was killed before it had its reply is nothing to tell."""
+        """Ignore clients that were killed before they got their reply."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -108,4 +108,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Quiet."""
+        """Log nothing."""

@@ -29,7 +29,7 @@ from agents.runs import actions  # noqa: E402
 from agents.runs.models import Run, RunStatus, ToolCall  # noqa: E402
 from gadget_site.demo import building  # noqa: E402
 from gadget_site.demo.names import ORGANIZATION  # noqa: E402
-from tests.browser import browser_path, launch_arguments  # noqa: E402
+from tests.browser import find_browser, launch_arguments  # noqa: E402
 from tests.processes import Installation  # noqa: E402
 from tests.tools.connections.api import Api  # noqa: E402
 from tests.tools.connections.connecting import TIME_SERVER, connect_api, connect_program, take  # noqa: E402
@@ -48,7 +48,7 @@ TASKS = (
     ("Morgan", "Archive the inactive APAC companies with a low score"),
     ("Robin", "Give me an overview of our UK companies"),
 )
-WAITING, APPROVED, DENIED, ENDED = 0, 2, 3, 4  # what becomes of these tasks
+WAITING, APPROVED, DENIED, ENDED = 0, 2, 3, 4  # positions in TASKS, by what happens to each
 LOOKS: tuple[tuple[str, ViewportSize, str], ...] = (
     ("1440-light", {"width": 1440, "height": 620}, "light"),
     ("1440-dark", {"width": 1440, "height": 620}, "dark"),
@@ -56,10 +56,10 @@ LOOKS: tuple[tuple[str, ViewportSize, str], ...] = (
     ("360-light", {"width": 360, "height": 600}, "light"),
     ("360-dark", {"width": 360, "height": 600}, "dark"),
 )
-# The others have no picture at 360 in the dark, so that the folder stays small.
+# Only these have a picture at 360 in the dark, so that the folder stays small.
 IN_EVERY_LOOK = ("login", "start", "run", "approvals", "card", "records", "draft")
 NEWCOMER = "newcomer"
-# Who looks at which page; `{run}` and the like are filled in with rows that the demo's tasks made.
+# The pages of each person; `{run}` and others are ids of rows that the demo's tasks create.
 PAGES: dict[str, dict[str, str]] = {
     "": {"login": "/login/"},
     NEWCOMER: {"start-newcomer": "/"},
@@ -95,15 +95,19 @@ PAGES: dict[str, dict[str, str]] = {
 
 
 def main() -> None:
-    """Takes every picture anew; AssertionError if the demo does not get as far as its cards."""
+    """Take all pictures again.
+
+    Raises:
+        AssertionError: the demo does not get as far as its cards.
+    """
     call_command("migrate", verbosity=0)
     building.build()
-    path = browser_path()
+    path = find_browser()
     settings_of_pictures = {"DJANGO_SETTINGS_MODULE": os.environ["DJANGO_SETTINGS_MODULE"]}
     with Api() as api, Installation(timing_scale=1.0, variables=settings_of_pictures) as site:
         site.start_all()
         started = [_start(name, task) for name, task in TASKS]
-        _await(lambda: _all_ask(started), "every card of the demo waits")
+        _await(lambda: _are_all_waiting(started), "every card of the demo waits")
         _decide(started)
         places = _places(started, _connect(api))
         sessions = {name: _session(name) for name in PAGES if name}
@@ -131,7 +135,7 @@ def _start(employee: str, task: str) -> Run:
 
 
 def _session(username: str) -> str:
-    """The session cookie of this person; the newcomer is the admin of an organization in which nothing is there yet."""
+    """Return a session cookie of this person; the newcomer is the admin of an empty organization."""
     user, is_new = User.objects.get_or_create(username=username)
     if is_new:
         fresh = Organization.objects.create(name="Borealis", slug="borealis")
@@ -142,9 +146,9 @@ def _session(username: str) -> str:
     return str(client.cookies[settings.SESSION_COOKIE_NAME].value)
 
 
-def _all_ask(started: list[Run]) -> bool:
-    asking = Run.objects.filter(pk__in=[run.pk for run in started], status=RunStatus.WAITING)
-    return asking.count() == len(started) - 1 and _has_ended(started[ENDED])
+def _are_all_waiting(started: list[Run]) -> bool:
+    waiting = Run.objects.filter(pk__in=[run.pk for run in started], status=RunStatus.WAITING)
+    return waiting.count() == len(started) - 1 and _has_ended(started[ENDED])
 
 
 def _has_ended(run: Run) -> bool:
@@ -156,7 +160,7 @@ def _card(run: Run) -> Approval:
 
 
 def _decide(started: list[Run]) -> None:
-    """Approves one task's card and denies another's, so that there is a history."""
+    """Approve one task's card and deny another's, so that there is a history."""
     approver = _member("approver")
     yes, no = _card(started[APPROVED]), _card(started[DENIED])
     decisions.approve(approver, yes.pk, decisions.Decision(digest=yes.digest))
@@ -181,7 +185,7 @@ class Visit:
 
 
 def _connect(api: Api) -> Source:
-    """What the demo's organization would connect: an API of which one operation is chosen, and an MCP server."""
+    """Connect an API, with one operation enabled, and an MCP server."""
     admin = _member("admin")
     robin = Employee.objects.get(organization=admin.organization, name="Robin")
     there = Workshop(admin.organization, robin, {"admin": admin})
@@ -192,7 +196,7 @@ def _connect(api: Api) -> Source:
 
 
 def _places(started: list[Run], source: Source) -> dict[str, dict[str, str]]:
-    """The addresses of PAGES with the rows filled in."""
+    """Return the addresses of PAGES with the ids filled in."""
     ended = started[ENDED]
     rows = {
         "run": started[WAITING].pk,
@@ -227,7 +231,7 @@ def _take_all(browser: Browser, visit: Visit, look: tuple[str, ViewportSize, str
 
 
 def _take(page: Page, path: str, name: str) -> None:
-    """What the window shows of the page, once everything that it asked for has come."""
+    """Save a picture of the window once the page has loaded."""
     answer = page.goto(path, wait_until="load")
     assert answer is not None
     assert answer.ok, f"{path}: {answer.status}"

@@ -1,4 +1,4 @@
-"""The settings of `make screens`: those of tests, with the tools that ship alone."""
+"""The settings of `make screens`: those of tests, without the test tools."""
 
 from tests.settings import *  # noqa: F403
 

@@ -1,4 +1,4 @@
-"""The servers that tests need, real and private: PostgreSQL from TEST_DATABASE_URL or a wheel, Redis on a socket."""
+"""Real, private servers for tests: PostgreSQL from TEST_DATABASE_URL or a wheel, Redis on a socket."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ FOREIGN_VARIABLES = (
 
 
 class ServerError(Exception):
-    """A server that the tests need did not start; the text holds its own last words."""
+    """A server that the tests need did not start; the text has the end of its log."""
 
 
 def prepare_environment() -> None:
-    """Sets every variable that tests/settings.py is read from: nothing of the developer's own installation is touched.
+    """Set every variable that tests/settings.py reads, so that the developer's own installation is not touched.
 
-    A part of the system that a test starts as a process (GADGET_TESTS_GIVEN) takes what the test gave it.
+    A process that a test starts (GADGET_TESTS_GIVEN) keeps the variables that the test gave it.
     """
     for name, value in TEST_ENVIRONMENT.items():
         os.environ.setdefault(name, value) if GIVEN_VARIABLE in os.environ else os.environ.update({name: value})
@@ -81,7 +81,7 @@ def prepare_environment() -> None:
 
 
 def test_database_name(name: str) -> str:
-    """The name of the database that the tests make and drop: its own for each session, so that they share a server."""
+    """Return the name of the test database: one for each session, so that sessions can share a server."""
     return f"test_{name}_{_session_folder().name.rpartition('-')[2].lower()}"
 
 
@@ -114,15 +114,15 @@ class Server:
     folder: Path
 
     def stop(self) -> None:
-        """Ends the server and removes its folder; may be repeated."""
+        """End the server and remove its folder; may be repeated."""
         _end(self.process, signal.SIGINT)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def start_postgresql(settings: dict[str, str] | None = None, trusted_network: str = "") -> Server:
-    """A fresh PostgreSQL from the wheel on a Unix socket; as root it runs as somebody else, since it must.
+    """Start a fresh PostgreSQL from the wheel on a Unix socket; it refuses root, so for root it runs as another user.
 
-    With `listen_addresses` among the settings it is also reached from `trusted_network`, without a password.
+    With `listen_addresses` among the settings, it also accepts `trusted_network`, without a password.
     """
     folder = Path(tempfile.mkdtemp(prefix="gadget-pg-"))
     account = _unprivileged() if os.getuid() == 0 else None
@@ -149,7 +149,7 @@ def start_postgresql(settings: dict[str, str] | None = None, trusted_network: st
 
 
 def start_redis(data_dir: Path) -> Server:
-    """The embedded Redis of this data folder, by the product's own code, on the address that its settings expect."""
+    """Start the embedded Redis of this data folder with the product's own code, at the address of its settings."""
     socket, folder = redis_server.get_socket_path(data_dir), data_dir / "redis"
     redis_server.create_folders(socket, folder)
     log = data_dir / f"redis-{secrets.token_hex(4)}.log"
@@ -163,7 +163,7 @@ def start_redis(data_dir: Path) -> Server:
 
 
 def _postgresql_programs(folder: Path, account: pwd.struct_passwd | None) -> Path:
-    """The wheel's bin folder; copied to where the other account can read it, if it cannot where it is."""
+    """Return the wheel's bin folder; it is copied if the other account could not read it."""
     found = importlib.util.find_spec(WHEEL)
     if found is None or found.origin is None:
         raise ServerError("No PostgreSQL for the tests: set TEST_DATABASE_URL, or install requirements-dev.lock.")

@@ -28,7 +28,7 @@ class SilentProxy:
 
     @property
     def database_url(self) -> str:
-        """The test database, by way of this proxy."""
+        """The address of the test database through this proxy."""
         found = connection.settings_dict
         login = quote(found["USER"], safe="") + (":" + quote(found["PASSWORD"], safe="") if found["PASSWORD"] else "")
         return f"postgresql://{login}@127.0.0.1:{self.port}/{found['NAME']}"
@@ -40,7 +40,7 @@ class SilentProxy:
         self._passes.set()
 
     def close(self) -> None:
-        """Ends every connection."""
+        """End every connection."""
         self._passes.set()
         for each in self._sockets:
             with suppress(OSError):
@@ -72,7 +72,7 @@ class SilentProxy:
 
 
 def _connect() -> socket.socket:
-    """A connection to the server that the tests use, over its Unix socket or TCP."""
+    """Connect to the server of the tests, over its Unix socket or TCP."""
     host, port = connection.settings_dict["HOST"], connection.settings_dict["PORT"] or DEFAULT_PORT
     if not host.startswith("/"):
         return socket.create_connection((host, int(port)))

@@ -37,7 +37,7 @@ class Module:
 
     @cached_property
     def imports(self) -> list[tuple[str, int]]:
-        """(module, line) of every import, wherever it stands; `from package import module` names the module."""
+        """(module, line) of every import, also inside functions; `from package import module` names the module."""
         found: list[tuple[str, int]] = []
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
@@ -104,7 +104,7 @@ def assert_none(offences: list[str], rule: str) -> None:
 
 
 def offences_by_function(judge: Callable[[str, Function], str], among: tuple[Module, ...]) -> list[str]:
-    """`file:line name: fault` for each function of which the judge says a fault; it gets "file name" as the first."""
+    """List `file:line name: fault` for each function with a fault; the judge gets "file name" and the function."""
     judged = (
         (module, name, function, judge(f"{module.place} {name}", function))
         for module in among

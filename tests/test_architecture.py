@@ -1,4 +1,4 @@
-"""The shape of the code: who may import whom, how big things may be, what no file may do. Reads the sources only."""
+"""The architecture of the code: allowed imports, maximum sizes, forbidden constructs. Reads the sources only."""
 
 import ast
 import sys
@@ -47,7 +47,7 @@ LAYERS = {
         ("contract",),
     ),
 }
-"""Highest first: a module imports from its own line or from lines below it."""
+"""Highest first: a module imports from its own layer or from layers below it."""
 
 PLAIN = ("tools.contract", "tools.toolbox")
 """Plain Python: these import the standard library, each other, and PLAIN_MAY_IMPORT."""
@@ -69,16 +69,16 @@ MANY_ARGUMENTS = {  # besides what overrides a library's method
 
 BROAD_HANDLERS = {
     "tools/toolbox/isolation.py run_isolated": "a tool may fail in any way",
-    "agents/worker/jobs.py advance_run": "nothing that happens in a job may end the worker",
-    "agents/platform/error_boundary.py log_and_continue": "a background thread or a sweep goes on after one failure",
-    "tools/sources/plugins.py start_plugins": "a package of somebody else may raise anything when it is imported",
+    "agents/worker/jobs.py advance_run": "no failure of a job may end the worker",
+    "agents/platform/error_boundary.py log_and_continue": "a background thread or a sweep continues after one failure",
+    "tools/sources/plugins.py start_plugins": "a third-party package may raise anything when it is imported",
 }
 
 OUTSIDE = ("/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/mnt/", "../", "~/")
 
 
 def layer_of(name: str) -> int | None:
-    """The line of LAYERS on which the module stands, 0 for the highest; None if it stands on none."""
+    """Return the layer of the module, 0 for the highest; None if LAYERS does not list it."""
     top, _, rest = name.partition(".")
     lines = {part: line for line, parts in enumerate(LAYERS.get(top, ())) for part in parts}
     return max(((part, line) for part, line in lines.items() if is_within(rest, part)), default=("", None))[1]
@@ -101,22 +101,22 @@ def test_imports_point_from_the_site_to_the_employees_to_the_tools(top: str) -> 
 
 
 @pytest.mark.parametrize("top", LAYERS)
-def test_every_module_stands_on_a_line_and_imports_nothing_from_above_it(top: str) -> None:
+def test_every_module_has_a_layer_and_imports_nothing_from_above_it(top: str) -> None:
     offences = []
     for module in modules():
         if not is_within(module.name, top) or module.name == top:
             continue
         own = layer_of(module.name)
         if own is None:
-            offences.append(f"{module.place}:1 stands on no line of LAYERS")
+            offences.append(f"{module.place}:1 is in no layer of LAYERS")
             continue
         above = [(name, line, layer_of(name)) for name, line in module.imports if is_within(name, top)]
         offences += [
-            f"{module.place}:{line} imports {name}, which stands above {' · '.join(LAYERS[top][own])}"
+            f"{module.place}:{line} imports {name}, which is above {' · '.join(LAYERS[top][own])}"
             for name, line, layer in above
             if layer is not None and layer < own
         ]
-    assert_none(offences, f"inside {top} a file imports only from its own line or below")
+    assert_none(offences, f"inside {top} a file imports only from its own layer or below")
 
 
 def test_contract_and_toolbox_are_plain_python() -> None:
@@ -131,24 +131,24 @@ def test_contract_and_toolbox_are_plain_python() -> None:
     assert_none(offences, f"{' and '.join(PLAIN)} import only the standard library, {', '.join(PLAIN_MAY_IMPORT)}")
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_there_are_no_import_cycles() -> None:
     imported = {module.name: {name for name, _ in module.imports} & names_of_ours() for module in modules()}
     done: set[str] = set()
 
-    def circle_from(name: str, way: tuple[str, ...]) -> tuple[str, ...]:
-        if name in way:
-            return (*way[way.index(name) :], name)
+    def find_cycle(name: str, path: tuple[str, ...]) -> tuple[str, ...]:
+        if name in path:
+            return (*path[path.index(name) :], name)
         if name in done:
             return ()
-        found = next(filter(None, (circle_from(below, (*way, name)) for below in sorted(imported[name]))), ())
+        found = next(filter(None, (find_cycle(below, (*path, name)) for below in sorted(imported[name]))), ())
         done.add(name)
         return found
 
-    circles = filter(None, (circle_from(name, ()) for name in sorted(imported)))
-    assert_none([" → ".join(circle) for circle in circles], "no circle of imports")
+    cycles = filter(None, (find_cycle(name, ()) for name in sorted(imported)))
+    assert_none([" → ".join(cycle) for cycle in cycles], "no import cycles")
 
 
-def test_imports_stand_at_the_head_of_the_file() -> None:
+def test_imports_are_at_the_top_of_the_file() -> None:
     offences = {
         f"{module.place}:{node.lineno} in {name}"
         for module in modules()
@@ -223,13 +223,13 @@ def test_every_function_is_annotated() -> None:
     assert_none(offences_by_function(judge, modules()), "every argument and every result has its type")
 
 
-def test_every_file_opens_with_what_it_is_for() -> None:
+def test_every_file_has_a_docstring() -> None:
     silent = [module.place for module in modules() if module.text.strip() and not ast.get_docstring(module.tree)]
     assert_none(silent, "a file opens with one sentence that says what it is for")
 
 
 def catches_everything(node: ast.AST) -> bool:
-    """Whether it is `except:`, `except Exception`, `except BaseException`, or `suppress` of one of them."""
+    """Return True for `except:`, `except Exception`, `except BaseException`, and `suppress` of one of them."""
     if isinstance(node, ast.ExceptHandler):
         caught = [node.type]
     elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
@@ -252,18 +252,18 @@ def test_only_the_named_places_catch_everything() -> None:
         ]
     offences = [f"{place}, line {line}" for place, line in found if place not in BROAD_HANDLERS]
     offences += [f"{place} needs no entry any more" for place in BROAD_HANDLERS.keys() - {place for place, _ in found}]
-    assert_none(offences, f"broad handlers stand only in: {', '.join(BROAD_HANDLERS)}")
+    assert_none(offences, f"broad handlers are only in: {', '.join(BROAD_HANDLERS)}")
 
 
-def climbs_of(node: ast.AST) -> int:
-    """How many folders `Path(__file__).….parent.parent` or `.parents[n]` goes up; 0 if it is nothing of the kind."""
+def count_climbs(node: ast.AST) -> int:
+    """Return the number of folders that `Path(__file__).….parent.parent` or `.parents[n]` goes up; 0 for other nodes."""
     if isinstance(node, ast.Attribute):
-        return climbs_of(node.value) + (node.attr == "parent")
+        return count_climbs(node.value) + (node.attr == "parent")
     if isinstance(node, ast.Call):
-        return climbs_of(node.func)
+        return count_climbs(node.func)
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "parents":
         index = node.slice.value if isinstance(node.slice, ast.Constant) else 0
-        return climbs_of(node.value) + (index + 1 if isinstance(index, int) else 1)
+        return count_climbs(node.value) + (index + 1 if isinstance(index, int) else 1)
     return 0
 
 
@@ -274,7 +274,7 @@ def test_nothing_outside_the_project_is_read() -> None:
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(OUTSIDE):
                 offences.append(f"{module.place}:{node.lineno} names {node.value!r}")
-            elif isinstance(node, ast.Attribute | ast.Subscript) and climbs_of(node) > depth:
+            elif isinstance(node, ast.Attribute | ast.Subscript) and count_climbs(node) > depth:
                 offences.append(f"{module.place}:{node.lineno} climbs out of the project: {ast.unparse(node)}")
             elif isinstance(node, ast.Attribute) and ast.unparse(node) == "Path.home":
                 offences.append(f"{module.place}:{node.lineno} reads the home folder")

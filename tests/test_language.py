@@ -56,7 +56,7 @@ def may_be_an_adjective(function: ast.FunctionDef | ast.AsyncFunctionDef) -> boo
 
 
 def repeated_names(named: Iterable[tuple[str, str]]) -> list[str]:
-    """List the names that stand at more than one place."""
+    """List the names that are used more than once."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for name, place in named:
         places[name].append(place)
@@ -124,7 +124,7 @@ def test_the_glossary_has_few_words_each_once() -> None:
 
 
 @pytest.mark.parametrize("word", [word for word, *_ in glossary()])
-def test_a_word_of_the_glossary_stands_in_the_code(word: str) -> None:
+def test_a_word_of_the_glossary_is_in_the_code(word: str) -> None:
     name = next(code for each, code, *_ in glossary() if each == word)
     assert resolve(name) is not None
 
@@ -209,10 +209,10 @@ def test_the_spelling_is_american() -> None:
     assert_none(offences, "American spelling")
 
 
-# Each of these guards notices what it is there for
+# The checks themselves
 
 
-def test_the_guards_notice_what_they_are_there_for() -> None:
+def test_the_checks_find_faults() -> None:
     assert has_bad_opening("What the page shows.")
     assert not has_bad_opening("Return what the page shows.")
     assert is_bare_participle("_shown")
@@ -235,6 +235,6 @@ def test_the_guards_notice_what_they_are_there_for() -> None:
         ("from agents.runs import events\nfrom agents.runs.events import publish", "imported whole and in parts"),
     ],
 )
-def test_another_style_of_import_is_noticed(source: str, fault: str) -> None:
+def test_another_style_of_import_is_found(source: str, fault: str) -> None:
     faults = import_faults(ast.parse(source), frozenset({"agents.runs.events"}))
     assert any(fault in each for each in faults)

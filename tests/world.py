@@ -1,4 +1,4 @@
-"""Two organizations with people of every role, an employee at work and a card that waits; and clients that ask."""
+"""Test data: two organizations with people of every role, an employee and records; and clients that send requests."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class World:
     records: list[Record] = field(default_factory=list)
 
     def client(self, username: str, needs_csrf: bool = False) -> Client:
-        """A browser in which this person is logged in."""
+        """Return a client in which this person is logged in."""
         client = nobody(needs_csrf)
         client.force_login(self.users[username])
         return client
@@ -55,7 +55,7 @@ class World:
         return self.users[username].memberships.get()
 
     def run(self, status: RunStatus = RunStatus.WAITING, **more: Any) -> Run:
-        """A run of Acme's employee that waits, or has ended, or is queued."""
+        """Create a run of Acme's employee in this status."""
         if status in ENDED:
             more = {"finished_at": Now(), "exit_reason": ExitReason.FINAL_ANSWER, "answer": "Done.", **more}
         task = more.pop("task", "Set the phone of Acme Corp.")
@@ -72,7 +72,7 @@ class World:
         return run
 
     def call(self, run: Run, tool: str = SEARCH, **more: Any) -> ToolCall:
-        """A call of the run's first pass, successful unless said otherwise."""
+        """Create a call of the run's first pass; by default it has succeeded."""
         index = run.tool_calls.count()
         values = {
             "status": CallStatus.SUCCEEDED,
@@ -96,7 +96,7 @@ class World:
         )
 
     def card(self, run: Run | None = None, tool: str = UPDATE, params: dict[str, Any] | None = None) -> Approval:
-        """A card that waits, made by the engine's own means; by default it sets the first record's phone."""
+        """Create a pending card with the engine's own functions; by default it sets the first record's phone."""
         run = run or self.run()
         found = get_installed_toolbox().get_tool(tool)
         assert found is not None
@@ -113,11 +113,11 @@ class World:
         return Approval.objects.get(pk=card.pk)
 
     def destructive_card(self, run: Run | None = None) -> Approval:
-        """A card that would delete the first record."""
+        """Create a card that would delete the first record."""
         return self.card(run, DELETE, {"record_ids": [str(self.records[0].pk)]})
 
     def unknown_call(self) -> ToolCall:
-        """A write of which nobody knows whether it happened, with the card that asks."""
+        """Create a write with an unknown outcome, and its card."""
         card = self.card(self.run(RunStatus.NEEDS_ATTENTION))
         Approval.objects.filter(pk=card.pk).update(kind="unknown")
         ToolCall.objects.filter(pk=card.tool_call_id).update(
@@ -126,7 +126,7 @@ class World:
         return ToolCall.objects.get(pk=card.tool_call_id)
 
     def late_call(self, says: str = "Updated Acme Corp", *, is_repeated: bool = False) -> ToolCall:
-        """A write of a finished run that was declared not done and reported a success later, with its card.
+        """Create a write of a finished run that was declared not done and later reported success, with its card.
 
         With `is_repeated`, the run's next call did the same again.
         """
@@ -146,7 +146,7 @@ class World:
 
 
 def make_world() -> World:
-    """Fresh rows: viewer, operator, approver, admin in Acme; outsider in Globex; stranger nowhere."""
+    """Create the rows: viewer, operator, approver and admin in Acme; outsider in Globex; stranger in neither."""
     acme = Organization.objects.create(name="Acme", slug="acme")
     globex = Organization.objects.create(name="Globex", slug="globex")
     users = {name: User.objects.create_user(name) for name in (*Role.values, "outsider", "stranger")}
@@ -162,7 +162,7 @@ def make_world() -> World:
 
 
 def nobody(needs_csrf: bool = False) -> Client:
-    """A client in which nobody is logged in."""
+    """Return a client in which nobody is logged in."""
     client = Client(enforce_csrf_checks=needs_csrf)
     client.handler = STRICT if needs_csrf else LENIENT
     return client
@@ -176,25 +176,25 @@ def make_employee(organization: Organization, name: str) -> Employee:
 
 
 def change(record: Record, phone: str) -> dict[str, Any]:
-    """Params of data.updateRecord."""
+    """Return params of data.updateRecord."""
     return {"record_id": str(record.pk), "changes": {"phone": phone}}
 
 
 def success(data: Any, **more: Any) -> dict[str, Any]:
-    """A stored result."""
+    """Return a stored result."""
     plain = {"success": True, "summary": "Found", "data": data, "markdown": "", "error": None, "metadata": {}}
     return {**plain, **more}
 
 
 def post(client: Client, path: str, body: Any = None, **headers: Any) -> Any:
-    """Sends JSON, or nothing at all."""
+    """Send JSON, or no body."""
     if body is None:
         return client.generic("POST", path, headers=headers)
     return client.post(path, body, content_type="application/json", headers=headers)
 
 
 def pages(client: Client, path: str, limit: int, query: str = "") -> Iterator[list[dict[str, Any]]]:
-    """The items of each page of a list, asked for only when wanted."""
+    """Yield the items of each page of a list, requested one by one."""
     cursor: str | None = ""
     while cursor is not None:
         answer = client.get(f"{path}?limit={limit}&cursor={cursor}&{query}").json()
@@ -204,7 +204,7 @@ def pages(client: Client, path: str, limit: int, query: str = "") -> Iterator[li
 
 
 def streamed(response: Any) -> str:
-    """The whole text of an answer that is sent while it is read."""
+    """Return the whole text of a streamed response."""
 
     async def parts() -> list[bytes]:
         return [part async for part in response]
@@ -213,7 +213,7 @@ def streamed(response: Any) -> str:
 
 
 def problem(response: Any, status: int) -> dict[str, Any]:
-    """The problem document of an answer with this status, once its form is known to be right."""
+    """Check the problem document of a response with this status, and return it."""
     assert response.status_code == status, response.content
     assert response["Content-Type"] == "application/problem+json"
     body: dict[str, Any] = response.json()

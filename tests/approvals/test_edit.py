@@ -170,7 +170,7 @@ class TestTheCall:
         assert content.startswith('A person changed the params before approving, to: {"name":"b"}\n')
         assistant = model.requests[-1]["messages"][-2]
         assert assistant["tool_calls"][0]["function"]["arguments"] == '{"name": "a"}'
-        assert recorder.waiting == {"b": 1}
+        assert recorder.arrivals == {"b": 1}
 
     def test_gets_the_defaults_of_params_that_were_left_out(self, workshop: Workshop, card: Approval) -> None:
         workshop.edit(card, {"record_id": calls(card.run)[0].params["record_id"], "to": "Two"})

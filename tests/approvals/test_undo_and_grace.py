@@ -55,7 +55,7 @@ class TestGrace:
         run = workshop.drive(run)
         assert statuses(run) == [CallStatus.APPROVED, CallStatus.SUCCEEDED]
         assert run.status == RunStatus.WAITING
-        assert recorder.waiting == {"b": 1}
+        assert recorder.arrivals == {"b": 1}
 
     def test_is_zero_by_default(self, workshop: Workshop, card: Approval) -> None:
         approved = workshop.approve(card)

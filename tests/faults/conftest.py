@@ -8,7 +8,7 @@ import pytest
 from pytest_django import DjangoDbBlocker
 
 from tests.emptying import empty_tables
-from tests.faults.awaiting import await_that
+from tests.awaiting import await_that
 from tests.faults.site import Site, list_unsettled_runs
 from tests.model_server import ModelServer
 from tests.probes import RECORDER_VARIABLE
@@ -35,7 +35,7 @@ def installation(
     """
     scale = getattr(request.module, "TIMING_SCALE", 0.1)
     variables = {RECORDER_VARIABLE: recorder.url, **getattr(request.module, "VARIABLES", {})}
-    with Installation(timing_scale=scale, variables=variables, is_prepared=True) as running:
+    with Installation(timing_scale=scale, variables=variables, is_forked=True) as running:
         yield running
     with django_db_blocker.unblock():
         empty_tables()

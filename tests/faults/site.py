@@ -23,7 +23,7 @@ from agents.runs import actions
 from agents.runs.models import ENDED, PARKED, Event, Run, RunStatus, ToolCall
 from gadget_site.addresses import build_broker_url
 from gadget_site.management.processes import ProcessSpec, build_sweeper_process, build_worker_process
-from tests.faults.awaiting import await_that
+from tests.awaiting import await_that
 from tests.model_server import ModelServer
 from tests.processes import Installation, RealProcess
 from tests.recorder import Recorder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from agents.runs.models import Run, RunStatus
-from tests.faults.awaiting import await_that
+from tests.awaiting import await_that
 from tests.faults.site import Site, reload, stopping
 from tests.faults.spots import SETTLED_WITHIN_S, Spots
 from tests.processes import RealProcess

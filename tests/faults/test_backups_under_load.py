@@ -18,7 +18,7 @@ from agents.runs import stops
 from agents.runs.models import ENDED, Run
 from gadget_site.backup.restoring import restore
 from gadget_site.backup.taking import back_up
-from tests.faults.awaiting import await_that
+from tests.awaiting import await_that
 from tests.faults.site import Site, effect
 from tests.workshop import beside
 

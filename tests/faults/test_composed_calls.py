@@ -98,7 +98,7 @@ class TestARecipe:
         kill_driver(composing, run, "second")
         composing.await_status(run, RunStatus.SUCCEEDED)
         assert (statuses(run), attempts(run)) == ([DONE] * 4, [1, 1, 1, 1])
-        assert composing.recorder.waiting["second"] == 2
+        assert composing.recorder.arrivals["second"] == 2
         assert event_types(run).count("approval_requested") == 1
         assert_renamed_once(record)
 
@@ -111,7 +111,7 @@ class TestARecipe:
         composing.start_another_worker()
         composing.await_status(run, RunStatus.SUCCEEDED)
         assert (statuses(run), attempts(run)) == ([DONE] * 4, [1, 1, 1, 1])
-        assert (reload(run).crash_count, composing.recorder.waiting["first"]) == (0, 1)
+        assert (reload(run).crash_count, composing.recorder.arrivals["first"]) == (0, 1)
         assert_renamed_once(record)
 
     def test_waits_at_the_card_of_its_step_after_its_worker_died(self, composing: Site) -> None:

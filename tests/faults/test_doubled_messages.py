@@ -6,7 +6,7 @@ import redis
 
 from agents.platform.notify import ADVANCE_JOB
 from agents.runs.models import RunStatus
-from tests.faults.awaiting import await_that
+from tests.awaiting import await_that
 from tests.faults.site import Site, reload
 from tests.workshop import event_types, passes
 

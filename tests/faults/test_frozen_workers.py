@@ -15,7 +15,7 @@ from django.conf import settings
 from agents.runs.models import Event, EventType, RunStatus
 from gadget_site.management.processes import build_sweeper_process, build_worker_process
 from gadget_site.management.supervisor import Supervisor
-from tests.faults.awaiting import await_that
+from tests.awaiting import await_that
 from tests.faults.site import Site, reload
 
 

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from agents.runs import schedules
 from agents.runs.models import Origin, Run
 from gadget_site.management.processes import build_sweeper_process
-from tests.faults.awaiting import await_that
+from tests.awaiting import await_that
 from tests.faults.site import Site
 from tools.schedules.models import Schedule
 

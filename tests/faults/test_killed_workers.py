@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from agents.approvals.models import Approval
 from agents.runs import actions
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
-from tests.faults.awaiting import await_that
+from tests.awaiting import await_that
 from tests.faults.site import Site, effect, has_ended, read, reload, rename
 from tests.faults.spots import Spots
 from tests.workshop import calls, statuses

@@ -11,8 +11,8 @@ from agents.accounts.models import AuditEntry, Credential
 from agents.employees.models import Grant
 from agents.employees.toolboxes import bump_credentials_version
 from agents.runs.models import CallStatus, Event, Message, Pass, Run, RunStatus, ToolCall
-from tests.bad_probes import PROBES, SECRET, SERVICE, WAYS
-from tests.faults.awaiting import await_that
+from tests.bad_probes import PROBES, SECRET, SERVICE, MISBEHAVIORS
+from tests.awaiting import await_that
 from tests.faults.site import Site
 from tests.model_server import Answer, Call
 from tests.workshop import calls, data_of, error_code, statuses
@@ -23,7 +23,7 @@ UNCLEAR = {
     "raises": "failed unexpectedly; the reason is in the log",
     "exits": "failed unexpectedly; the reason is in the log",
     "runs out": "failed unexpectedly; the reason is in the log",
-    "is unspeakable": "failed unexpectedly; the reason is in the log",
+    "raises unprintable": "failed unexpectedly; the reason is in the log",
     "is no JSON": "data.what is NotJson, which is not JSON",
     "is endless": "nested too deeply, or contains itself",
     "cannot be read": "failed unexpectedly",
@@ -32,7 +32,7 @@ UNCLEAR = {
 }
 CLEAR = {
     "is huge": ("LIMIT_EXCEEDED", "the limit is 8,000,000"),
-    "tells": ("UNAUTHORIZED", "[hidden] was refused."),
+    "raises with a secret": ("UNAUTHORIZED", "[hidden] was refused."),
 }
 
 
@@ -51,7 +51,7 @@ def worker(site: Site) -> Site:
 
 
 def ways(tool: str, *hows: str) -> list[Call]:
-    return [Call(tool, {"how": how}) for how in hows or WAYS if hows or how not in ("hangs", "prints")]
+    return [Call(tool, {"how": how}) for how in hows or MISBEHAVIORS if hows or how not in ("hangs", "prints")]
 
 
 def run_calls(site: Site, *asked: Call) -> Run:
@@ -120,7 +120,7 @@ def _assert_secret_is_hidden(site: Site) -> None:
 
 
 def test_a_failed_outside_write_has_an_unknown_outcome(worker: Site) -> None:
-    hows = ["raises", "exits", "runs out", "is unspeakable", "is huge", "is nothing", "is no JSON"]
+    hows = ["raises", "exits", "runs out", "raises unprintable", "is huge", "is nothing", "is no JSON"]
     _write_and_settle(worker, *hows)
 
 

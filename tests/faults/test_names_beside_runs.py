@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.platform.notify import TITLE_JOB
 from agents.runs.models import Run, RunStatus
 from agents.worker.jobs import TITLES_AT_ONCE
-from tests.faults.awaiting import await_that
+from tests.awaiting import await_that
 from tests.faults.site import Site, reload, stopping
 from tests.model_server import Answer
 

@@ -8,7 +8,7 @@ from django.db import connection
 from agents.accounts.models import AuditEntry
 from agents.employees.models import Grant
 from agents.runs.models import CallStatus, Run, RunStatus
-from tests.faults.awaiting import await_that
+from tests.awaiting import await_that
 from tests.faults.site import Site, effect, read, reload, rename
 from tests.processes import RealProcess
 from tests.workshop import asking, call, calls, event_types, passes, statuses

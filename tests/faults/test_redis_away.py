@@ -6,7 +6,7 @@ import time
 
 from agents.runs.models import RunStatus
 from gadget_site.management.processes import build_sweeper_process, build_worker_process
-from tests.faults.awaiting import await_that
+from tests.awaiting import await_that
 from tests.faults.site import Site, effect, reload
 
 

@@ -12,7 +12,7 @@ from agents.accounts.membership import issue_token
 from agents.approvals.models import Approval
 from agents.runs.models import Event, RunStatus
 from gadget_site.management.processes import build_web_process
-from tests.faults.awaiting import await_that
+from tests.awaiting import await_that
 from tests.faults.follower import Follower, SocketOpener
 from tests.faults.site import Site, effect
 

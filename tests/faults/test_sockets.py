@@ -10,7 +10,7 @@ from agents.runs import actions
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import AssistantMessage
 from agents.runs.models import Event, Run
-from tests.faults.awaiting import await_that
+from tests.awaiting import await_that
 from tests.faults.follower import Follower, SocketOpener, next_event
 from tests.faults.site import Site
 from tests.processes import RealProcess

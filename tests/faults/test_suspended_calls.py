@@ -9,7 +9,7 @@ from agents.approvals.models import Approval
 from agents.employees.models import Employee
 from agents.runs import actions
 from agents.runs.models import CallStatus, Run, RunStatus
-from tests.faults.awaiting import await_that
+from tests.awaiting import await_that
 from tests.faults.site import Site, has_ended, reload
 from tests.workshop import asking, call, calls, event_types, statuses
 from tests.workshop.colleagues import ask, child_of, delegate, hire, may_ask, may_delegate, question_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import ConsoleMessage, Page, expect, sync_playwright
 
-from tests.browser import browser_path, launch_arguments
+from tests.browser import find_browser, launch_arguments
 from tests.processes import Installation
 
 pytestmark = [pytest.mark.once, pytest.mark.django_db(transaction=True)]
@@ -19,7 +19,7 @@ def web(installation: Installation) -> Installation:
 
 def test_the_api_can_be_tried_at_its_docs(web: Installation) -> None:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path(), args=launch_arguments())
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=launch_arguments())
         page, complaints = listened(browser.new_page())
         page.goto(f"{web.url}/api/docs")
         expect(page.get_by_text("/api/runs").first).to_be_visible()
@@ -31,7 +31,7 @@ def test_the_api_can_be_tried_at_its_docs(web: Installation) -> None:
 
 def test_the_admin_has_its_look(web: Installation) -> None:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path(), args=launch_arguments())
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=launch_arguments())
         page, complaints = listened(browser.new_page())
         page.goto(f"{web.url}/admin/login/")
         expect(page.get_by_role("button", name="Log in")).to_be_visible()

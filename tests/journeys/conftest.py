@@ -10,9 +10,9 @@ from django.conf import settings
 from playwright.sync_api import Browser, expect, sync_playwright
 from pytest_django import DjangoDbBlocker
 
-from tests.browser import browser_path, launch_arguments
+from tests.browser import find_browser, launch_arguments
 from tests.emptying import empty_tables
-from tests.journeys.awaiting import await_that
+from tests.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, ModelServer
@@ -50,7 +50,7 @@ def installation(
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     """The browser. Playwright's loop runs in this thread, and Django is told that it may work there all the same."""
-    path = browser_path()
+    path = find_browser()
     expect.set_options(timeout=PATIENCE_MS)
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv(UNSAFE, "1")

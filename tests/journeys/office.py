@@ -21,7 +21,7 @@ from agents.platform import notify
 from agents.runs import actions
 from agents.runs.models import ENDED, PARKED, Event, Run, RunStatus
 from agents.web.panel.slots import fold_events
-from tests.journeys.awaiting import await_that
+from tests.awaiting import await_that
 from tests.journeys.outside import Outside
 from tests.processes import Installation, RealProcess
 from tests.recorder import Recorder

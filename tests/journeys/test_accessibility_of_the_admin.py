@@ -13,7 +13,7 @@ from agents.accounts.membership import issue_token
 from agents.accounts.models import Credential
 from agents.admin.scope import ScopedAdmin
 from agents.employees.models import ToolRule
-from tests.journeys.awaiting import await_that
+from tests.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import faults_of
 from tests.journeys.visitor import Visitor

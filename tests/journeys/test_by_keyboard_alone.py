@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, expect
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee
 from agents.runs.models import Run, RunStatus
-from tests.journeys.awaiting import await_that
+from tests.awaiting import await_that
 from tests.journeys.office import Office, run_of
 from tests.journeys.visitor import Visitor
 from tests.workshop import asking, call

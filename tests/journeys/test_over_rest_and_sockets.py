@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agents.approvals.models import Approval, ApprovalStatus
-from tests.journeys.awaiting import await_that
+from tests.awaiting import await_that
 from tests.journeys.office import Office, events_of, run_of
 from tests.journeys.outside import Outside, numbered
 from tests.model_server import Answer, Call, ModelServer

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from agents.approvals.models import ApprovalKind, ApprovalStatus
 from agents.runs.models import CallStatus, Run, RunStatus
-from tests.journeys.awaiting import await_that
+from tests.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 from tests.workshop import asking, call, statuses

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from agents.runs.models import Run
-from tests.journeys.awaiting import await_that
+from tests.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from agents.employees.models import Employee
 from agents.runs.models import Run
-from tests.journeys.awaiting import await_that
+from tests.awaiting import await_that
 from tests.journeys.office import Office, run_of
 from tests.journeys.visitor import Visitor
 from tests.workshop import asking, call

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from agents.approvals.models import Approval, ApprovalStatus
-from tests.journeys.awaiting import await_that
+from tests.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 from tests.workshop import asking, call

@@ -10,7 +10,7 @@ from django.contrib.sessions.models import Session
 from playwright.sync_api import expect
 
 from agents.runs.models import RunStatus
-from tests.journeys.awaiting import await_that
+from tests.awaiting import await_that
 from tests.journeys.office import Office, numbers_of, run_of
 from tests.journeys.outside import numbered
 from tests.journeys.visitor import Visitor

@@ -9,7 +9,7 @@ from typing import Any
 from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator, Page, Request, Response, expect
 from playwright.sync_api import WebSocket as PageSocket
 
-from tests.journeys.awaiting import await_that
+from tests.awaiting import await_that
 from tests.journeys.office import lines_of
 
 # What a browser says of itself when a request is refused or a server is away: tests look at these on their own.

@@ -170,7 +170,7 @@ class TestAnInnerCall:
         parent, child = calls(run)
         assert (error_code(parent), error_code(child)) == ("TIMEOUT", "TIMEOUT")
         assert run.status == RunStatus.SUCCEEDED
-        assert recorder.waiting["slow"] == 1
+        assert recorder.arrivals["slow"] == 1
 
     def test_is_judged_by_what_is_permitted_now(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("first")

@@ -142,7 +142,7 @@ def test_a_tool_stopped_while_a_card_is_previewed_does_not_start_beside_it(
     run = workshop.work()
     assert statuses(run) == [CallStatus.AWAITING_APPROVAL, CallStatus.REJECTED, CallStatus.SUCCEEDED]
     assert error_code(calls(run)[1]) == "TOOL_DISABLED"
-    assert (write.previewed, recorder.waiting["b"]) == (["a"], 0)
+    assert (write.previewed, recorder.arrivals["b"]) == (["a"], 0)
 
 
 def test_a_write_revoked_during_its_own_preview_gets_no_card(workshop: Workshop, toolbox: Toolbox) -> None:

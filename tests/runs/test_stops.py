@@ -114,7 +114,7 @@ class TestAStop:
             model.wait_for_held()
             stop(workshop)
             model.release()
-        assert not recorder.waiting["slow"]
+        assert not recorder.arrivals["slow"]
         assert again(run).status == RunStatus.QUEUED
 
     def test_lets_executing_calls_end_and_starts_no_others(

@@ -11,7 +11,7 @@ from functools import partial
 
 from agents.accounts.models import AuditEntry
 from agents.runs.models import ENDED, CallStatus, ExitReason, Run, ToolCall
-from tests.faults.awaiting import POLL_S
+from tests.awaiting import POLL_S
 from tests.faults.site import Site
 from tests.soak.trouble import Trouble
 from tests.soak.watch import Watch

@@ -1,4 +1,4 @@
-"""A process that starts from one with loaded libraries (tests/nursery.py) is as one that was started alone."""
+"""A process from the fork server (tests/fork_server.py) is like one that was started alone."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from tests.faults.awaiting import await_that
-from tests.nursery import Nursling, nursery
+from tests.awaiting import await_that
+from tests.fork_server import ForkedProcess, fork_server
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every process is started alone")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems start every process alone")
 
-TELLS = """
+PRINTS_STATE = """
 import json, os, sys
 print(json.dumps({
     "ours": sorted(name for name in sys.modules if name.partition(".")[0] in {"agents", "gadget_site", "tools"}),
@@ -30,36 +30,36 @@ WAITS = "import time\nprint('here', flush=True)\ntime.sleep(60)\n"
 STARTS = """
 import sys, time
 from pathlib import Path
-from tests.faults.awaiting import await_that
-from tests.nursery import Nursery
-process = Nursery(Path.cwd()).start([sys.executable, sys.argv[1]], {})
+from tests.awaiting import await_that
+from tests.fork_server import ForkServer
+process = ForkServer(Path.cwd()).start([sys.executable, sys.argv[1]], {})
 process.stdout.readline()
 print(process.pid, flush=True)
 time.sleep(60)
 """
 
 
-def start(tmp_path: Path, program: str, *arguments: str, **variables: str) -> Nursling:
+def start(tmp_path: Path, program: str, *arguments: str, **variables: str) -> ForkedProcess:
     file = tmp_path / "program.py"
     file.write_text(program)
-    return nursery(settings.BASE_DIR).start([sys.executable, str(file), *arguments], variables)
+    return fork_server(settings.BASE_DIR).start([sys.executable, str(file), *arguments], variables)
 
 
 def test_it_has_its_own_variables_arguments_session_and_none_of_our_modules(tmp_path: Path) -> None:
-    process = start(tmp_path, TELLS, "one", "two", GADGET_QUEUE="x")
-    told = json.loads(process.stdout.read())
+    process = start(tmp_path, PRINTS_STATE, "one", "two", GADGET_QUEUE="x")
+    state = json.loads(process.stdout.read())
     assert process.wait(10) == 3
-    assert told["ours"] == []
-    assert told["variables"] == {"GADGET_QUEUE": "x"}
-    assert told["arguments"] == [str(tmp_path / "program.py"), "one", "two"]
-    assert told["name"] == "__main__"
-    assert told["settings"], "the libraries are there"
-    assert told["session"] == process.pid
-    assert told["parent"] == os.getpid()
-    assert len(told["files"]) == 4, "input, output, errors, and the folder that is listed"
+    assert state["ours"] == []
+    assert state["variables"] == {"GADGET_QUEUE": "x"}
+    assert state["arguments"] == [str(tmp_path / "program.py"), "one", "two"]
+    assert state["name"] == "__main__"
+    assert state["settings"], "the libraries are there"
+    assert state["session"] == process.pid
+    assert state["parent"] == os.getpid()
+    assert len(state["files"]) == 4, "input, output, errors, and the folder that is listed"
 
 
-def test_who_started_it_sees_how_it_ended(tmp_path: Path) -> None:
+def test_its_starter_gets_the_exit_code(tmp_path: Path) -> None:
     process = start(tmp_path, WAITS)
     assert process.stdout.readline() == "here\n"
     assert process.poll() is None
@@ -69,7 +69,7 @@ def test_who_started_it_sees_how_it_ended(tmp_path: Path) -> None:
     assert process.wait(10) == -signal.SIGKILL
 
 
-def test_it_ends_with_who_started_it(tmp_path: Path) -> None:
+def test_it_ends_with_its_starter(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(WAITS)
     command = [sys.executable, "-c", STARTS, str(program)]

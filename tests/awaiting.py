@@ -1,4 +1,4 @@
-"""Waiting for a condition, never for a time."""
+"""Waits for a condition, never for a fixed time."""
 
 import time
 from collections.abc import Callable

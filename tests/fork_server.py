@@ -1,7 +1,7 @@
-"""Starts a test's processes from one that has loaded everybody else's libraries: half the processor time of a start.
+"""Forks test processes from a server that has loaded all third-party libraries, which halves the CPU time of a start.
 
-Nothing of ours is loaded before: each process reads its own environment and settings and loads our code itself. How
-parts start on a real machine is shown where this is not used: tests/gadget_site and tests/journeys.
+Our own code is not loaded there: each process reads its environment and settings and loads our code itself.
+tests/gadget_site and tests/journeys do not use the server, so they test how parts start on a real machine.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ LIBRARIES = (
     "twisted.internet.endpoints", "twisted.internet.ssl", "twisted.web.http", "whitenoise.middleware", "yaml",
     "zoneinfo",
 )  # fmt: skip
-"""None of these reads a setting or the environment, opens anything or starts a thread when it is loaded."""
+"""None of these reads settings or the environment, opens anything or starts a thread when it is imported."""
 
 
 @dataclass
-class Nursling:
+class ForkedProcess:
     """A child of this process, with as much of `subprocess.Popen` as tests use."""
 
     pid: int
     stdout: IO[str]
     returncode: int | None = None
-    _looking: threading.Lock = field(default_factory=threading.Lock)
+    _poll_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def poll(self) -> int | None:
-        """The exit code, negative if a signal ended it; None while it lives."""
-        with self._looking:
+        """Return the exit code, negative after a signal; None while the process runs."""
+        with self._poll_lock:
             if self.returncode is None:
-                self._look()
+                self._reap()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit code, once there is one; TimeoutExpired after so many seconds."""
+        """Wait for the exit code and return it; raise TimeoutExpired after this number of seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while (code := self.poll()) is None:
             left = None if deadline is None else deadline - time.monotonic()
@@ -71,10 +71,10 @@ class Nursling:
             self._await_end(left)
         return code
 
-    def _look(self) -> None:
+    def _reap(self) -> None:
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
-        except ChildProcessError:  # somebody else took its code, as for Popen
+        except ChildProcessError:  # another caller has reaped it; Popen does the same
             self.returncode = 0
             return
         if pid:
@@ -89,44 +89,44 @@ class Nursling:
                 os.close(end)
 
 
-class Nursery:
+class ForkServer:
     """The process with the libraries, started when it is first needed; it ends with this one."""
 
     def __init__(self, folder: Path) -> None:
-        self._mine, others = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._asking = threading.Lock()
-        command = [sys.executable, "-m", "tests.nursery", str(others.fileno())]
-        with others:
+        self._socket, other_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._request_lock = threading.Lock()
+        command = [sys.executable, "-m", "tests.fork_server", str(other_end.fileno())]
+        with other_end:
             environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
             self._process = subprocess.Popen(
                 command,
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                pass_fds=[others.fileno()],
+                pass_fds=[other_end.fileno()],
                 start_new_session=True,
             )
 
-    def start(self, command: Sequence[str], environment: dict[str, str]) -> Nursling:
-        """A process of its own session that runs `python …` and writes to the nursling's `stdout`; it ends with us."""
+    def start(self, command: Sequence[str], environment: dict[str, str]) -> ForkedProcess:
+        """Start `python …` in a session of its own, with its output in `stdout`; it ends with this process."""
         reading, writing = os.pipe()
         request = json.dumps({"command": command[1:], "environment": environment, "parent": os.getpid()})
-        with self._asking, _adoption():
-            socket.send_fds(self._mine, [request.encode()], [writing])
-            pid = int(self._mine.recv(LARGEST_REQUEST))
+        with self._request_lock, _as_subreaper():
+            socket.send_fds(self._socket, [request.encode()], [writing])
+            pid = int(self._socket.recv(LARGEST_REQUEST))
         os.close(writing)
-        return Nursling(pid, os.fdopen(reading, errors="replace"))
+        return ForkedProcess(pid, os.fdopen(reading, errors="replace"))
 
 
 @lru_cache(maxsize=1)
-def nursery(folder: Path) -> Nursery:
-    """The one of this process; `folder` is that of the project."""
-    return Nursery(folder)
+def fork_server(folder: Path) -> ForkServer:
+    """Return the fork server of this process; `folder` is the folder of the project."""
+    return ForkServer(folder)
 
 
 @contextlib.contextmanager
-def _adoption() -> Iterator[None]:
-    """Meanwhile, what has lost its parent becomes our child instead of init's."""
+def _as_subreaper() -> Iterator[None]:
+    """Adopt orphaned descendants during the block, in place of init."""
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
@@ -139,7 +139,7 @@ def _adoption() -> Iterator[None]:
 
 
 def serve(control: socket.socket) -> list[str] | None:
-    """Makes a process for each request until nobody is left to ask; in the new process, returns what it shall run."""
+    """Fork a process for each request until the client is gone; in the new process, return its command."""
     for name in LIBRARIES:
         importlib.import_module(name)
     _assert_fresh()
@@ -150,21 +150,21 @@ def serve(control: socket.socket) -> list[str] | None:
         if not message:
             return None
         request = json.loads(message)
-        adopted, told = os.pipe(), os.pipe()
-        between = os.fork()
-        if not between and (child := os.fork()):
-            os.write(told[1], str(child).encode())
+        adopted, pid_pipe = os.pipe(), os.pipe()
+        intermediate = os.fork()
+        if not intermediate and (child := os.fork()):
+            os.write(pid_pipe[1], str(child).encode())
             os._exit(0)
-        if not between:
+        if not intermediate:
             os.close(adopted[1])
-            os.read(adopted[0], 1)  # ends when it is the child of who asked
-            for one in (adopted[0], *told):
+            os.read(adopted[0], 1)  # returns when the client has adopted this process
+            for one in (adopted[0], *pid_pipe):
                 os.close(one)
             control.close()
-            return _settle(request, files[0])
-        os.waitpid(between, 0)
-        control.send(os.read(told[0], 20))
-        for one in (*adopted, *told, *files):
+            return _set_up_process(request, files[0])
+        os.waitpid(intermediate, 0)
+        control.send(os.read(pid_pipe[0], 20))
+        for one in (*adopted, *pid_pipe, *files):
             os.close(one)
 
 
@@ -175,8 +175,8 @@ def _assert_fresh() -> None:
     assert not ours, ours
 
 
-def _settle(request: dict[str, Any], output: int) -> list[str]:
-    """The new process as `exec` would have made it: its own session, files, environment and tether."""
+def _set_up_process(request: dict[str, Any], output: int) -> list[str]:
+    """Set the process up as `exec` would: with its own session, files, environment and tie to its parent."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != request["parent"]:
         sys.exit("The process that asked for this one is gone.")
@@ -192,7 +192,7 @@ def _settle(request: dict[str, Any], output: int) -> list[str]:
 
 
 def run(arguments: list[str]) -> None:
-    """As `python ARGUMENTS…` would: `-m` and a module, or a file."""
+    """Run like `python ARGUMENTS…`: `-m` and a module, or a file."""
     if arguments[0] == "-m":
         sys.argv = arguments[1:]
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
@@ -202,7 +202,7 @@ def run(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    with socket.socket(fileno=int(sys.argv[1])) as asked:
-        found = serve(asked)
-    if found:
-        run(found)
+    with socket.socket(fileno=int(sys.argv[1])) as control_socket:
+        command = serve(control_socket)
+    if command:
+        run(command)
