@@ -1,4 +1,4 @@
-// The start page: examples fill the form, a task is submitted once, and the lists refresh.
+// The start page: the cursor is in the task, examples fill it, a task is submitted once, and the lists refresh.
 import { announce } from "./page/announce.js";
 import "./page/live_sections.js";
 
@@ -13,7 +13,15 @@ function fillIn(event) {
   const task = form.querySelector("[data-task]");
   task.value = example.dataset.example;
   task.dispatchEvent(new Event("input"));
-  announce("The form has the example task.");
+  form.querySelector("[type=submit]").focus(); // one more key or click starts it, and no on-screen keyboard opens
+  announce("The form has the example task. Press Enter to start.");
+}
+
+// Without scrolling: on a phone, the guide and the examples above the field stay in view.
+function focusTask() {
+  if (document.activeElement === document.body && !location.hash) {
+    form.querySelector("[data-task]").focus({ preventScroll: true });
+  }
 }
 
 let isSubmitted = false;
@@ -26,6 +34,7 @@ function submitOnce(event) {
 }
 
 if (form) {
+  focusTask();
   form.addEventListener("click", fillIn);
   form.addEventListener("submit", submitOnce);
   form.addEventListener("keydown", (event) => {

@@ -34,6 +34,7 @@ def test_a_task_is_handed_over_by_keyboard_alone(office: Office, visit: Visit) -
     office.workshop.play(answer="Hello.")
     visitor = visit("operator")
     visitor.page.goto("/")
+    expect(visitor.page.get_by_label("Task", exact=True)).to_be_focused()
     people = visitor.page.get_by_role("radio")
     expect(people.first).to_be_checked()
     people.first.focus()
@@ -43,10 +44,29 @@ def test_a_task_is_handed_over_by_keyboard_alone(office: Office, visit: Visit) -
     expect(visitor.page.get_by_role("link", name=EXAMPLES[0])).to_be_focused()
     visitor.page.keyboard.press("Enter")
     expect(visitor.page.get_by_label("Task", exact=True)).to_have_value(EXAMPLES[0])
-    visitor.page.get_by_label("Task", exact=True).focus()
-    visitor.page.keyboard.press("Control+Enter")
+    expect(visitor.page.get_by_role("button", name="Start", exact=True)).to_be_focused()
+    visitor.page.keyboard.press("Enter")
     run = run_of(visitor.run_id())
     assert (run.employee.name, run.task) == ("Zoe", EXAMPLES[0])
+
+
+def test_a_written_task_starts_with_one_shortcut(office: Office, visit: Visit) -> None:
+    office.workshop.play(answer="Hello.")
+    visitor = visit("operator")
+    visitor.page.goto("/")
+    visitor.page.keyboard.type("Say hello")
+    visitor.page.keyboard.press("Control+Enter")
+    assert run_of(visitor.run_id()).task == "Say hello"
+
+
+def test_the_cursor_in_the_task_moves_no_page_and_takes_no_link_its_place(office: Office, visit: Visit) -> None:
+    visitor = visit("operator")
+    visitor.page.set_viewport_size({"width": 360, "height": 400})
+    visitor.page.goto("/")
+    expect(visitor.page.get_by_label("Task", exact=True)).to_be_focused()
+    assert visitor.page.evaluate("scrollY") == 0
+    visitor.page.goto("/?again=1#waiting")
+    expect(visitor.page.get_by_label("Task", exact=True)).not_to_be_focused()
 
 
 def test_only_the_examples_of_the_chosen_employee_are_shown_even_without_scripts(office: Office, visit: Visit) -> None:
