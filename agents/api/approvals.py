@@ -62,7 +62,7 @@ def decide_many(request: HttpRequest, payload: BulkDecisions) -> DecisionResults
     if not member.may(Role.APPROVER):
         raise Forbidden("Only approvers can decide. Ask an admin for the role.")
     items = [
-        (each.approval_id, each.action, decisions.Decision(each.digest, each.decision_id, each.reason))
+        (each.approval_id, each.action, decisions.Decision(each.digest, each.decision_id, each.reason, each.grace_s))
         for each in payload.decisions
     ]
     outcomes = decisions.decide_many(member, items)

@@ -124,6 +124,7 @@ class BulkDecision(DenyRequest):
 
     approval_id: RowId = Field(description="The `id` of a card: `GET /api/approvals?status=pending` lists them.")
     action: Literal["approve", "deny"]
+    grace_s: int = Field(0, ge=0, le=LONGEST_GRACE_S, description="Seconds in which an approval can be undone.")
 
 
 class BulkDecisions(RequestBody):

@@ -136,3 +136,42 @@ class Approval(models.Model):
             return ""
         restored_at = self.run.organization.restored_at
         return RESTORED_SINCE if restored_at is not None and self.tool_call.created_at <= restored_at else ""
+
+
+class Snooze(models.Model):
+    """A person's wish not to see a card before a certain time; others still see it.
+
+    It belongs to the call, so that it also holds for a card that replaces this one.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    tool_call = models.ForeignKey(ToolCall, on_delete=models.CASCADE, related_name="snoozes")
+    until = models.DateTimeField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("user", "tool_call"), name="one_snooze_per_person_and_call"),)
+
+    def __str__(self) -> str:
+        return f"{self.user} until {self.until:%Y-%m-%d %H:%M}"
+
+
+class SavedView(models.Model):
+    """A member's named filter of the inbox.
+
+    Attributes:
+        query: the query string of the page, without `?`.
+    """
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=60)
+    query = models.CharField(max_length=500)
+
+    class Meta:
+        ordering = ("name", "id")
+        constraints = (
+            models.UniqueConstraint(fields=("organization", "user", "name"), name="saved_view_names_are_unique"),
+        )
+
+    def __str__(self) -> str:
+        return self.name

@@ -178,4 +178,56 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="SavedView",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=60)),
+                ("query", models.CharField(max_length=500)),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="accounts.organization"
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("name", "id"),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("organization", "user", "name"), name="saved_view_names_are_unique"
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Snooze",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("until", models.DateTimeField()),
+                (
+                    "tool_call",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="snoozes", to="runs.toolcall"
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("user", "tool_call"), name="one_snooze_per_person_and_call"),
+                ],
+            },
+        ),
     ]

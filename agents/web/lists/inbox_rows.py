@@ -12,13 +12,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from django.db.models import QuerySet
 from django.template.loader import get_template
 from django.utils import timezone
 
+from agents.accounts.models import Membership
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.approvals.snoozes import filter_snoozed
 from agents.employees.toolboxes import load_toolbox
 from agents.web.cards.cards import ICONS, NOUNS
 from agents.web.jinja_environment import JINJA
+from agents.web.lists.odd_values import find_oddities
 from agents.web.text.safe_text import format_json_value
 from tools.contract import Level
 from tools.toolbox.toolbox import Toolbox
@@ -38,6 +42,7 @@ class _Columns(NamedTuple):
     kind: str
     level: str
     sentence: str
+    digest: str
     shape: str
     requested_at: datetime
     expires_at: datetime
@@ -58,12 +63,14 @@ class InboxRow:
         label, target_id: those of a single target.
         amount: the number of targets, if there are several: `12 records`.
         values: the params in which the cards of a group differ.
+        oddity: the value by which a row differs from the rest of its group: `email: other domain`.
     """
 
     pk: int
     kind: str
     level: str
     sentence: str
+    digest: str
     shape: str
     asked_at: datetime
     expires_at: datetime
@@ -77,6 +84,7 @@ class InboxRow:
     amount: str
     values: tuple[tuple[str, str], ...] = ()
     is_grouped: bool = False
+    oddity: str = ""
 
     @property
     def icon(self) -> str:
@@ -131,10 +139,12 @@ class InboxFilter:
     level: str = ""
     query: str = ""
     sort: str = ""
+    is_snoozed: bool = False
 
     @property
     def is_active(self) -> bool:
-        return bool(self.employee_id is not None or self.tool or self.level or self.query)
+        is_narrowed = self.employee_id is not None or self.tool or self.level or self.query
+        return bool(is_narrowed or self.is_snoozed)
 
     def matches(self, row: InboxRow) -> bool:
         """Return True if the row passes every filter."""
@@ -153,6 +163,7 @@ class Inbox:
     Attributes:
         waiting: the number of all waiting cards that were read, whatever the filter.
         newest: the id of the newest waiting card.
+        snoozed: the number of cards that the member has snoozed.
         employees, tools, levels: the choices of the filters, each with its number of waiting cards.
     """
 
@@ -160,6 +171,7 @@ class Inbox:
     waiting: int
     newest: int
     is_cut: bool = False
+    snoozed: int = 0
     employees: list[tuple[int, str, int]] = field(default_factory=list)
     tools: list[tuple[str, str, int]] = field(default_factory=list)
     levels: list[tuple[str, int]] = field(default_factory=list)
@@ -179,9 +191,11 @@ SORTS: Mapping[str, tuple[str, Callable[[InboxRow], Any]]] = {
 """The orders of the list, each with its label; the first one also puts cards of equal shape together."""
 
 
-def load_inbox(organization_id: int, criteria: InboxFilter) -> Inbox:
-    """Load the organization's waiting cards as rows; two queries, or one without groups."""
-    rows = load_rows(organization_id)
+def load_inbox(member: Membership, criteria: InboxFilter) -> Inbox:
+    """Load the waiting cards that the member wants to see, as rows; two queries, and one more with groups."""
+    waiting = _list_waiting(member.organization_id)
+    rows = _load(filter_snoozed(waiting, member, is_snoozed=criteria.is_snoozed), member.organization_id)
+    snoozed = filter_snoozed(waiting, member, is_snoozed=True).count()
     is_cut, rows = len(rows) > MAX_ROWS, rows[:MAX_ROWS]
     shown = sorted((row for row in rows if criteria.matches(row)), key=SORTS[criteria.sort][1])
     groups = [RowGroup([row]) for row in shown] if criteria.sort else _group_by_shape(shown)
@@ -190,6 +204,7 @@ def load_inbox(organization_id: int, criteria: InboxFilter) -> Inbox:
         waiting=len(rows),
         newest=max((row.pk for row in rows), default=0),
         is_cut=is_cut,
+        snoozed=snoozed,
         employees=_count_choices((row.employee_id, row.employee) for row in rows),
         tools=_count_choices((row.tool, row.title) for row in rows),
         levels=sorted(Counter(row.word for row in rows).items()),
@@ -198,9 +213,15 @@ def load_inbox(organization_id: int, criteria: InboxFilter) -> Inbox:
 
 def load_rows(organization_id: int, ids: Iterable[int] | None = None) -> list[InboxRow]:
     """Load the rows of the waiting cards, or of those with these ids, in call order; at most one more than 1,000."""
-    waiting = Approval.objects.filter(organization_id=organization_id, status=ApprovalStatus.PENDING)
-    if ids is not None:
-        waiting = waiting.filter(pk__in=ids)
+    waiting = _list_waiting(organization_id)
+    return _load(waiting if ids is None else waiting.filter(pk__in=ids), organization_id)
+
+
+def _list_waiting(organization_id: int) -> QuerySet[Approval]:
+    return Approval.objects.filter(organization_id=organization_id, status=ApprovalStatus.PENDING)
+
+
+def _load(waiting: QuerySet[Approval], organization_id: int) -> list[InboxRow]:
     found = waiting.order_by("tool_call_id", "pk").values_list(*_Columns._fields)[: MAX_ROWS + 1]
     toolbox = load_toolbox(organization_id)
     return [_build_row(_Columns(*columns), toolbox) for columns in found]
@@ -219,6 +240,7 @@ def _build_row(card: _Columns, toolbox: Toolbox) -> InboxRow:
         kind=card.kind,
         level=card.level,
         sentence=card.sentence,
+        digest=card.digest,
         shape=card.shape if card.kind == ApprovalKind.APPROVAL else "",
         asked_at=card.requested_at,
         expires_at=card.expires_at,
@@ -257,16 +279,16 @@ def _group_by_shape(rows: list[InboxRow]) -> list[RowGroup]:
 
 
 def _build_group(rows: list[InboxRow], params: dict[int, dict[str, Any]]) -> RowGroup:
-    """Build the group with the values that all its cards share, and leave each row the values that differ."""
-    first = params.get(rows[0].pk, {})
-    shared = {name for name in first if all(params.get(row.pk, {}).get(name) == first[name] for row in rows)}
-    differing = [
-        replace(row, values=_list_values(_drop_target(row, params.get(row.pk, {})), lambda name: name not in shared))
-        for row in rows
-    ]
-    return RowGroup(
-        [replace(row, is_grouped=True) for row in differing], _list_values(first, lambda name: name in shared)
-    )
+    """Build the group with the values that all its cards share; the odd ones out stand first."""
+    each = [params.get(row.pk, {}) for row in rows]
+    first = each[0]
+    shared = {name for name in first if all(other.get(name) == first[name] for other in each)}
+    found = []
+    for row, values, oddity in zip(rows, each, find_oddities(each), strict=True):
+        differing = _list_values(_drop_target(row, values), lambda name: name not in shared)
+        found.append(replace(row, values=differing, oddity=oddity, is_grouped=True))
+    found.sort(key=lambda row: not row.oddity)
+    return RowGroup(found, _list_values(first, lambda name: name in shared))
 
 
 def _drop_target(row: InboxRow, params: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from django.views.decorators.gzip import gzip_page
 
 from agents.accounts.models import Membership
 from agents.approvals.models import Approval, ApprovalStatus
+from agents.approvals.saved_views import list_views
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import NotFound
@@ -36,7 +37,7 @@ OUTCOMES = {
     "cancelled": (ApprovalStatus.CANCELLED,),
     "superseded": (ApprovalStatus.SUPERSEDED,),
 }
-INBOX_PARAMS = ("employee", "tool", "level", "q", "sort")
+INBOX_PARAMS = ("employee", "tool", "level", "q", "sort", "snoozed")
 HISTORY_FILTERS = ("outcome", "by", "employee", "tool", "from", "until", "after")
 
 
@@ -50,7 +51,7 @@ def inbox(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
     chosen = request.GET
     criteria = _read_inbox_filter(chosen)
-    found = load_inbox(member.organization_id, criteria)
+    found = load_inbox(member, criteria)
     card = _find_selected(member, found, parse_row_id_or_none(chosen.get("card", "")))
     context = {
         "inbox": found,
@@ -60,6 +61,7 @@ def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "selected": card.approval.pk if card else None,
         "today": "" if card else describe_today(member),
         "query": _build_query(chosen),
+        "views": list_views(member),
         "filter_query": partial(_build_filter_query, chosen),
         "is_filtered": criteria.is_active,
         "chosen": chosen,
@@ -77,6 +79,7 @@ def _read_inbox_filter(chosen: QueryDict) -> InboxFilter:
         level=chosen.get("level", "")[:20],
         query=chosen.get("q", "").replace("\0", "").strip()[:MAX_QUERY_LENGTH],
         sort=sort if sort in SORTS else "",
+        is_snoozed=chosen.get("snoozed") == "1",
     )
 
 

@@ -6,7 +6,9 @@ import { announce } from "../page/announce.js";
 import { fetchPage } from "../page/fragments.js";
 import { listenForKeys, prepareHelp } from "./keys.js";
 import { fetchAhead, forget, hideNothing, paneCard, showCardOf, showNothing } from "./pane.js";
+import { BULK_GRACE_S, clearPicks, decideRows, lineOf, pickGroup, summarize, togglePick, undoRows, updateBar } from "./selection.js";
 import { addRows, allRows, findRow, linkOf, markSelected, neighborOf, nextAfter, removeRow, selectedRow } from "./rows.js";
+import { snooze } from "./snooze.js";
 import { showToast } from "./toasts.js";
 
 const desk = document.querySelector("[data-desk]");
@@ -24,6 +26,7 @@ async function select(row) {
     await showCardOf(row, () => selectedRow() === row);
     shownAt = performance.now();
     history.replaceState(null, "", linkOf(row).href);
+    document.querySelector("[data-end-snooze]")?.setAttribute("action", `/approvals/${row.dataset.row}/snooze/end/`);
     fetchAhead([nextAfter(row, 1), nextAfter(row, 2)].filter(Boolean));
   } catch {
     announce("The card could not be loaded. Select it again.");
@@ -65,7 +68,7 @@ document.addEventListener("card-decided", (event) => {
     return;
   }
   event.preventDefault();
-  const what = linkOf(row).querySelector(".line").textContent.trim();
+  const what = lineOf(row);
   const seconds = form.dataset.action === "approve" ? Number(form.dataset.grace) : 0;
   const undo = seconds ? () => undoApproval(card.dataset.card) : null;
   lastUndo = undo;
@@ -93,6 +96,37 @@ async function undoApproval(id) {
   if (row) {
     await select(row);
   }
+}
+
+// A decision in bulk: decided rows leave the list, the others stay and say why.
+async function decideInBulk(rows, action, reason) {
+  const { done, kept } = await decideRows(rows, action, reason);
+  const ids = done.map((row) => row.dataset.row);
+  const next = done.includes(selectedRow()) ? allRows().find((row) => !done.includes(row)) : null;
+  const isLeft = next !== null;
+  for (const [row, detail] of kept) {
+    row.dataset.refused = "";
+    linkOf(row).title = `Not decided: ${detail}`;
+  }
+  for (const row of done) {
+    forget(row.dataset.row);
+    removeRow(row);
+  }
+  clearPicks();
+  const undo = action === "approve" && ids.length ? () => undoBulk(ids) : null;
+  const rest = kept.length ? ` ${kept.length} not decided: ${kept[0][1]}.` : "";
+  lastUndo = undo;
+  endLastToast = showToast(`${DONE[action]}: ${ids.length} ${ids.length === 1 ? "card" : "cards"}.${rest}`, { undo, seconds: BULK_GRACE_S });
+  if (isLeft) {
+    await (next ? select(next) : showEmpty());
+  }
+}
+
+async function undoBulk(ids) {
+  lastUndo = null;
+  endLastToast();
+  const count = await undoRows(ids);
+  showToast(count === ids.length ? `Undone: ${count} cards wait again.` : `Undone: ${count} of ${ids.length}. The others have started.`);
 }
 
 let wanted = ""; // the id of the card to select as soon as its row arrives
@@ -218,6 +252,25 @@ function choose(number) {
   }
 }
 
+async function snoozeRow(row) {
+  const problem = await snooze(row.dataset.row);
+  if (problem === "cancelled") {
+    return;
+  }
+  showToast(problem || `Snoozed: ${lineOf(row)}`);
+  if (!problem) {
+    await leaveRow(row);
+  }
+}
+
+function decidesInBulk() {
+  const may = "mayDecide" in document.body.dataset;
+  if (!may) {
+    announce("Only approvers can decide cards.");
+  }
+  return may;
+}
+
 function leaveForm(event) {
   const form = event.target.closest(".actions > details, .confirm, .answer");
   const card = event.target.closest("[data-card]");
@@ -230,7 +283,7 @@ function leaveForm(event) {
 
 if (desk) {
   desk.addEventListener("click", (event) => {
-    const row = event.target.closest("[data-row]");
+    const row = event.target.closest("[data-row] > a")?.parentElement;
     if (row && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
       event.preventDefault();
       select(row);
@@ -240,6 +293,11 @@ if (desk) {
     }
   });
   desk.addEventListener("keydown", leaveForm);
+  desk.addEventListener("change", (event) => event.target.matches("[data-pick]") && updateBar());
+  for (const button of desk.querySelectorAll("[data-bulk-act]")) {
+    button.addEventListener("click", () => summarize(button.dataset.bulkAct, decideInBulk));
+  }
+  desk.querySelector("[data-bulk-clear]").addEventListener("click", clearPicks);
   const first = selectedRow();
   if (first) {
     fetchAhead([nextAfter(first, 1), nextAfter(first, 2)].filter(Boolean));
@@ -256,6 +314,11 @@ if (desk) {
     d: () => withCard(unlessOwn((card) => openForm(card, "deny", "summary"))),
     e: () => withCard((card) => openForm(card, "edit", FIELD)),
     u: () => (lastUndo ? lastUndo() : announce("No approval can be undone.")),
+    s: () => selectedRow() && snoozeRow(selectedRow()),
+    x: () => togglePick(selectedRow()),
+    X: () => pickGroup(selectedRow()),
+    A: () => decidesInBulk() && summarize("approve", decideInBulk),
+    D: () => decidesInBulk() && summarize("deny", decideInBulk),
     "/": () => document.querySelector("[data-search]").focus(),
     "?": prepareHelp(),
     ...digits,

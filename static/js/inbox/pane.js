@@ -45,7 +45,7 @@ export async function showCardOf(row, isStillSelected) {
 
 function showCard(card) {
   paneCard()?.remove();
-  pane.prepend(card);
+  pane.querySelector("[data-nothing]").before(card);
   pane.scrollTop = 0;
   localTimes(card);
   countDown(card);

@@ -1,0 +1,63 @@
+"""Snoozed cards: hidden from one person until a certain time. Others still see them, and they expire as always."""
+
+from datetime import date, datetime, time, timedelta
+
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+
+from agents.accounts.models import Membership
+from agents.approvals.models import Approval, ApprovalStatus, Snooze
+from agents.platform.refusals import Conflict, Invalid, NotFound
+
+MORNING = time(8)
+LONGEST = timedelta(days=60)
+
+
+def snooze(member: Membership, approval_id: int, until: str) -> Snooze:
+    """Hide a waiting card from this member.
+
+    Args:
+        until: `hour`, `tomorrow` (8 in the morning), or a date, from 8 in the morning of which it is back.
+
+    Raises:
+        NotFound: there is no such card.
+        Conflict: the card no longer waits.
+        Invalid: the time is none of these, or not within the next 60 days.
+    """
+    card = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id).first()
+    if card is None:
+        raise NotFound(f"There is no card {approval_id}.")
+    if card.status != ApprovalStatus.PENDING:
+        raise Conflict("the card is no longer waiting", approval_status=card.status)
+    when = _parse_time(until)
+    return Snooze.objects.update_or_create(user=member.user, tool_call_id=card.tool_call_id, defaults={"until": when})[
+        0
+    ]
+
+
+def end_snooze(member: Membership, approval_id: int) -> None:
+    """Show the card again; do nothing if it is not snoozed."""
+    cards = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
+    Snooze.objects.filter(user=member.user, tool_call_id__in=cards.values("tool_call_id")).delete()
+
+
+def filter_snoozed(cards: QuerySet[Approval], member: Membership, *, is_snoozed: bool) -> QuerySet[Approval]:
+    """Keep the cards that this member has snoozed, or those that the member has not."""
+    active = Exists(
+        Snooze.objects.filter(user_id=member.user_id, tool_call_id=OuterRef("tool_call_id"), until__gt=timezone.now())
+    )
+    return cards.filter(active if is_snoozed else ~active)
+
+
+def _parse_time(until: str) -> datetime:
+    now = timezone.localtime()
+    if until == "hour":
+        return now + timedelta(hours=1)
+    try:
+        day = now.date() + timedelta(days=1) if until == "tomorrow" else date.fromisoformat(until)
+    except ValueError:
+        raise Invalid("until", f"{until[:40]!r} is not a date such as {now.date():%Y-%m-%d}") from None
+    when = datetime.combine(day, MORNING, tzinfo=now.tzinfo)
+    if not now < when <= now + LONGEST:
+        raise Invalid("until", f"choose a day within the next {LONGEST.days} days")
+    return when

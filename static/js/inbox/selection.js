@@ -1,0 +1,124 @@
+// Selected cards, and their decision in bulk: first a summary, then one outcome for each row.
+import { post } from "../cards/decisions.js";
+import { announce } from "../page/announce.js";
+import { allRows, linkOf } from "./rows.js";
+
+const bar = document.querySelector("[data-bulk]");
+const dialog = document.querySelector("[data-bulk-summary]");
+const GRACE_S = 5;
+const AT_ONCE = 100; // the API's limit for one request
+const boxOf = (row) => row.querySelector("[data-pick]");
+export const pickedRows = () => allRows().filter((row) => boxOf(row)?.checked);
+
+export function togglePick(row) {
+  const box = row && boxOf(row);
+  if (!box) {
+    announce("This card is decided on its own.");
+    return;
+  }
+  box.checked = !box.checked;
+  updateBar();
+}
+
+// Selects the rows of the same shape that have no mark; unselects them if all are selected.
+export function pickGroup(row) {
+  const group = row ? allRows().filter((other) => other.dataset.shape && other.dataset.shape === row.dataset.shape && boxOf(other)) : [];
+  const plain = group.filter((other) => !("odd" in other.dataset) && !("marked" in other.dataset));
+  const areAll = plain.length > 0 && plain.every((other) => boxOf(other).checked);
+  plain.forEach((other) => (boxOf(other).checked = !areAll));
+  updateBar();
+  const left = group.length - plain.length;
+  announce(`${pickedRows().length} selected.${left ? ` ${left} need a look one by one.` : ""}`);
+}
+
+export function clearPicks() {
+  pickedRows().forEach((row) => (boxOf(row).checked = false));
+  updateBar();
+}
+
+export function updateBar() {
+  const count = pickedRows().length;
+  bar.hidden = count === 0;
+  bar.querySelector("[data-bulk-count]").textContent = String(count);
+}
+
+function describe(rows) {
+  const counts = new Map();
+  rows.forEach((row) => counts.set(row.dataset.title, (counts.get(row.dataset.title) ?? 0) + 1));
+  return [...counts].map(([title, count]) => `${count} × ${title}`);
+}
+
+function fillList(list, texts) {
+  list.replaceChildren(...texts.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+}
+
+// Shows what would be decided; `decide` is called if the reader confirms it.
+export function summarize(action, decide) {
+  const rows = pickedRows();
+  if (rows.length === 0) {
+    announce("Select cards first, with x.");
+    return;
+  }
+  const verb = action === "approve" ? "Approve" : "Deny";
+  dialog.querySelector("[data-bulk-title]").textContent = `${verb} ${rows.length} ${rows.length === 1 ? "card" : "cards"}?`;
+  fillList(dialog.querySelector("[data-bulk-tools]"), describe(rows));
+  const odd = rows.filter((row) => "odd" in row.dataset);
+  fillList(dialog.querySelector("[data-bulk-odd-rows]"), odd.map((row) => `${lineOf(row)} (${row.dataset.odd})`));
+  dialog.querySelector("[data-bulk-odd]").hidden = odd.length === 0;
+  dialog.querySelector("[data-bulk-reason]").hidden = action !== "deny";
+  const confirm = dialog.querySelector("[data-bulk-confirm]");
+  confirm.textContent = `${verb} ${rows.length}`;
+  const openedAt = performance.now();
+  dialog.onclose = () => {
+    const reason = dialog.querySelector("[name=bulk-reason]");
+    if (dialog.returnValue === "confirm" && performance.now() - openedAt > 300) {
+      decide(rows, action, reason.value.trim());
+    }
+    reason.value = "";
+    dialog.returnValue = "";
+  };
+  dialog.showModal();
+}
+
+// Enter confirms the summary wherever the focus is in it, but for its buttons.
+dialog?.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.repeat && !event.target.matches("button")) {
+    event.preventDefault();
+    dialog.querySelector("[data-bulk-confirm]").click();
+  }
+});
+
+export const lineOf = (row) => linkOf(row).querySelector(".line").textContent.replace(/\s+/g, " ").trim();
+
+// Decides the rows. Returns those that were decided, and the others with the reason why they stay.
+export async function decideRows(rows, action, reason) {
+  const done = [];
+  const kept = [];
+  for (let at = 0; at < rows.length; at += AT_ONCE) {
+    const some = rows.slice(at, at + AT_ONCE);
+    const decisions = some.map((row) => ({
+      approval_id: Number(row.dataset.row),
+      action,
+      digest: row.dataset.digest,
+      decision_id: (row.dataset[`${action}Id`] ??= crypto.randomUUID?.() ?? ""),
+      ...(action === "deny" ? { reason } : { grace_s: GRACE_S }),
+    }));
+    const response = await post("/api/approvals/decide", { decisions }).catch(() => null);
+    const answer = await response?.json().catch(() => null);
+    some.forEach((row, index) => {
+      const outcome = answer?.outcomes?.[index] ?? { status: 0, detail: answer?.detail ?? "Gadget could not be reached" };
+      outcome.status === 200 ? done.push(row) : kept.push([row, outcome.detail]);
+    });
+  }
+  return { done, kept };
+}
+
+export async function undoRows(ids) {
+  const answers = [];
+  for (const id of ids) {
+    answers.push((await post(`/api/approvals/${id}/undo`, {}).catch(() => null))?.ok ?? false);
+  }
+  return answers.filter(Boolean).length;
+}
+
+export const BULK_GRACE_S = GRACE_S;

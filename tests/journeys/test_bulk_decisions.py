@@ -1,0 +1,124 @@
+"""Decisions in bulk in a browser: select, read the summary, confirm, undo; and snooze what can wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from agents.approvals.models import Approval, ApprovalStatus
+from tests.awaiting import await_that
+from tests.journeys.office import Office
+from tests.journeys.test_the_inbox_by_keyboard import in_the_inbox, press, row, rows, toast
+from tests.journeys.visitor import Visitor
+from tests.workshop import asking, call
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+
+
+def await_group(office: Office, emails: list[str], deletes: int = 0) -> list[Approval]:
+    """Cards of one shape, each setting the e-mail address of a record of its own, and deletions after them."""
+    records = [office.workshop.record(name=f"Company {number}") for number in range(len(emails) + deletes)]
+    calls = [
+        call("data.updateRecord", record_id=str(record.pk), changes={"email": email})
+        for record, email in zip(records, emails, strict=False)
+    ]
+    calls += [call("data.bulkDelete", record_ids=[str(record.pk)]) for record in records[len(emails) :]]
+    office.workshop.play(asking(*calls))
+    return office.await_cards(office.submit().pk, len(calls))
+
+
+def summary(visitor: Visitor) -> Locator:
+    return visitor.page.locator("[data-bulk-summary]")
+
+
+def confirm(visitor: Visitor) -> None:
+    """Confirm the summary, once a person can have read it."""
+    await_that(lambda: visitor.page.evaluate(READ), "the summary was open for a moment")
+    press(visitor, "Enter")
+
+
+READ = """() => {
+  const dialog = document.querySelector("[data-bulk-summary][open]");
+  dialog.seenAt ??= performance.now();
+  return performance.now() - dialog.seenAt > 400;
+}"""
+
+
+def get_status(card: Approval) -> str:
+    return Approval.objects.get(pk=card.pk).status
+
+
+def test_a_group_is_approved_with_three_keys_and_undone_as_a_whole(office: Office, visit: Visit) -> None:
+    *group, deletion = await_group(office, [f"{name}@acme.example" for name in "abcd"], deletes=1)
+    visitor = in_the_inbox(visit)
+    press(visitor, "Shift+X")
+    expect(visitor.page.locator("[data-bulk]")).to_contain_text("4 selected")
+    press(visitor, "Shift+A")
+    expect(summary(visitor)).to_contain_text("Approve 4 cards?")
+    expect(summary(visitor)).to_contain_text("Update a record")
+    confirm(visitor)
+    expect(rows(visitor)).to_have_count(1)
+    expect(toast(visitor)).to_contain_text("Approved: 4 cards.")
+    assert {get_status(card) for card in group} == {ApprovalStatus.APPROVED}
+    assert get_status(deletion) == ApprovalStatus.PENDING
+    press(visitor, "u")
+    expect(rows(visitor)).to_have_count(5)
+    assert {get_status(card) for card in group} == {ApprovalStatus.SUPERSEDED}
+
+
+def test_the_odd_one_out_stands_first_and_is_not_selected_with_its_group(office: Office, visit: Visit) -> None:
+    *group, odd = await_group(office, ["a@acme.example", "b@acme.example", "c@acme.example", "d@acrne.example"])
+    visitor = in_the_inbox(visit)
+    expect(rows(visitor).first).to_have_attribute("data-row", str(odd.pk))
+    expect(rows(visitor).first).to_contain_text("email: other domain")
+    press(visitor, "j Shift+X")
+    expect(visitor.page.locator("[data-bulk]")).to_contain_text("3 selected")
+    expect(visitor.page.locator("[data-announcer]")).to_have_text("3 selected. 1 need a look one by one.")
+    press(visitor, "Shift+D")
+    visitor.page.get_by_label("Reason (sent to each employee)").fill("Not now")
+    confirm(visitor)
+    expect(rows(visitor)).to_have_count(1)
+    assert {(get_status(card), Approval.objects.get(pk=card.pk).reason) for card in group} == {("denied", "Not now")}
+    assert get_status(odd) == ApprovalStatus.PENDING
+
+
+def test_a_destructive_card_cannot_be_selected(office: Office, visit: Visit) -> None:
+    await_group(office, [], deletes=1)
+    visitor = in_the_inbox(visit)
+    press(visitor, "x Shift+A")
+    expect(visitor.page.locator("[data-announcer]")).to_have_text("Select cards first, with x.")
+    expect(visitor.page.locator("[data-pick]")).to_have_count(0)
+
+
+def test_a_card_that_changed_meanwhile_stays_and_says_so(office: Office, visit: Visit) -> None:
+    first, second, third = await_group(office, [f"{name}@acme.example" for name in "abc"])
+    visitor = visit("approver")
+    visitor.hear_nothing()
+    visitor.page.goto("/approvals/")
+    expect(visitor.page.locator("[data-keys-help]")).to_be_visible()
+    office.workshop.deny(second, "No")
+    press(visitor, "Shift+X Shift+A")
+    confirm(visitor)
+    expect(toast(visitor)).to_contain_text("Approved: 2 cards. 1 not decided")
+    expect(row(visitor, second)).to_have_attribute("data-refused", "")
+    assert {get_status(card) for card in (first, third)} == {ApprovalStatus.APPROVED}
+    for card in (first, third):
+        office.workshop.undo(Approval.objects.get(pk=card.pk))
+
+
+def test_a_snoozed_card_leaves_this_list_and_leads_to_the_next(office: Office, visit: Visit) -> None:
+    first, second = await_group(office, ["a@acme.example", "b@acme.example"])
+    visitor = in_the_inbox(visit)
+    press(visitor, "s")
+    expect(visitor.page.get_by_role("dialog", name="Snooze this card")).to_be_visible()
+    press(visitor, "1")
+    expect(rows(visitor)).to_have_count(1)
+    expect(visitor.card(second.pk)).to_be_visible()
+    assert get_status(first) == ApprovalStatus.PENDING
+    visitor.page.goto("/approvals/?snoozed=1")
+    visitor.page.get_by_role("button", name="Put back into my list").click()
+    expect(rows(visitor)).to_have_count(2)

@@ -1,0 +1,116 @@
+"""Snoozed cards and saved views: each belongs to one member, and changes nothing for the others."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from agents.approvals import decisions
+from agents.approvals.models import Approval, ApprovalStatus, SavedView, Snooze
+from agents.approvals.saved_views import MAX_VIEWS
+from tests.world import World, change, make_world
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def list_rows(client: Client, query: str = "") -> list[int]:
+    html = client.get(f"/approvals/{query}").content.decode()
+    return [int(pk) for pk in re.findall(r'data-row="(\d+)"', html)]
+
+
+def snooze(client: Client, card: Approval, until: str = "hour") -> int:
+    return client.post(f"/approvals/{card.pk}/snooze/", {"until": until}).status_code
+
+
+class TestSnooze:
+    def test_a_snoozed_card_leaves_the_list_of_this_person_only(self, world: World) -> None:
+        snoozed, other = world.card(), world.card()
+        approver, admin = world.client("approver"), world.client("admin")
+        assert snooze(approver, snoozed) == 302
+        assert list_rows(approver) == [other.pk]
+        assert list_rows(approver, "?snoozed=1") == [snoozed.pk]
+        assert list_rows(admin) == [snoozed.pk, other.pk]
+
+    def test_it_comes_back_after_its_time(self, world: World) -> None:
+        card, client = world.card(), world.client("approver")
+        snooze(client, card, "tomorrow")
+        Snooze.objects.update(until=timezone.now() - timedelta(seconds=1))
+        assert list_rows(client) == [card.pk]
+
+    def test_it_comes_back_when_its_person_wants_it(self, world: World) -> None:
+        card, client = world.card(), world.client("approver")
+        snooze(client, card)
+        client.post(f"/approvals/{card.pk}/snooze/end/")
+        assert list_rows(client) == [card.pk]
+
+    @pytest.mark.django_db(transaction=True)
+    def test_the_card_that_replaces_it_stays_snoozed(self, world: World) -> None:
+        card, client = world.card(), world.client("approver")
+        snooze(client, card)
+        params = change(world.records[0], "+1 555 0199")
+        decisions.edit(world.member("admin"), card.pk, decisions.Decision(digest=card.digest), params)
+        assert list_rows(client) == []
+
+    @pytest.mark.parametrize("until", ["", "soon", "2020-01-01", "2999-01-01"])
+    def test_a_wrong_time_is_refused(self, world: World, until: str) -> None:
+        card, client = world.card(), world.client("approver")
+        assert snooze(client, card, until) == 422
+        assert list_rows(client) == [card.pk]
+
+    def test_a_decided_card_cannot_be_snoozed(self, world: World) -> None:
+        card = world.card()
+        Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.EXPIRED)
+        assert snooze(world.client("approver"), card) == 409
+
+    def test_another_organizations_card_is_not_found(self, world: World) -> None:
+        card = world.card()
+        assert snooze(world.client("outsider"), card) == 404
+        assert not Snooze.objects.exists()
+
+
+class TestSavedViews:
+    def test_a_saved_view_is_a_link_for_its_member_only(self, world: World) -> None:
+        approver = world.client("approver")
+        approver.post("/approvals/views/", {"name": " My   deletions ", "query": "level=destructive&card=5"})
+        view = SavedView.objects.get()
+        assert (view.name, view.query) == ("My deletions", "level=destructive"), "the card is no filter"
+        assert 'href="?level=destructive">My deletions</a>' in approver.get("/approvals/").content.decode()
+        assert "My deletions" not in world.client("admin").get("/approvals/").content.decode()
+
+    def test_the_same_name_replaces_the_view(self, world: World) -> None:
+        client = world.client("approver")
+        for level in ("write", "destructive"):
+            client.post("/approvals/views/", {"name": "Mine", "query": f"level={level}"})
+        assert SavedView.objects.get().query == "level=destructive"
+
+    @pytest.mark.parametrize(("name", "query"), [("", "level=write"), ("x" * 61, "level=write"), ("Mine", "card=5")])
+    def test_a_view_without_name_or_filter_is_refused(self, world: World, name: str, query: str) -> None:
+        answer = world.client("approver").post("/approvals/views/", {"name": name, "query": query})
+        assert answer.status_code == 422
+        assert not SavedView.objects.exists()
+
+    def test_there_are_only_so_many(self, world: World) -> None:
+        client = world.client("approver")
+        codes = [
+            client.post("/approvals/views/", {"name": f"View {number}", "query": "level=write"}).status_code
+            for number in range(MAX_VIEWS + 1)
+        ]
+        assert codes == [302] * MAX_VIEWS + [422]
+
+    def test_only_its_member_deletes_it(self, world: World) -> None:
+        client = world.client("approver")
+        client.post("/approvals/views/", {"name": "Mine", "query": "level=write"})
+        view = SavedView.objects.get()
+        world.client("admin").post(f"/approvals/views/{view.pk}/delete/")
+        assert SavedView.objects.exists()
+        client.post(f"/approvals/views/{view.pk}/delete/")
+        assert not SavedView.objects.exists()

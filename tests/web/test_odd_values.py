@@ -1,0 +1,52 @@
+"""The odd one out in a group: by domain, host, alphabet and number; nothing is odd where values simply vary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.web.lists.odd_values import find_oddities
+
+
+def find_odd(name: str, *values: Any) -> list[Any]:
+    """The values that are odd among these."""
+    found = find_oddities([{name: value} for value in values])
+    return [value for value, oddity in zip(values, found, strict=True) if oddity]
+
+
+@pytest.mark.parametrize(
+    ("values", "odd"),
+    [
+        (("a@acme.example", "b@acme.example", "c@acme.example", "d@acrne.example"), ["d@acrne.example"]),
+        (
+            ("https://a.example/1", "https://a.example/2", "https://a.example/3", "https://b.example/4"),
+            ["https://b.example/4"],
+        ),
+        (("Paris", "London", "Rome", "Москва"), ["Москва"]),
+        ((10, 12, 11, 9, 5000), [5000]),
+        ((1, 1, 1, 1, 1, 900), [900]),
+    ],
+)
+def test_one_value_unlike_the_others_is_odd(values: tuple[Any, ...], odd: list[Any]) -> None:
+    assert find_odd("value", *values) == odd
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("a@one.example", "b@two.example", "c@three.example", "d@four.example"),
+        ("Paris", "Москва", "東京", "London"),
+        (1, 200, 300, 40, 150),
+        (10, 12, 5000),
+        (True, True, True, False),
+        ("x", None, "", 5),
+    ],
+)
+def test_values_that_simply_vary_are_not_odd(values: tuple[Any, ...]) -> None:
+    assert find_odd("value", *values) == []
+
+
+def test_the_oddity_names_the_param_without_its_path() -> None:
+    params = [{"values.email": f"{name}@acme.example"} for name in "abc"] + [{"values.email": "d@evil.example"}]
+    assert find_oddities(params)[-1] == "email: other domain"
