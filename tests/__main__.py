@@ -1,4 +1,4 @@
-"""Run every test: `python -m tests [pytest arguments…]`. All run on SQLite, those with a database also on PostgreSQL."""
+"""Run every test: `python -m tests [pytest arguments…]`. All on SQLite, those with a database on PostgreSQL too."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _list_files_with_alone() -> list[str]:
-    """List the files with tests that run alone: collecting all files again would take longer than running these tests."""
+    """List the files with tests that run alone: collecting all files again would take longer than those tests."""
     tests = Path(__file__).parent
     return [str(path) for path in sorted(tests.rglob("test_*.py")) if "@pytest.mark.alone" in path.read_text()]
 

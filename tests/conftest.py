@@ -22,7 +22,7 @@ from tests.processes import Installation
 JOURNEYS = sorted(f"tests/journeys/{path.name}" for path in (Path(__file__).parent / "journeys").glob("test_*.py"))
 GROUPS_OF_JOURNEYS = 2
 LONGEST = ("tests/journeys/", "tests/faults/", "tests/hostile", "tests/tools/sources")
-"""Tests below these paths run first, in this order; otherwise one process would still run them when the others are done."""
+"""Tests at these paths run first, in this order; otherwise one process would run them while the others are idle."""
 DATABASE_FIXTURES = frozenset({"db", "transactional_db", "django_db_setup", "live_server"})
 
 
@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Exclude modules and tests from garbage collection: scanning them again and again takes a fifth of the CPU time."""
+    """Exclude modules and tests from garbage collection: scanning them repeatedly takes a fifth of the CPU time."""
     freeze_loaded_objects()
 
 

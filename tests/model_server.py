@@ -48,7 +48,7 @@ class ModelServer:
         self.request_headers: list[dict[str, str]] = []
         self.models: Answer = Answer(body='{"object": "list", "data": [{"id": "fake", "object": "model"}]}')
         self.title: Answer | None = None
-        """The answer to a request for a run's title, which is then not counted; None treats it like any other request."""
+        """The answer to a request for a run's title, which then is not counted; None: it is treated like any other."""
         self.connections = 0
         self.dropped = 0
         self._records = records
@@ -324,7 +324,7 @@ def _framed(data: bytes) -> bytes:
 
 
 def _find_fault(body: dict[str, Any]) -> str | None:
-    """Return what OpenAI would refuse with 400: illegal names, too many tools, calls and tool messages that do not match."""
+    """Return what OpenAI would refuse with 400: illegal names, too many tools, unmatched calls and tool messages."""
     tools = body.get("tools", ())
     if len(tools) > 128:
         return f"array too long: {len(tools)} tools"

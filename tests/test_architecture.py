@@ -256,7 +256,7 @@ def test_only_the_named_places_catch_everything() -> None:
 
 
 def count_climbs(node: ast.AST) -> int:
-    """Return the number of folders that `Path(__file__).….parent.parent` or `.parents[n]` goes up; 0 for other nodes."""
+    """Return the number of folders that `Path(__file__).….parent.parent` or `.parents[n]` goes up, or 0."""
     if isinstance(node, ast.Attribute):
         return count_climbs(node.value) + (node.attr == "parent")
     if isinstance(node, ast.Call):
