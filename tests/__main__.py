@@ -29,7 +29,9 @@ def main(arguments: list[str]) -> int:
     codes = {}
     for database, extra in (("sqlite", []), ("postgresql", ["--database-tests-only"])):
         codes[f"{database}, side by side"] = _run(database, ["-m", "not alone", *SIDE_BY_SIDE, *extra, *arguments])
-        codes[f"{database}, one by one"] = _run(database, ["-m", "alone", *extra, *(arguments or _list_files_with_alone())])
+        codes[f"{database}, one by one"] = _run(
+            database, ["-m", "alone", *extra, *(arguments or _list_files_with_alone())]
+        )
     failed = [
         name for name, code in codes.items() if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
     ]

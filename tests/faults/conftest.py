@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from tests.emptying import empty_tables
 from tests.awaiting import await_that
+from tests.emptying import empty_tables
 from tests.faults.site import Site, list_unsettled_runs
 from tests.model_server import ModelServer
 from tests.probes import RECORDER_VARIABLE

@@ -11,8 +11,8 @@ from agents.accounts.models import AuditEntry, Credential
 from agents.employees.models import Grant
 from agents.employees.toolboxes import bump_credentials_version
 from agents.runs.models import CallStatus, Event, Message, Pass, Run, RunStatus, ToolCall
-from tests.bad_probes import PROBES, SECRET, SERVICE, MISBEHAVIORS
 from tests.awaiting import await_that
+from tests.bad_probes import MISBEHAVIORS, PROBES, SECRET, SERVICE
 from tests.faults.site import Site
 from tests.model_server import Answer, Call
 from tests.workshop import calls, data_of, error_code, statuses

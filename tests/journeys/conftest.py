@@ -10,9 +10,9 @@ from django.conf import settings
 from playwright.sync_api import Browser, expect, sync_playwright
 from pytest_django import DjangoDbBlocker
 
+from tests.awaiting import await_that
 from tests.browser import find_browser, launch_arguments
 from tests.emptying import empty_tables
-from tests.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, ModelServer
