@@ -18,13 +18,21 @@ from agents.approvals.unstarted_cards import compute_current_effect
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal, StaleDigest
 from agents.runs.engine import next_step
-from agents.runs.engine.cards import CallEffect, compute_effect, is_sealed, publish_decision, replace_card, seal
+from agents.runs.engine.cards import (
+    CallEffect,
+    compute_effect,
+    describe_impossible,
+    is_sealed,
+    publish_decision,
+    replace_card,
+    seal,
+)
 from agents.runs.engine.context import RunContext, has_same_verdict, load_context
 from agents.runs.engine.results import end_unexecuted
 from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import Transaction, run_transaction
 from agents.runs.models import CallStatus, ToolCall
-from tools.contract import ErrorCode, Level, Preview, Tool, ToolError
+from tools.contract import ErrorCode, Level, Tool, ToolError
 from tools.toolbox.permissions import Permission, Verdict
 
 MAX_REASON = 2000
@@ -188,7 +196,8 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
     require_approver(member)
     effect = compute_current_effect(before := _find(member, approval_id))
     if isinstance(effect, ToolError):
-        effect = CallEffect(before.sentence, Preview.impossible(effect.message))
+        tool = load_toolbox(before.organization_id).get_tool(before.tool_call.tool)
+        effect = describe_impossible(tool, before, effect.message)
     with _locked_card(member, approval_id) as (tx, card):
         if replacement := _find_undone(member, card, decision_id):
             return replacement

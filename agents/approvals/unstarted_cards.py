@@ -1,13 +1,19 @@
 """Approved calls that did not start in time: their cards are replaced by new ones."""
 
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.engine.cards import CallEffect, compute_effect_again, replace_card, withdraw
+from agents.runs.engine.cards import (
+    CallEffect,
+    compute_effect_again,
+    compute_effect_here,
+    replace_card,
+    withdraw,
+)
 from agents.runs.engine.context import load_context
 from agents.runs.engine.next_step import wake_if_possible
 from agents.runs.engine.results import reject
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.models import CallStatus
-from tools.contract import ToolError
+from tools.contract import ErrorCode, ToolError
 
 
 def replace_unstarted_card(card_id: int, why: str) -> bool:
@@ -35,3 +41,16 @@ def compute_current_effect(card: Approval) -> CallEffect | ToolError:
     context = load_context(call.run_id)
     tool, verdict = context.judge(call.tool, call.params)
     return compute_effect_again(card, tool, verdict, context.build_tool_context(call))
+
+
+def compute_effect_now(card: Approval) -> CallEffect | ToolError:
+    """Compute the card's effect again in this thread, for tools that read only local data."""
+    call = card.tool_call
+    context = load_context(call.run_id)
+    tool, verdict = context.judge(call.tool, call.params)
+    if tool is None or verdict.error is not None:
+        return verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is no longer installed.", attempted=False)
+    try:
+        return compute_effect_here(tool, verdict.params, context.build_tool_context(call))
+    except ToolError as error:
+        return error

@@ -24,6 +24,7 @@ FILTERS = (
     template_filters.json_text,
     template_filters.brief,
     template_filters.sentence,
+    template_filters.chip,
     template_filters.as_sentence,
     template_filters.plain_words,
     template_filters.words,

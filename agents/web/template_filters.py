@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -54,9 +55,18 @@ def json_value(value: Any) -> SafeString:
     return safe_text.render_value(value)
 
 
-def sentence(value: str) -> SafeString:
-    """Show a card's sentence with its bold parts."""
-    return safe_text.render_sentence(value)
+def sentence(value: str, ids: Mapping[str, str] | None = None) -> SafeString:
+    """Show a card's sentence with its names as chips.
+
+    Args:
+        ids: the ids of names that may stand in it.
+    """
+    return safe_text.render_sentence(value, ids)
+
+
+def chip(name: object, id_: str = "") -> SafeString:
+    """Set a name off from our own words, with its id."""
+    return safe_text.render_chip(str(name), id_)
 
 
 def brief(params: dict[str, Any]) -> SafeString:

@@ -56,11 +56,11 @@ def test_it_shows_level_sentence_effect_and_reason(world: World) -> None:
         "+1 555 0100",
         "this changes data",
         "not verified",
-        "Approve: update Acme Corp",
+        'Approve: update <strong class="chip"><bdi>Acme Corp</bdi></strong>',
     ):
         assert part in html
     assert "evil.example" not in html
-    assert "<strong><bdi>Acme Corp</bdi></strong>" in html
+    assert '<strong class="chip"><bdi>Acme Corp</bdi></strong>' in html
 
 
 def test_it_shows_earlier_decisions_about_the_same_tool_and_employee(world: World) -> None:
@@ -192,8 +192,9 @@ def test_editing_approves_nothing_and_shows_what_changed(world: World) -> None:
     changed = section(card_page(world, fresh), "changed")
     assert "What changed since the earlier card" in changed
     assert re.findall(r"<dt>(.*?)</dt>", changed) == ["changes · phone", "changes · status"]
-    assert "+1 555 0100" in changed
-    assert "+1 555 0199" in changed
+    plain = re.sub("</?(?:del|ins)>", "", changed)
+    assert "+1 555 0100" in plain
+    assert "+1 555 0199" in plain
     assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.AWAITING_APPROVAL
 
 

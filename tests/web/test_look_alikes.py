@@ -83,7 +83,7 @@ def test_the_mark_names_letters_and_alphabet_and_hosts_are_marked_once() -> None
 def test_bold_names_in_a_sentence_are_checked_separately() -> None:
     assert "mixed" not in render_sentence("Update record **Роса**: status active")
     assert "mixed" in render_sentence("Update record **Асе Corp**: status active")
-    assert render_sentence("a **<b>** c") == "a <strong><bdi>&lt;b&gt;</bdi></strong> c"
+    assert render_sentence("a **<b>** c") == 'a <strong class="chip"><bdi>&lt;b&gt;</bdi></strong> c'
 
 
 @pytest.mark.parametrize(

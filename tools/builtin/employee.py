@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from tools.builtin.outputs import HumanAnswer
+from tools.builtin.record_sentences import REPLACED, format_name
 from tools.contract import Delegation, Level, Question, Tool, ToolContext
 
 LONGEST_QUESTION = 2_000
@@ -66,7 +67,7 @@ class Delegate(Tool):
         return Delegation(params.employee, params.task)
 
     def sentence(self, params: Params, preview: object) -> str:
-        return f"Delegate to **{params.employee}**: {params.task}"
+        return f"Delegate to {format_name(params.employee)}: {params.task.translate(REPLACED)}"
 
     def running_summary(self, params: Params) -> str:
         return f"Delegating to {params.employee}…"

@@ -128,7 +128,15 @@ def compute_effect_again(
     try:
         return compute_effect(tool, verdict.params, context)
     except ToolError as error:
-        return CallEffect(card.sentence, Preview.impossible(error.message))
+        return describe_impossible(tool, card, error.message)
+
+
+def describe_impossible(tool: Tool | None, card: Approval, problem: str) -> CallEffect:
+    """Describe a call that cannot run as its card shows it, with a new sentence: the old one tells an effect."""
+    preview = Preview.impossible(problem)
+    if tool is None:
+        return CallEffect(_shorten_sentence(f"Use {card.tool_call.tool}: {canonical_json(card.params)}"), preview)
+    return _describe_effect(tool, card.params, preview)
 
 
 def _list_requests(tool: Tool, params: dict[str, object]) -> Preview | None:
@@ -151,9 +159,13 @@ def _describe_effect(tool: Tool, params: dict[str, object], preview: Preview) ->
         sentence = run_isolated(tool, "sentence", lambda: tool.sentence(tool.load_params(params), preview))
     except ToolError:
         sentence = f"Use {tool.title}: {canonical_json(params)}"
-    if len(sentence) > _SENTENCE_LENGTH:
-        sentence = f"{sentence[:_SENTENCE_LENGTH]}… ({len(sentence) - _SENTENCE_LENGTH:,} more characters)"
-    return CallEffect(sentence, preview)
+    return CallEffect(_shorten_sentence(sentence), preview)
+
+
+def _shorten_sentence(sentence: str) -> str:
+    if len(sentence) <= _SENTENCE_LENGTH:
+        return sentence
+    return f"{sentence[:_SENTENCE_LENGTH]}… ({len(sentence) - _SENTENCE_LENGTH:,} more characters)"
 
 
 def build_card(call: ToolCall, effect: CallEffect, why: str, days: int) -> Approval:

@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from agents.approvals.decisions import make_confirmation_phrase
+from agents.approvals.marks import get_preview
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.requesters import Requester, describe_requesters, find_requesters
 from agents.employees.toolboxes import load_toolbox
@@ -22,11 +23,11 @@ from agents.web.cards.differences import Change, find_differences
 from agents.web.cards.edit_form import build_fields
 from agents.web.cards.effects import Effect
 from agents.web.cards.form_fields import FormField, FormInput
-from agents.web.cards.previews import get_preview
 from agents.web.cards.questions import AskedQuestion, read_question
-from agents.web.cards.similar_names import SimilarName, find_similar_names
+from agents.web.cards.surroundings import Surroundings, load_surroundings
 from agents.web.panel.child_runs import describe_delegations
 from agents.web.text.safe_text import quote_employee
+from tools.builtin.record_sentences import format_name
 from tools.contract import Level, Tool
 
 MAX_EARLIER = 5
@@ -53,7 +54,6 @@ OUTCOME_ICONS = {
     "Expired": "hourglass",
     "Replaced": "rotate-ccw",
 }
-MAX_OBJECT_LENGTH = 40
 NOUNS = {"data": ("record", "records"), "files": ("file", "files")}
 REQUESTS = ("request", "requests")
 DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Not now", "Explain first why this is needed")
@@ -73,7 +73,7 @@ class Card:
         report_text: the call's report, for pages that do not show the call itself.
         refused_answer: a typed answer that was refused.
         delegation: the delegation that started the run, such as `Dana asked Kim`; empty if there is none.
-        similar_names: names on the card that look like another record's; only while the card waits.
+        around: what else a person must know; only while the card waits for approval.
         requesters: the people who requested the call and may not decide it, by the two-person rule.
     """
 
@@ -91,7 +91,7 @@ class Card:
     refused_answer: str = ""
     delegation: str = ""
     requesters: list[Requester] = field(default_factory=list)
-    similar_names: list[SimilarName] = field(default_factory=list)
+    around: Surroundings = field(default_factory=Surroundings)
     now: datetime = field(default_factory=timezone.now)
 
     @property
@@ -170,6 +170,11 @@ class Card:
         return self.approval.level == Level.DESTRUCTIVE.value
 
     @property
+    def must_be_read(self) -> bool:
+        """True if Approve stays off until everything folded was opened."""
+        return self.approval.level in (Level.WRITE.value, Level.DESTRUCTIVE.value)
+
+    @property
     def icon(self) -> str:
         """The icon of the card's level."""
         return ICONS.get(self.approval.level, "circle-question-mark")
@@ -193,16 +198,37 @@ class Card:
     @property
     def action_label(self) -> str:
         """The verb and object on the Approve button: `update Acme Corp`, `delete 212 records`."""
-        target = self.effect.target
-        if self.effect.has_no_preview or not target:
-            return self.title
-        label = target if len(target) <= MAX_OBJECT_LENGTH else f"{target[: MAX_OBJECT_LENGTH - 1]}…"
-        return f"{self.effect.verb} {label}"
+        return f"{self.action_verb} {self.effect.target}" if self.has_action_target else self.title
+
+    @property
+    def has_action_target(self) -> bool:
+        """True if the Approve button names the target; otherwise it names the tool."""
+        return bool(self.effect.target) and not self.effect.has_no_preview
+
+    @property
+    def action_verb(self) -> str:
+        return self.effect.verb
+
+    @cached_property
+    def chip_ids(self) -> dict[str, str]:
+        """The ids of the targets that the sentence may name, by the name as it stands there."""
+        return {
+            format_name(target.label).strip("*"): target.id for target in self.effect.first_targets[:1] if target.id
+        }
 
     @cached_property
     def confirmation_phrase(self) -> str:
-        """The phrase to type before approving; empty below the destructive level."""
-        return make_confirmation_phrase(self.approval) if self.is_destructive else ""
+        """The phrase to type before approving; empty for most cards below the destructive level."""
+        return make_confirmation_phrase(self.approval) if self.is_open else ""
+
+    @property
+    def share(self) -> str:
+        """The affected objects and their share of all: `427 of 515 records, 83 %`; only their number if that is unknown."""
+        total = self.around.total_objects
+        if not total or total < self.effect.total:
+            return self.effect.count_label
+        percent = max(1, round(100 * self.effect.total / total)) if self.effect.total else 0
+        return f"{self.effect.total:,} of {total:,} {self.effect.nouns[1]}, {percent} %"
 
     @property
     def grace_s(self) -> int:
@@ -265,8 +291,9 @@ def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False) -> l
     delegations = describe_delegations([approval.run for approval in approvals])
     earlier = _load_earlier_decisions(waiting)
     requesters = find_requesters([approval for approval in waiting if approval.run.organization.four_eyes])
-    similar_names = find_similar_names([approval for approval in waiting if approval.kind == ApprovalKind.APPROVAL])
     texts = _load_pass_texts({(approval.run_id, approval.tool_call.pass_number) for approval in approvals})
+    words = {card.pk: texts.get((card.run_id, card.tool_call.pass_number), "") for card in approvals}
+    around = load_surroundings([card for card in waiting if card.kind == ApprovalKind.APPROVAL], words)
     by_call = _group_by_call(approvals)
     return [
         Card(
@@ -274,14 +301,14 @@ def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False) -> l
             call=approval.tool_call,
             run=approval.run,
             tool=find_call_tool(approval.tool_call),
-            employee_words=quote_employee(texts.get((approval.run_id, approval.tool_call.pass_number), "")),
+            employee_words=quote_employee(words[approval.pk]),
             earlier_decisions=earlier.get(approval.pk, []),
             previous=_find_previous(approval, by_call[approval.tool_call_id]),
             successor=_find_successor(approval, by_call[approval.tool_call_id]),
             all_targets=all_targets,
             delegation=delegations.get(approval.run_id, ""),
             requesters=requesters.get(approval.pk, []),
-            similar_names=similar_names.get(approval.pk, []),
+            around=around.get(approval.pk, Surroundings()),
         )
         for approval in approvals
     ]

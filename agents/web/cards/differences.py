@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from agents.approvals.marks import get_preview
 from agents.approvals.models import Approval
-from agents.web.cards.previews import get_preview
+from agents.web.text.safe_text import CLAMP_AT, render_value
+from agents.web.text.text_diff import DiffLine, FoldedDiff, build_diff, fold_diff, mark_characters
 
 MAX_CHANGES = 20
 MAX_LABELS = 5
 PATH_SEPARATOR = " · "
 BEFORE_SUFFIX = " (current value)"
 AFTER_SUFFIX = " (new value)"
+
+EMPTY: tuple[Any, ...] = (None, "", [], {})
+VALUE = '<bdi class="value">{}</bdi>'
 
 Path = tuple[str, ...]
 
@@ -30,6 +39,37 @@ class Change:
     @property
     def differs(self) -> bool:
         return bool(self.before != self.after)
+
+    @property
+    def is_emptied(self) -> bool:
+        """True if the change removes the value and leaves none."""
+        return self.after in EMPTY and self.before not in EMPTY
+
+    @cached_property
+    def diff(self) -> list[DiffLine]:
+        """A unified diff of two texts that are too long to be compared side by side; otherwise empty."""
+        before, after = self.before, self.after
+        if not (isinstance(before, str) and isinstance(after, str) and before and after and self.differs):
+            return []
+        is_long = max(len(before), len(after)) > CLAMP_AT or "\n" in before.strip() or "\n" in after.strip()
+        return build_diff(before, after) if is_long else []
+
+    @cached_property
+    def folded_diff(self) -> FoldedDiff | None:
+        """The start and the end of a diff that is too long to be shown whole."""
+        return fold_diff(self.diff)
+
+    @cached_property
+    def marked_values(self) -> tuple[SafeString, SafeString]:
+        """Both values; in short texts the removed and added characters are marked."""
+        before, after = self.before, self.after
+        is_short = isinstance(before, str) and isinstance(after, str) and max(len(before), len(after)) <= CLAMP_AT
+        if not (is_short and before and after and self.differs) or "\n" in before + after:
+            return render_value(before), render_value(after)
+        if before.strip() != before or after.strip() != after:
+            return render_value(before), render_value(after)
+        removed, added = mark_characters(before, after)
+        return format_html(VALUE, removed), format_html(VALUE, added)
 
 
 def find_differences(old: Approval, new: Approval) -> list[Change]:

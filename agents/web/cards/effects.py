@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from agents.web.cards.differences import Change
+from agents.web.cards.outliers import FieldSummary, order_outliers_first, summarize_outliers
 
 FIRST_TARGETS = 5
 MAX_TARGETS = 250
@@ -53,7 +54,7 @@ class Effect:
     def count_label(self) -> str:
         """The number of targets: `1 record`, `212 records`, `3 items`."""
         one, many = self.nouns
-        return f"{self.total} {one if self.total == 1 else many}"
+        return f"{self.total:,} {one if self.total == 1 else many}"
 
     @property
     def target(self) -> str:
@@ -61,6 +62,11 @@ class Effect:
         if len(self._targets) == 1:
             return str(self._targets[0]["label"])
         return self.count_label if self._targets else ""
+
+    @property
+    def target_label(self) -> str:
+        """The label of a single target; empty for none and for several."""
+        return str(self._targets[0].get("label", "")) if len(self._targets) == 1 and not self.has_no_preview else ""
 
     @cached_property
     def first_targets(self) -> list[AffectedTarget]:
@@ -104,9 +110,19 @@ class Effect:
         return bool(self.row_state and self.columns) and len(self._targets) > 1
 
     @property
+    def target_id(self) -> str:
+        """The id of a single target; empty if it has none yet."""
+        return str(self._targets[0].get("id") or "") if len(self._targets) == 1 else ""
+
+    @cached_property
+    def outliers(self) -> list[FieldSummary]:
+        """The fields in which few of many targets differ from the others."""
+        return summarize_outliers(self._targets)
+
+    @cached_property
     def _targets(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.preview.get("targets", [])
-        return found
+        """All targets, the outliers first."""
+        return order_outliers_first(self.preview.get("targets", []))
 
     @cached_property
     def _fields_shown_once(self) -> frozenset[str]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.db.models import Min
 
+from agents.approvals.marks import get_preview
 from agents.approvals.models import Approval
-from agents.web.cards.previews import get_preview
 from tools.records.models import Record, compute_look
 
 MAX_NAME_LENGTH = 200

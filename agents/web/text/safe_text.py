@@ -7,11 +7,13 @@ import html
 import json
 import re
 import unicodedata
+from collections.abc import Mapping
 from typing import Any
 
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from tools.contract.contacts import PUNYCODE, decode_host, list_contacts
 from tools.contract.hidden_characters import (
     BLANK_LINES,
     EDGE_SPACES,
@@ -26,12 +28,14 @@ from tools.contract.hidden_characters import (
 from tools.contract.look_alikes import OddWord, find_odd_words
 
 CLAMP_AT = 200
+MAX_LINES = 8
+HEAD_LINES, TAIL_LINES = 5, 2
+MAX_FOLDED_CONTACTS = 5
+MAX_CHIP = 40
 MAX_QUOTE_LENGTH = 280
 
 # Possessive and anchored at a label's start, so that matching stays linear for any input.
 HOST = re.compile(r"(?<![\w-])[\w-]++(?:\.[\w-]++)++")
-PUNYCODE = "xn--"
-MAX_LABEL_LENGTH = 63
 LINK = re.compile(r"\b(?:[a-z][a-z0-9+.-]{0,30}+://|www\.)\S+", re.IGNORECASE)
 SPACE_RUN = " " * 20
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -110,42 +114,80 @@ def flag_mixed_alphabets(text: str) -> str:
         return text
     pieces, at = [], 0
     for odd in _find_odd_parts(text):
-        pieces += [text[at : odd.end], FLAG]
+        pieces += [text[at : odd.end], FLAG if odd.letters or is_mixed_host(text[odd.start : odd.end]) else ""]
         at = odd.end
     return "".join([*pieces, text[at:]])
 
 
 def _find_odd_parts(text: str) -> list[OddWord]:
-    """Find hosts that mix alphabets, and odd words outside them, from left to right."""
+    """Find hosts that mix alphabets or are encoded, and odd words outside them, from left to right."""
     hosts = [
         OddWord(found.start(), found.end(), frozenset(), "")
         for found in HOST.finditer(text)
-        if is_mixed_host(found.group())
+        if PUNYCODE in found.group().lower() or is_mixed_host(found.group())
     ]
     host_places = {place for host in hosts for place in range(host.start, host.end)}
     words = [word for word in find_odd_words(text) if word.start not in host_places]
     return sorted([*hosts, *words], key=lambda odd: odd.start)
 
 
-def render_sentence(text: str) -> SafeString:
-    """Render a card's sentence: values in **pairs** become bold, line breaks show as tokens."""
-    parts = [render_text(part, keep="") for part in BOLD.split(text)]
-    parts[1::2] = [format_html("<strong><bdi>{}</bdi></strong>", part) for part in parts[1::2]]
-    return SafeString("".join(parts))
+def render_sentence(text: str, ids: Mapping[str, str] | None = None) -> SafeString:
+    """Render a card's sentence: values in **pairs** become chips, line breaks show as tokens.
+
+    Args:
+        ids: the id of each name that may stand in the sentence.
+    """
+    parts = BOLD.split(text)
+    rendered = [render_text(part, keep="") for part in parts]
+    rendered[1::2] = [render_chip(name, (ids or {}).get(name, "")) for name in parts[1::2]]
+    return SafeString("".join(rendered))
+
+
+def render_chip(name: str, id_: str = "") -> SafeString:
+    """Set a name off from our own words: quoted, at most 40 characters long, and with its id."""
+    shown = name if len(name) <= MAX_CHIP else f"{name[: MAX_CHIP - 14]}…{name[-13:]}"
+    title = format_html(' title="{}"', replace_hidden_characters(name, keep="")) if shown != name else ""
+    number = format_html(' <span class="chip-id">#{}</span>', render_text(id_, keep="")) if id_ else ""
+    return format_html('<strong class="chip"{}><bdi>{}</bdi></strong>{}', title, render_text(shown, keep=""), number)
 
 
 def render_value(value: Any, *, clamp_at: int = CLAMP_AT) -> SafeString:
-    """Render a JSON value in its own element; fold it, with its length, beyond `clamp_at` characters."""
-    text = format_json_value(value)
-    if len(text) <= clamp_at:
-        return format_html('<bdi class="value">{}</bdi>', render_text(text))
+    """Render a JSON value in its own element; fold it beyond `clamp_at` characters, or beyond 8 lines.
+
+    A folded value shows its start, its end, its length and the addresses in between.
+    """
+    text = format_json_value(value).replace("\r\n", "\n")
+    if len(text) <= clamp_at and text.count("\n") < MAX_LINES:
+        return format_html('<bdi class="value">{}</bdi>', render_edges(text))
+    head, tail = _cut_ends(text, clamp_at)
     return format_html(
-        '<details class="clamp"><summary><bdi class="value">{}</bdi>… <span class="length">{} characters, open to read'
-        '</span></summary><bdi class="value">{}</bdi></details>',
-        render_text(text[:clamp_at]),
+        '<details class="clamp"><summary><bdi class="value">{}</bdi> <span class="gap">[…]</span> '
+        '<bdi class="value">{}</bdi> <span class="length">{} characters, open to read</span>{}</summary>'
+        '<bdi class="value">{}</bdi></details>',
+        render_text(head),
+        render_edges(tail),
         f"{len(text):,}",
-        render_text(text),
+        render_folded_contacts(text, head, tail),
+        render_edges(text),
     )
+
+
+def _cut_ends(text: str, clamp_at: int) -> tuple[str, str]:
+    """Cut the start and the end of a text; together they take less than `clamp_at` characters and few lines."""
+    head = "\n".join(text[: clamp_at * 2 // 3].split("\n")[:HEAD_LINES])
+    tail = "\n".join(text[-(clamp_at // 3) :].split("\n")[-TAIL_LINES:])
+    return head, tail
+
+
+def render_folded_contacts(text: str, head: str, tail: str) -> SafeString | str:
+    """List the addresses in a text that neither its start nor its end shows."""
+    shown = {(contact.kind, contact.value) for contact in (*list_contacts(head), *list_contacts(tail))}
+    folded = [contact.value for contact in list_contacts(text) if (contact.kind, contact.value) not in shown]
+    if not folded:
+        return ""
+    more = f" and {len(folded) - MAX_FOLDED_CONTACTS} more" if len(folded) > MAX_FOLDED_CONTACTS else ""
+    listed = format_html_join(", ", "<bdi>{}</bdi>", ((render_text(one),) for one in folded[:MAX_FOLDED_CONTACTS]))
+    return format_html(' <span class="folded-contacts">Contains {}{}</span>', listed, more)
 
 
 def quote_employee(text: str) -> str:
@@ -163,7 +205,7 @@ def summarize_params(params: dict[str, Any], *, at_most: int = 120) -> str:
 
 def format_json_value(value: Any) -> str:
     """Format a JSON value for people: a dash if empty, commas in simple lists, JSON for nested values."""
-    if value is None or value == "":
+    if value in (None, "", [], {}):
         return "—"
     if isinstance(value, str):
         return value
@@ -185,18 +227,8 @@ def _format_in_line(value: Any) -> str:
 def is_mixed_host(host: str) -> bool:
     """Return True if the host mixes letters of several scripts, as look-alike addresses do."""
     if PUNYCODE in host.lower():
-        host = "".join(_decode_label(label) for label in host.split("."))
+        host = decode_host(host)
     return not host.isascii() and len({_get_script(char) for char in set(host) if char.isalpha()}) > 1
-
-
-@functools.lru_cache(maxsize=4096)
-def _decode_label(label: str) -> str:
-    if not label.lower().startswith(PUNYCODE) or len(label) > MAX_LABEL_LENGTH:
-        return label
-    try:
-        return label[4:].encode("ascii").decode("punycode")
-    except UnicodeError:
-        return label
 
 
 @functools.lru_cache(maxsize=4096)
@@ -208,11 +240,22 @@ def _flag_word(text: str, odd: OddWord) -> str:
     """Render the host or word with its odd letters marked, followed by a warning."""
     part = text[odd.start : odd.end]
     if not odd.letters:
-        return escape(part) + HOST_FLAG
+        return _flag_host(part)
     letters = "".join(_mark_letter(char) if char in odd.letters else escape(char) for char in part)
     named = ", ".join(sorted(odd.letters)[:MAX_NAMED])
     title = f"{named} {'is' if len(odd.letters) == 1 else 'are'} {ALPHABET_NAMES.get(odd.alphabet, odd.alphabet)}"
     return letters + format_html('<span class="mixed-host" title="{}">{}</span>', title, FLAG.strip())
+
+
+def _flag_host(host: str) -> str:
+    """Render a host with its odd letters marked; an encoded one is followed by the letters that it stands for."""
+    readable = decode_host(host)
+    odd = {char for word in find_odd_words(readable) for char in word.letters}
+    letters = "".join(_mark_letter(char) if char in odd else escape(char) for char in readable)
+    flag = HOST_FLAG if is_mixed_host(host) else ""
+    if readable == host:
+        return letters + flag
+    return f'{escape(host)} <span class="decoded">reads {letters}</span>{flag}'
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,0 +1,69 @@
+"""Warnings and facts beside a card's own content: marks, new contacts, other cards, and how things are now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from agents.approvals.imitations import find_imitation
+from agents.approvals.marks import IMITATION, LABELS, LIKENESS, Mark, build_mark, find_marks, quote_excerpt
+from agents.approvals.models import Approval
+from agents.approvals.reach import count_objects
+from agents.web.cards.new_contacts import find_new_contacts
+from agents.web.cards.same_targets import SameTargetCard, find_same_target_cards
+from agents.web.cards.similar_names import SimilarName, find_similar_names
+from agents.web.cards.stale_targets import describe_staleness, find_contact_likeness, load_record_states
+from tools.contract.contacts import Contact
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The surroundings of one open card.
+
+    Attributes:
+        marks: the signs of deception, also those in the employee's words and in comparison with records.
+        similar_names: names on the card that look like another record's.
+        new_contacts: hosts, e-mail addresses, accounts and recipients that the organization has not used before.
+        same_target_cards: other open cards that affect the same targets.
+        staleness: the reason why the call could not start as shown.
+        total_objects: the number of all objects of the kind that the card affects.
+    """
+
+    marks: tuple[Mark, ...] = ()
+    similar_names: list[SimilarName] = field(default_factory=list)
+    new_contacts: list[Contact] = field(default_factory=list)
+    same_target_cards: list[SameTargetCard] = field(default_factory=list)
+    staleness: str = ""
+    total_objects: int | None = None
+
+
+def load_surroundings(cards: Collection[Approval], words: Mapping[int, str]) -> dict[int, Surroundings]:
+    """Load the surroundings of open cards of one organization by card id.
+
+    Args:
+        words: the employee's own words by card id.
+    """
+    if not cards:
+        return {}
+    similar_names, same_targets = find_similar_names(cards), find_same_target_cards(cards)
+    records = load_record_states(cards)
+    return {
+        card.pk: Surroundings(
+            marks=_merge_marks(card, words.get(card.pk, ""), find_contact_likeness(card, records)),
+            similar_names=similar_names.get(card.pk, []),
+            new_contacts=find_new_contacts(card),
+            same_target_cards=same_targets.get(card.pk, []),
+            staleness=describe_staleness(card, records),
+            total_objects=count_objects(card),
+        )
+        for card in cards
+    }
+
+
+def _merge_marks(card: Approval, words: str, likeness: list[str]) -> tuple[Mark, ...]:
+    found = {mark.kind: [mark.detail] for mark in find_marks(card)}
+    if likeness:
+        found.setdefault(LIKENESS, []).extend(likeness)
+    if imitation := find_imitation(words):
+        found.setdefault(IMITATION, []).append(f"words of the employee: {quote_excerpt(imitation)}")
+    return tuple(build_mark(kind, found[kind]) for kind in LABELS if kind in found)
