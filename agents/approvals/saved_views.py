@@ -4,7 +4,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from agents.accounts.models import Membership
 from agents.approvals.models import SavedView
-from agents.platform.refusals import Invalid
+from agents.platform.refusals import Invalid, NotFound
 
 MAX_VIEWS = 20
 MAX_NAME = 60
@@ -40,5 +40,11 @@ def save_view(member: Membership, name: str, query: str, allowed: tuple[str, ...
 
 
 def delete_view(member: Membership, view_id: int) -> None:
-    """Delete one of the member's views; do nothing if there is none with this id."""
-    SavedView.objects.filter(organization_id=member.organization_id, user=member.user, pk=view_id).delete()
+    """Delete one of the member's views.
+
+    Raises:
+        NotFound: the member has no such view.
+    """
+    own = SavedView.objects.filter(organization_id=member.organization_id, user=member.user, pk=view_id)
+    if not own.delete()[0]:
+        raise NotFound(f"There is no view {view_id}.")

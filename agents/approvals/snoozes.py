@@ -24,9 +24,7 @@ def snooze(member: Membership, approval_id: int, until: str) -> Snooze:
         Conflict: the card no longer waits.
         Invalid: the time is none of these, or not within the next 60 days.
     """
-    card = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id).first()
-    if card is None:
-        raise NotFound(f"There is no card {approval_id}.")
+    card = _find_card(member, approval_id)
     if card.status != ApprovalStatus.PENDING:
         raise Conflict("the card is no longer waiting", approval_status=card.status)
     when = _parse_time(until)
@@ -36,9 +34,13 @@ def snooze(member: Membership, approval_id: int, until: str) -> Snooze:
 
 
 def end_snooze(member: Membership, approval_id: int) -> None:
-    """Show the card again; do nothing if it is not snoozed."""
-    cards = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
-    Snooze.objects.filter(user=member.user, tool_call_id__in=cards.values("tool_call_id")).delete()
+    """Show the card again; do nothing if it is not snoozed.
+
+    Raises:
+        NotFound: there is no such card.
+    """
+    card = _find_card(member, approval_id)
+    Snooze.objects.filter(user=member.user, tool_call_id=card.tool_call_id).delete()
 
 
 def filter_snoozed(cards: QuerySet[Approval], member: Membership, *, is_snoozed: bool) -> QuerySet[Approval]:
@@ -47,6 +49,13 @@ def filter_snoozed(cards: QuerySet[Approval], member: Membership, *, is_snoozed:
         Snooze.objects.filter(user_id=member.user_id, tool_call_id=OuterRef("tool_call_id"), until__gt=timezone.now())
     )
     return cards.filter(active if is_snoozed else ~active)
+
+
+def _find_card(member: Membership, approval_id: int) -> Approval:
+    card = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id).first()
+    if card is None:
+        raise NotFound(f"There is no card {approval_id}.")
+    return card
 
 
 def _parse_time(until: str) -> datetime:

@@ -12,7 +12,8 @@ from pytest_django import Settings
 
 from agents.accounts import invitations
 from agents.accounts.models import AuditEntry, Membership, Role
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.approvals.models import Approval, ApprovalStatus, SavedView, Snooze
+from agents.approvals.saved_views import save_view
 from agents.runs import schedules
 from agents.runs.models import Run, RunStatus
 from agents.urls import urlpatterns
@@ -44,6 +45,8 @@ READ = (
     "schedules",
 )
 RULES = ("invite", "revoke-invitation", "change-role", "remove-member", "password-link", "audit-verify")
+OWN_INBOX = ("snooze", "end-snooze", "save-view", "delete-view")
+"""Settings of a member's own inbox, for every role."""
 DECISIONS = ("approve", "deny", "edit", "undo", "resolve")
 ACTS = (
     "switch-organization",
@@ -55,10 +58,11 @@ ACTS = (
     "files-upload",
     "file-delete",
     *OF_SCHEDULES,
+    *OWN_INBOX,
     *DECISIONS,
     *RULES,
 )
-MODELS: tuple[type[Model], ...] = (Approval, AuditEntry, Membership, Run, Schedule)
+MODELS: tuple[type[Model], ...] = (Approval, AuditEntry, Membership, Run, SavedView, Schedule, Snooze)
 OF_ONE = ("cancel", "message", "continue", "answer", *DECISIONS)
 """Actions on one run or one card, which has a page."""
 DAILY = ("0 9 * * *", "UTC")
@@ -75,6 +79,7 @@ WITHOUT_ROW = (
     "files-upload",
     "try-tool",
     "schedule-create",
+    "save-view",
 )
 OF_ROLES = (
     dict.fromkeys(("cancel", "message", "continue", "answer", "try-tool", "files-upload", *OF_SCHEDULES), "operator")
@@ -102,6 +107,7 @@ def build_address(world: World, name: str) -> str:
         "<int:record_id>": world.records[0].pk,
         "<int:draft_id>": Draft.objects.create(organization=world.acme, kind="report", title="Draft", body="Text").pk,
         "<int:schedule_id>": schedules.create(world.member("operator"), world.employee.pk, "Acme", DAILY).pk,
+        "<int:view_id>": save_view(world.member("viewer"), "Writes", "level=write", ("level",)).pk,
         "<path:rest>": "no/such/page",
         "<path:path>": "notes.txt",
         "<str:name>": "data.searchRecords",
