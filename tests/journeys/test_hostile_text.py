@@ -47,7 +47,7 @@ TEXT = f"{HIDDEN} {' '.join(EVIL)}"
 INJECTED = """() => ({
   hacked: window.hacked ?? null,
   elements: [...document.querySelectorAll(
-    "img, svg:not(.icon, .icons, .chart, .time-strip svg), iframe, object, embed, style, base, video, " +
+    "img, svg:not(.icon, .icons, .chart, .timeline svg), iframe, object, embed, style, base, video, " +
     "meta[http-equiv], template:not([data-typed-values])")]
     .map((element) => element.outerHTML),
   scripts: [...document.scripts].filter((script) => !script.src.startsWith(location.origin + "/static/")).length,

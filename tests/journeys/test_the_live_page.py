@@ -164,7 +164,7 @@ def test_a_line_that_moves_on_keeps_what_is_unfolded_and_the_focus(office: Offic
     expect(moving.locator(".spinner")).to_have_count(0)
     expect(moving.locator(".unfolded")).to_be_visible()
     expect(moving.locator("summary").first).to_be_focused()
-    expect(visitor.page.locator("#pass-1 rect")).to_have_count(2)
+    expect(visitor.page.locator("#timeline-1 rect")).to_have_count(3)
     expect(visitor.page.locator("#pass-1-figures")).not_to_be_empty()
 
 
@@ -172,7 +172,7 @@ PASS_HEADS = "(all) => all.map((line) => line.innerHTML)"
 
 
 def test_a_pass_looks_live_as_it_does_when_the_page_is_loaded(office: Office, visit: Visit) -> None:
-    """The server draws its time strip and its figures once, for both."""
+    """The server draws its part of the timeline and its figures once, for both."""
     reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(14)]
     office.workshop.play(
         asking(call("probe.gate", name="one"), call("probe.gate", name="two"), *reads),
@@ -182,18 +182,18 @@ def test_a_pass_looks_live_as_it_does_when_the_page_is_loaded(office: Office, vi
         office.recorder.hold(gate)
     visitor = visit("operator")
     run_id = visitor.start("Dana", "Pass three gates")
-    passes = visitor.page.locator("#panel > .pass")
+    passes = visitor.page.locator("#panel > .pass, #timeline > li")
     reached(office, "one")
     reached(office, "two")
-    expect(visitor.page.locator("#pass-1 rect.running")).to_have_count(2)
+    expect(visitor.page.locator("#timeline-1 rect.read.running")).to_have_count(2)
     office.recorder.release("one")
-    expect(visitor.page.locator("#pass-1 rect.running")).to_have_count(1)
+    expect(visitor.page.locator("#timeline-1 rect.read.running")).to_have_count(1)
     office.recorder.release("two")
     reached(office, "three")
-    expect(visitor.page.locator("#pass-1 rect")).to_have_count(12)
-    expect(visitor.page.locator("#pass-1 svg")).to_have_attribute("aria-label", re.compile("^16 calls side by side"))
-    expect(visitor.page.locator("#pass-2 rect")).to_have_count(2)
-    assert len(set(visitor.page.locator("#pass-1 rect").evaluate_all("(all) => all.map((one) => one.outerHTML)"))) > 2
+    expect(visitor.page.locator("#timeline-1 rect")).to_have_count(9)
+    expect(visitor.page.locator("#timeline-1")).to_contain_text("5 more")
+    expect(visitor.page.locator("#timeline-2 rect")).to_have_count(3)
+    assert len(set(visitor.page.locator("#timeline-1 rect").evaluate_all("(all) => all.map((one) => one.outerHTML)"))) > 2
     office.recorder.release("three")
     office.await_end(run_id)
     visitor.assert_panel_is_whole(run_id)

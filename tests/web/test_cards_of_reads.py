@@ -66,5 +66,3 @@ def test_a_read_that_needs_approval_shows_its_card_on_every_page(
     html = read_page(client, f"/runs/{run.pk}/")
     assert here in html
     assert "Approved" in html
-    (began,) = Event.objects.filter(run=run, type=EventType.TOOL_RESULT)
-    assert "time_strip" not in render_lines(run.pk, [began])[0].parts, "a call that waited for a person has no bar"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import time
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,13 +10,12 @@ from django.db import connection
 from django.template.loader import get_template
 from django.test.utils import CaptureQueriesContext
 
-from agents.runs.models import CallStatus, EventType, Pass, Run, RunStatus, ToolCall
+from agents.runs.models import CallStatus, EventType, Pass, Run, RunStatus
 from agents.runs.models.event import brief_result
 from agents.web.jinja_environment import JINJA
 from agents.web.panel.json_html import find_table, render_tree
 from agents.web.panel.lines import render_lines
 from agents.web.panel.slots import fold_events
-from agents.web.panel.time_strip import build_time_strip
 from tests.web.pages import read_page
 from tests.web.run_events import add_events, build_draft_result, build_run_end, build_tool_result, build_tool_start
 from tests.world import World, make_world, success
@@ -168,51 +165,6 @@ def test_a_pass_shows_its_usage_and_its_first_line_sends_it_to_open_pages(world:
     later = render_lines(run.pk, events[1:])
     assert f'<template data-into="pass-1-figures">{figures}</template>' in later[0].parts
     assert figures not in later[1].parts
-
-
-def test_the_time_strip_shows_parallel_calls_without_those_that_waited(world: World) -> None:
-    run, began = world.run(), datetime(2030, 1, 1, tzinfo=UTC)
-    reads = [
-        world.call(run, started_at=began + timedelta(milliseconds=50 * number), duration_ms=100) for number in range(3)
-    ]
-    waited = world.card(run).tool_call
-    ToolCall.objects.filter(pk=waited.pk).update(started_at=began + timedelta(hours=3), attempts=1)
-    strip = build_time_strip(reads)
-    assert strip is not None
-    assert strip.duration_ms == 200
-    assert [(bar.x, bar.width) for bar in strip.bars] == [(0, 500), (250, 500), (500, 500)]
-    assert build_time_strip(reads[:1]) is None
-    events = add_events(run, (EventType.PASS_STARTED, {"pass_number": 1}), *map(build_tool_start, [*reads, waited]))
-    lines = render_lines(run.pk, events)
-    assert lines[0].html.count("<rect ") == 3
-    assert not any("<rect " in line.parts for line in lines)
-
-
-def test_an_open_page_gets_the_time_strip_with_the_last_line_of_the_pass(
-    world: World,
-) -> None:
-    run, began = world.run(), datetime(2030, 1, 1, tzinfo=UTC)
-    calls = [world.call(run, started_at=began + timedelta(seconds=number), duration_ms=100) for number in range(3)]
-    events = add_events(
-        run, (EventType.PASS_STARTED, {"pass_number": 1}), *map(build_tool_start, calls), *map(build_tool_result, calls)
-    )
-    drawn = re.search(r"<svg viewBox.*</svg>", render_lines(run.pk, events)[0].html, re.DOTALL)
-    assert drawn is not None
-    for later in (events[1:], events[1:3], events[-1:]):
-        lines = render_lines(run.pk, later)
-        assert ["<rect " in line.parts for line in lines] == [False] * (len(lines) - 1) + [True]
-        assert f'<template data-into="pass-1-strip">{drawn[0]}' in lines[-1].parts
-
-
-def test_the_time_strips_of_a_batch_need_one_query_or_none(world: World, django_assert_num_queries: Any) -> None:
-    run, began = world.run(), datetime(2030, 1, 1, tzinfo=UTC)
-    calls = [world.call(run, started_at=began + timedelta(seconds=number), duration_ms=100) for number in range(30)]
-    waiting = world.call(run)
-    events = add_events(run, *map(build_tool_result, [*calls, waiting]))
-    render_lines(run.pk, events)
-    for batch, queries in ((events[:1], 2), (events[:30], 2), (events[30:], 1)):
-        with django_assert_num_queries(queries):
-            render_lines(run.pk, batch)
 
 
 def test_a_draft_is_shown_in_the_panel(world: World) -> None:

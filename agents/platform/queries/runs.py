@@ -5,11 +5,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db.models import Case, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce, Now
 
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.queries.compiled import CompiledQuery, ModelColumns
-from agents.runs.models import TERMINAL_CALLS, CallStatus, Event, Pass, Run, RunStatus, ToolCall
+from agents.runs.models import TERMINAL_CALLS, CallStatus, Event, EventType, Pass, Run, RunStatus, ToolCall
 
 EVENTS_PER_PAGE = 200
 
@@ -191,21 +192,59 @@ PASS_USAGE = CompiledQuery(
 )
 
 
-class TimedCall(NamedTuple):
-    """A call as the time strip of its pass shows it; `has_card` is True if a person is or was asked about it."""
+class TimelineEvent(NamedTuple):
+    """An event that the timeline shows, with the fields of its payload that it needs; those that it lacks are None."""
 
-    call: ToolCall
-    has_card: bool
+    run_id: int
+    seq: int
+    type: str
+    created_at: datetime
+    pass_number: str | None
+    call_id: str | None
+    tool: str | None
+    level: str | None
+    display_name: str | None
+    employee: str | None
 
 
-TIMED_CALLS = CompiledQuery(
-    TimedCall,
-    lambda run_id, first, last: ToolCall.objects.filter(
-        run_id=run_id, pass_number__gte=first, pass_number__lte=last, started_at__isnull=False
-    ).order_by(),
-    call=ModelColumns(
-        ToolCall,
-        only=("organization_id", "tool", "level", "status", "pass_number", "index", "duration_ms", "started_at"),
-    ),
-    has_card=Exists(Approval.objects.filter(tool_call=OuterRef("pk"))),
+TIMELINE_TYPES = (
+    EventType.PASS_STARTED, EventType.ASSISTANT_MESSAGE, EventType.TOOL_START, EventType.TOOL_RESULT,
+    EventType.TOOL_REJECTED, EventType.APPROVAL_REQUESTED, EventType.APPROVAL_DECIDED, EventType.QUESTION_ASKED,
+    EventType.QUESTION_ANSWERED, EventType.CALL_RESOLVED, EventType.RUN_NEEDS_ATTENTION, EventType.RUN_RESUMED,
+    EventType.PROVIDER_DELAYED, EventType.RUN_FINISHED,
+)  # fmt: skip
+MAX_TIMELINE_EVENTS = 2_000
+TIMELINE_COLUMNS = {
+    "pass_number": KT("payload__pass_number"),
+    "call_id": KT("payload__call_id"),
+    "tool": KT("payload__tool"),
+    "level": KT("payload__level"),
+    "display_name": KT("payload__display_name"),
+    "employee": KT("payload__params__employee"),
+}
+
+
+def _list_timeline_events(run_id: int) -> QuerySet[Event]:
+    return Event.objects.filter(run_id=run_id, type__in=TIMELINE_TYPES)
+
+
+NEWEST_TIMELINE_EVENTS = CompiledQuery(
+    TimelineEvent,
+    lambda run_id: _list_timeline_events(run_id).order_by("-seq")[:MAX_TIMELINE_EVENTS],
+    **TIMELINE_COLUMNS,  # type: ignore[arg-type]  # mypy takes them for `placeholders`
 )
+"""The newest events of a run's timeline, newest first."""
+
+
+def _list_events_of_passes(run_id: int, seq: int) -> QuerySet[Event]:
+    passes = Event.objects.filter(run_id=run_id, type=EventType.PASS_STARTED, seq__lt=seq)
+    start = Subquery(passes.order_by("-seq").values("seq")[:1])
+    return _list_timeline_events(run_id).filter(seq__gte=Coalesce(start, 0)).order_by("seq")[:MAX_TIMELINE_EVENTS]
+
+
+LATER_TIMELINE_EVENTS = CompiledQuery(
+    TimelineEvent,
+    _list_events_of_passes,
+    **TIMELINE_COLUMNS,  # type: ignore[arg-type]  # mypy takes them for `placeholders`
+)
+"""The events of a run's timeline from the start of the pass that was the current one before the event of this number."""

@@ -9,13 +9,13 @@ from functools import cached_property
 from agents.accounts.models import Membership
 from agents.approvals.models import Approval
 from agents.employees.budgets import format_money
-from agents.platform.queries.runs import DISPLAYED_CALLS, PASS_USAGE, TIMED_CALLS, PassUsage
+from agents.platform.queries.runs import DISPLAYED_CALLS, PASS_USAGE, TIMELINE_TYPES, PassUsage
 from agents.runs.models import Event, EventType, Run, ToolCall
 from agents.web.cards.cards import Card, find_call_tool, load_cards
 from agents.web.panel.child_runs import ChildRun, load_child_runs
 from agents.web.panel.documents import DraftDocument, load_documents
 from agents.web.panel.slots import CALL_EVENTS
-from agents.web.panel.time_strip import TimeStrip, build_time_strip
+from agents.web.panel.timeline import DrawnSegment, load_timeline_from
 
 RUN_RELATIONS = ("employee", "organization", "created_by")
 """The related rows that lines and cards show besides the run."""
@@ -100,30 +100,14 @@ class LineFacts:
         return frozenset(event.payload["pass_number"] for event in starts)
 
     @cached_property
-    def strips(self) -> dict[int, TimeStrip]:
-        """The time strip of each pass in which a call of the batch has a bar, with all calls of the pass."""
-        numbers = {call.pass_number for call in self.calls.values() if self.has_bar(call)}
-        rows = TIMED_CALLS.fetch_all(self.run_id, min(numbers), max(numbers)) if numbers else []
-        calls: dict[int, list[ToolCall]] = {}
-        for row in rows:
-            if not row.has_card and not can_suspend(row.call):
-                calls.setdefault(row.call.pass_number, []).append(row.call)
-        strips = {number: build_time_strip(calls[number]) for number in numbers & calls.keys()}
-        return {number: strip for number, strip in strips.items() if strip is not None}
+    def timeline_seq(self) -> int:
+        """The number of the batch's last event that the timeline shows; 0 for none."""
+        return max((event.seq for event in self.events if event.type in TIMELINE_TYPES), default=0)
 
     @cached_property
-    def strip_events(self) -> dict[int, int]:
-        """The pass whose time strip is sent with an event, by the event's number.
-
-        A strip is sent once for a batch, with the last event of the pass' calls.
-        """
-        last: dict[int, int] = {}
-        for event in self.events:
-            if event.type in CALL_EVENTS and event.type != EventType.TOOL_PROGRESS:
-                call = self.calls[int(event.payload["call_id"])]
-                if self.has_bar(call) and call.pass_number not in self.started_passes:
-                    last[call.pass_number] = event.seq
-        return {seq: number for number, seq in last.items()}
+    def segments(self) -> list[DrawnSegment]:
+        """The segments of the timeline that the batch changes."""
+        return load_timeline_from(self.run_id, self.events[0].seq)
 
     @cached_property
     def cards(self) -> dict[int, Card]:
@@ -136,10 +120,6 @@ class LineFacts:
         for approval in newest.values():
             approval.run = self.run
         return {card.call.pk: card for card in load_cards(newest.values())}
-
-    def has_bar(self, call: ToolCall) -> bool:
-        """Return True if the call has started and did not wait for anyone."""
-        return call.started_at is not None and call.pk not in self.calls_with_cards and not can_suspend(call)
 
     def find_recorded_pass(self, event: Event) -> int:
         """Find the number of the pass that was recorded just before this event; 0 for none.

@@ -113,14 +113,13 @@ def _render_line(event: Event, facts: LineFacts) -> PanelLine:
 
 
 def _find_parts(event: Event, facts: LineFacts) -> PageParts:
-    """Find the parts that change with the event; a pass' own line already has its figures and time strip."""
+    """Find the parts that change with the event; a pass' own line already has its figures."""
     changes = find_changes(event)
     recorded = facts.find_recorded_pass(event)
     if recorded and recorded not in facts.started_passes:
         changes |= {"pass_number": recorded, "figures": facts.figures.get(recorded, "")}
-    if event.seq in facts.strip_events:
-        number = facts.strip_events[event.seq]
-        changes |= {"pass_number": number, "strip": facts.strips.get(number)}
+    if event.seq == facts.timeline_seq:
+        changes |= {"segments": facts.segments}
     return PageParts(**changes)
 
 
@@ -133,8 +132,7 @@ def _build_context(event: Event, facts: LineFacts) -> dict[str, Any]:
     if event.type == EventType.ASSISTANT_MESSAGE:
         return {"is_answer": payload["text"] in facts.answers}
     if event.type == EventType.PASS_STARTED:
-        number = payload["pass_number"]
-        return {"figures": facts.figures.get(number, ""), "strip": facts.strips.get(number)}
+        return {"figures": facts.figures.get(payload["pass_number"], "")}
     if event.type == EventType.RUN_FINISHED:
         is_plain = payload["exit_reason"] == ExitReason.FINAL_ANSWER and not is_unknown_task(event)
         return {

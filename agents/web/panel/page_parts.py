@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from django.template.loader import get_template
 from agents.runs.models import ENDED, Event, EventType, RunStatus
 from agents.web.jinja_environment import JINJA
 from agents.web.panel.status_bar import StatusBar
-from agents.web.panel.time_strip import TimeStrip
+from agents.web.panel.timeline import DrawnSegment
 from agents.web.text.run_status import DELAYED, WAITS, StatusLabel, label_status
 
 
@@ -24,9 +24,10 @@ class PageParts:
         status, reason: the run's status, and the reason for it.
         stopped_because: the reason of a stop; an empty one hides the notice.
         next_try: the time of the next request to the model.
-        pass_number: the pass that the figures and the time strip belong to.
+        pass_number: the pass that the figures belong to.
         outcome: what a run that has ended did.
         bar: what the run does or needs now.
+        segments: the segments of the timeline that have changed.
     """
 
     status: str = ""
@@ -36,7 +37,7 @@ class PageParts:
     title: str = ""
     pass_number: int = 0
     figures: str = ""
-    strip: TimeStrip | None = None
+    segments: Sequence[DrawnSegment] = ()
     outcome: str = ""
     bar: StatusBar | None = None
 
@@ -52,7 +53,7 @@ class PageParts:
         """Render the HTML for a live message: a `template` for each part, with the id of the element to fill."""
         if self == NO_PARTS:
             return ""
-        return get_template("panel/parts.html", using=JINJA).render({"parts": self, "strip": self.strip}).strip()
+        return get_template("panel/parts.html", using=JINJA).render({"parts": self}).strip()
 
 
 NO_PARTS = PageParts()

@@ -23,6 +23,7 @@ from agents.web.panel.line_facts import RUN_RELATIONS, PageContext
 from agents.web.panel.lines import is_unknown_task, render_lines
 from agents.web.panel.run_state import build_state
 from agents.web.panel.slots import fold_events
+from agents.web.panel.timeline import load_timeline
 from agents.web.views.pages import member_view, render_page
 
 MAX_LINES = 300
@@ -87,6 +88,7 @@ def _build_context(request: HttpRequest, member: Membership, run_id: int, before
         "is_unknown_task": end is not None and is_unknown_task(end),
         "max_text": actions.MAX_TEXT,
         "parts": build_state(run).parts,
+        "timeline": load_timeline(run.pk),
         "after": events[-1].seq if events else 0,
         "earlier": first if first > 1 else None,
         "is_live": is_live,

@@ -9,7 +9,7 @@ export const hasEnded = () => "ended" in run.dataset;
 
 export function showParts(parts) {
   for (const part of parts) {
-    const place = document.getElementById(part.dataset.into);
+    const place = document.getElementById(part.dataset.into) ?? addToList(part.dataset);
     if (!place) {
       continue; // the line of this pass is on an earlier page
     }
@@ -21,6 +21,18 @@ export function showParts(parts) {
       followStatus(part.dataset);
     }
   }
+}
+
+// A part that is new in a list, such as a pass on the timeline.
+function addToList({ into, inList }) {
+  const list = inList && document.getElementById(inList);
+  if (!list) {
+    return null;
+  }
+  const place = Object.assign(document.createElement("li"), { id: into });
+  list.append(place);
+  list.parentElement.hidden = false;
+  return place;
 }
 
 // Shows what belongs to the status, as `shown_when` does in templates/runs/run.html.

@@ -5,6 +5,7 @@ import { elementsFrom, fetchPage } from "../page/fragments.js";
 import { ReconnectingSocket, describeClose } from "../page/socket.js";
 import { followChildren } from "./children.js";
 import { showEnd } from "./end.js";
+import { Follower } from "./follow.js";
 import { Lines } from "./lines.js";
 import { hasEnded, showParts } from "./parts.js";
 import { TextStream } from "./stream.js";
@@ -17,6 +18,7 @@ const panel = document.getElementById("panel");
 const lostBar = document.querySelector("[data-lost]");
 const lines = new Lines(panel);
 const stream = new TextStream(lines);
+const follower = new Follower(panel);
 let last = Number(panel.dataset.after);
 let askedAfter = -1;
 
@@ -68,6 +70,7 @@ function showEvent({ seq, type, payload, html }) {
     showResult();
     lines.noteMove(panel.firstElementChild);
   }
+  follower.keepUp();
 }
 
 function showChanges(elements) {
@@ -115,6 +118,7 @@ function receive(message) {
     }
   } else if (!hasEnded()) {
     stream.show(message.payload);
+    follower.keepUp();
   }
 }
 

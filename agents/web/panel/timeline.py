@@ -1,0 +1,192 @@
+"""The timeline of a run: a row of segments, one for each pass, so that a live message replaces only those that changed.
+
+The widths of segments are proportional to their durations, which the page's layout does. Where nobody works, time is
+shortened: otherwise a night of waiting for an approval would hide all work.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from django.utils import timezone
+
+from agents.platform.queries.runs import (
+    LATER_TIMELINE_EVENTS,
+    MAX_TIMELINE_EVENTS,
+    NEWEST_TIMELINE_EVENTS,
+    TIMELINE_COLUMNS,
+    TIMELINE_TYPES,
+    TimelineEvent,
+)
+from agents.runs.models import Event
+from agents.web.panel.timeline_spans import Segment, Span, SpanKind, find_delegations, find_segments
+from agents.web.text.durations import format_duration
+
+WIDTH = 1000
+LANE_HEIGHT = 10
+BAR_HEIGHT = 7
+INNER_HEIGHT = 3
+MIN_BAR_WIDTH = 8
+MAX_LANES = 9
+MAX_WORDS = 12
+MIN_IDLE_MS = 1_000
+"""The least room for time in which nobody works, as if it were work of this many milliseconds."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar of a segment, in the segment's own units."""
+
+    kind: SpanKind
+    title: str
+    x: int
+    y: int
+    width: int
+    height: int
+    is_running: bool
+
+
+@dataclass(frozen=True)
+class DrawnSegment:
+    """A segment as the page draws it.
+
+    Attributes:
+        weight: its width, relative to other segments.
+        waited: how long people were waited for, in words; empty if under a second.
+        description: the whole segment in words.
+    """
+
+    pass_number: int
+    bars: list[Bar]
+    height: int
+    weight: int
+    waited: str
+    description: str
+
+    @property
+    def width(self) -> int:
+        return WIDTH
+
+
+def load_timeline(run_id: int) -> list[DrawnSegment]:
+    """Load the timeline of a run, with one query, and one more if it has delegated tasks; only its newest events."""
+    events = NEWEST_TIMELINE_EVENTS.fetch_all(run_id)[::-1]
+    return _draw(find_segments(events))
+
+
+def load_timeline_from(run_id: int, seq: int) -> list[DrawnSegment]:
+    """Load the segments that may have changed since the event with this number: the pass before it, and later ones."""
+    return _draw(find_segments(LATER_TIMELINE_EVENTS.fetch_all(run_id, seq)))
+
+
+def _draw(segments: list[Segment]) -> list[DrawnSegment]:
+    _load_inner_spans(segments)
+    now = timezone.now()
+    return [_SegmentDrawer(segment, now).draw() for segment in segments]
+
+
+def _load_inner_spans(segments: list[Segment]) -> None:
+    """Add what colleagues did to the spans of delegated tasks."""
+    delegations = find_delegations(segments)
+    if not delegations:
+        return
+    rows = Event.objects.filter(run__parent_call_id__in=delegations, type__in=TIMELINE_TYPES).order_by("run_id", "seq")
+    rows = rows.annotate(**{f"the_{name}": path for name, path in TIMELINE_COLUMNS.items()})
+    columns = ("run__parent_call_id", "seq", "type", "created_at", *(f"the_{name}" for name in TIMELINE_COLUMNS))
+    events = [TimelineEvent(*row) for row in rows.values_list(*columns)[:MAX_TIMELINE_EVENTS]]
+    for call_id, of_call in groupby(events, lambda event: event.run_id):
+        delegations[call_id].inner = [span for segment in find_segments(of_call) for span in segment.spans]
+
+
+class _SegmentDrawer:
+    """Draws one segment: time with work is proportional, and time without is shortened to at most as much again."""
+
+    def __init__(self, segment: Segment, now: datetime) -> None:
+        self.segment = segment
+        self.end = max(segment.end or now, segment.start + timedelta(milliseconds=1))
+        self._build_axis()
+
+    def draw(self) -> DrawnSegment:
+        segment = self.segment
+        bars = [bar for span in segment.spans if span.lane < MAX_LANES for bar in self._draw_span(span)]
+        waits = [self._measure(span) for span in segment.spans if span.kind == SpanKind.WAIT]
+        waited = format_duration(max(waits)) if waits and max(waits) >= MIN_IDLE_MS else ""
+        height = LANE_HEIGHT * min(segment.lane_count, MAX_LANES)
+        return DrawnSegment(segment.pass_number, bars, height, max(1, round(self._length)), waited, self._describe())
+
+    def _build_axis(self) -> None:
+        """Find the points at which work begins or ends, and their places on the shortened axis in milliseconds."""
+        busy = _join_stretches(
+            (max(span.start, self.segment.start), min(span.end or self.end, self.end))
+            for outer in self.segment.spans
+            for span in (outer, *outer.inner)
+            if span.is_busy
+        )
+        total, work = _to_ms(self.end - self.segment.start), sum(_to_ms(end - start) for start, end in busy)
+        idle = total - work
+        scale = min(1.0, max(work, MIN_IDLE_MS) / idle) if idle > 0 else 1.0
+        self._points, self._places = [self.segment.start], [0.0]
+        for start, end in busy:
+            self._add_point(start, scale)
+            self._add_point(end, 1.0)
+        self._add_point(self.end, scale)
+        self._length = max(self._places[-1], 1.0)
+
+    def _add_point(self, at: datetime, scale: float) -> None:
+        self._places.append(self._places[-1] + _to_ms(at - self._points[-1]) * scale)
+        self._points.append(at)
+
+    def _place(self, at: datetime) -> int:
+        """Return the place of a moment, from 0 to WIDTH."""
+        at = min(max(at, self.segment.start), self.end)
+        index = min(bisect_right(self._points, at) - 1, len(self._points) - 2)
+        begin, stop = self._points[index], self._points[index + 1]
+        share = (at - begin) / (stop - begin) if stop > begin else 1.0
+        place = self._places[index] + (self._places[index + 1] - self._places[index]) * share
+        return round(WIDTH * place / self._length)
+
+    def _draw_span(self, span: Span) -> list[Bar]:
+        y = span.lane * LANE_HEIGHT + 1
+        inner = [
+            self._draw_bar(each, y + BAR_HEIGHT - INNER_HEIGHT, INNER_HEIGHT) for each in span.inner if each.is_busy
+        ]
+        return [self._draw_bar(span, y, BAR_HEIGHT), *inner]
+
+    def _draw_bar(self, span: Span, y: int, height: int) -> Bar:
+        x = min(self._place(span.start), WIDTH - MIN_BAR_WIDTH)
+        right = self._place(span.end or self.end)
+        title = f"{span.title}, {self._format_span(span)}"
+        return Bar(span.kind, title, x, y, max(right - x, MIN_BAR_WIDTH), height, span.end is None)
+
+    def _measure(self, span: Span) -> int:
+        return round(_to_ms((span.end or self.end) - span.start))
+
+    def _format_span(self, span: Span) -> str:
+        return f"{format_duration(self._measure(span))}{' so far' if span.end is None else ''}"
+
+    def _describe(self) -> str:
+        """Describe the segment: `Model 2.1 s; Search records 340 ms; Waiting for approval 3 min 5 s`."""
+        spans = self.segment.spans
+        words = [f"{span.title} {self._format_span(span)}" for span in spans[:MAX_WORDS]]
+        return "; ".join([*words, f"{len(spans) - MAX_WORDS:,} more"] if len(spans) > MAX_WORDS else words)
+
+
+def _join_stretches(stretches: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
+    """Join stretches of time that overlap; the result is in order."""
+    joined: list[tuple[datetime, datetime]] = []
+    for start, end in sorted(stretches):
+        if end <= start:
+            continue
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _to_ms(duration: timedelta) -> float:
+    return duration / timedelta(milliseconds=1)
