@@ -30,7 +30,7 @@ Visit = Callable[..., Visitor]
 
 @pytest.fixture(scope="package")
 def recorder() -> Iterator[Recorder]:
-    """The outside world of the tests' own tools."""
+    """Yield the server that stands for the outside world of the test tools."""
     with Recorder() as outside:
         yield outside
 
@@ -39,7 +39,7 @@ def recorder() -> Iterator[Recorder]:
 def installation(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder
 ) -> Iterator[Installation]:
-    """Web, sweeper and a worker, which serve one journey after another."""
+    """Yield web, sweeper and a worker, which serve one journey after another."""
     with Installation(variables={RECORDER_VARIABLE: recorder.url, UNSAFE: ""}) as running:
         running.start_all()
         yield running
@@ -49,7 +49,7 @@ def installation(
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """The browser. Playwright's loop runs in this thread, and Django is told that it may work there all the same."""
+    """Yield the browser. Playwright's event loop runs in this thread, so Django has to allow queries beside a loop."""
     path = find_browser()
     expect.set_options(timeout=PATIENCE_MS)
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
@@ -60,18 +60,18 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def office(transactional_db: None, installation: Installation, recorder: Recorder) -> Iterator[Office]:
-    """An organization at work; when its journey has ended, everything has settled and the invariants hold."""
+    """Yield an organization; after the journey, all runs settle and the invariants are checked."""
     running = Office(installation, build_workshop(), recorder)
     yield running
     recorder.reset()
-    await_that(lambda: not running.unsettled(), "all runs are settled")
+    await_that(lambda: not running.list_unsettled_runs(), "all runs are settled")
     assert_invariants()
-    running.assert_sound()
+    running.assert_no_crashes()
 
 
 @pytest.fixture
 def visit(office: Office, chromium: Browser) -> Iterator[Visit]:
-    """Opens browsers: `visit("approver")` is that person logged in; nothing may have gone wrong on their pages."""
+    """Yield a function that opens browsers: in `visit("approver")`, that person is logged in. Errors of pages fail the test."""
     with ExitStack() as contexts:
         visitors = []
 
@@ -88,12 +88,12 @@ def visit(office: Office, chromium: Browser) -> Iterator[Visit]:
 
         yield open_one
         for visitor in visitors:
-            visitor.assert_unharmed()
+            visitor.assert_no_complaints()
 
 
 @pytest.fixture
 def model() -> Iterator[ModelServer]:
-    """A model on real HTTP."""
+    """Yield a model server over real HTTP."""
     with ModelServer() as server:
         server.title = Answer(text="Named by its model")
         yield server

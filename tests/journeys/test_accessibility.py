@@ -1,4 +1,4 @@
-"""Every page, light and dark, is free of what axe knows to keep people out (WCAG 2.2 A and AA)."""
+"""axe finds no fault on any page, in light and dark mode (WCAG 2.2 A and AA)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ AXE = Axe().axe_script
 RULES = {
     "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]},
     "resultTypes": ["violations"],
-    # None of these rules reads a stylesheet, and axe stumbles over one that is imported into a layer.
+    # None of these rules reads a stylesheet, and axe fails on one that is imported into a layer.
     "preload": {"assets": ["media"]},
 }
 WIDER = "() => document.documentElement.scrollWidth - innerWidth"
-COLOURS = ("color-contrast", "link-in-text-block")
-"""The rules of those above that look at colors: what the others look at is all in LOOK.
+COLOR_RULES = ("color-contrast", "link-in-text-block")
+"""The rules that depend on colors. The others depend only on PAGE_STATE, so they are not repeated in dark mode.
 
-The admin's scroll bars, which no rule looks at, are there for half a second after it was scrolled.
+PAGE_STATE leaves out the admin's scroll bars, which are visible for half a second after scrolling.
 """
-LOOK = """() => [
+PAGE_STATE = """() => [
   document.documentElement.outerHTML.replace(/ simplebar-(scrolling|visible)/g, ""),
   ...[...document.querySelectorAll("*")].map((one) => {
     const box = one.getBoundingClientRect(), style = getComputedStyle(one);
@@ -41,9 +41,9 @@ LOOK = """() => [
   }),
 ].join()"""
 VIOLATIONS = f"""async ([context, rules, isDark]) => {{
-  const look = ({LOOK})(), onlyColours = isDark && look === window.lookInTheLight;
-  window.lookInTheLight = look;
-  if (onlyColours) rules = {{...rules, runOnly: {{type: "rule", values: {list(COLOURS)}}}}};
+  const state = ({PAGE_STATE})(), colorsOnly = isDark && state === window.lightState;
+  window.lightState = state;
+  if (colorsOnly) rules = {{...rules, runOnly: {{type: "rule", values: {list(COLOR_RULES)}}}}};
   return (await axe.run(context ?? document, rules)).violations;
 }}"""
 HAS_AXE = "() => 'axe' in window"
@@ -51,19 +51,19 @@ PAGE_WITH_A_FORM = (
     "<html lang=en><title>A page</title><style>{style}</style><main><h1>A page</h1><p>Words</p>"
     "<label><span>Name</span><input></label></main>"
 )
-# Not pages: fragments, an address that is not there, and what is downloaded.
+# Not pages: fragments, a missing address, and downloads.
 PAGES = frozenset(READ) - {"card", "nothing", "audit-export", "records-export", "draft-download", "file-download"}
 PAGES -= {"transcript-markdown", "transcript-json", "nested"}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
-def faults_of(page: Page, where: str, besides: str = "") -> Iterator[str]:
-    """What keeps somebody out of the page as it is now, in the light and in the dark.
+def find_faults(page: Page, where: str, besides: str = "") -> Iterator[str]:
+    """Find the accessibility faults of the page as it is now, in light and dark mode.
 
-    Only the rules about colors look again in the dark, unless anything but colors is different there.
+    In dark mode only the rules about colors are checked, unless something else differs there.
 
     Args:
-        besides: a selector of what has been looked at before and has not changed.
+        besides: a selector of elements that were checked before and have not changed.
     """
     if not page.evaluate(HAS_AXE):
         page.evaluate(AXE)
@@ -77,7 +77,7 @@ def faults_of(page: Page, where: str, besides: str = "") -> Iterator[str]:
 
 @pytest.fixture
 def places(office: Office) -> dict[str, str]:
-    """An office in which something waits, something has ended and something was drafted; the addresses to look at."""
+    """Create a waiting run, an ended run and a draft; return the addresses of all pages by name."""
     record = office.workshop.record()
     update = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
     search = call("data.searchRecords", region="EU")
@@ -95,34 +95,34 @@ def places(office: Office) -> dict[str, str]:
     _, reset_secret = members.create_password_reset(office.member("admin"), office.member("viewer").pk)
     return {
         "a run that has ended": f"/runs/{ended.pk}/",
-        "the inbox' history": "/approvals/?history=1",
-        "how a tool did": "/tools/?q=data.searchRecords",
+        "the history of the inbox": "/approvals/?history=1",
+        "the figures of a tool": "/tools/?q=data.searchRecords",
         "login": "/login/",
         "an invitation": f"/join/{secret}/",
         "a new password": f"/new-password/{reset_secret}/",
-        **{str(one.name): "/" + _filled(str(one.pattern), known) for one in urlpatterns if one.name in PAGES},
+        **{str(one.name): "/" + _fill_in(str(one.pattern), known) for one in urlpatterns if one.name in PAGES},
     }
 
 
-def _filled(route: str, known: dict[str, int]) -> str:
+def _fill_in(route: str, known: dict[str, int]) -> str:
     for name, value in known.items():
         route = route.replace(f"<int:{name}>", str(value))
     return route
 
 
 @pytest.mark.parametrize("only_in_the_dark", ["p { color: #333 }", "label span { display: none }"])
-def test_what_is_wrong_in_the_dark_alone_is_found(chromium: Browser, only_in_the_dark: str) -> None:
+def test_faults_in_dark_mode_only_are_found(chromium: Browser, only_in_the_dark: str) -> None:
     dark = f"@media (prefers-color-scheme: dark) {{ p {{ color: white; background: black }} {only_in_the_dark} }}"
     style = f"p {{ color: black; background: white }} {dark}"
     with chromium.new_context() as context:
         page = context.new_page()
         page.set_content(PAGE_WITH_A_FORM.format(style=style))
-        found = list(faults_of(page, "here"))
+        found = list(find_faults(page, "here"))
     assert found
     assert all(fault.startswith("here (dark)") for fault in found), found
 
 
-def test_no_page_keeps_anybody_out(office: Office, visit: Callable[..., Visitor], places: dict[str, str]) -> None:
+def test_every_page_is_accessible(office: Office, visit: Callable[..., Visitor], places: dict[str, str]) -> None:
     faults: list[str] = []
     visitor = visit("admin")
     for name, path in places.items():
@@ -130,16 +130,16 @@ def test_no_page_keeps_anybody_out(office: Office, visit: Callable[..., Visitor]
         answer = visitor.page.goto(path)
         assert answer is not None
         assert answer.ok, f"{path}: {answer.status}"
-        faults += faults_of(visitor.page, name)
+        faults += find_faults(visitor.page, name)
     assert len(places) > len(PAGES)
     assert not faults, "\n".join(faults)
 
 
-# The page of the REST API: what can be opened on it
+# The page of the REST API, with its parts opened
 
 
 @pytest.mark.parametrize("width", [1440, 360])
-def test_the_page_of_the_api_keeps_nobody_out(visit: Callable[..., Visitor], width: int) -> None:
+def test_the_page_of_the_api_is_accessible(visit: Callable[..., Visitor], width: int) -> None:
     page = visit("admin").page
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/api/docs")
@@ -147,7 +147,7 @@ def test_the_page_of_the_api_keeps_nobody_out(visit: Callable[..., Visitor], wid
     faults: list[str] = []
     for state, opened in API_STATES.items():
         opened(page)
-        faults += faults_of(page, state, besides="" if state == FIRST_STATE else ".opblock:not(.is-open)")
+        faults += find_faults(page, state, besides="" if state == FIRST_STATE else ".opblock:not(.is-open)")
         wider = page.evaluate(WIDER)
         faults += [f"{state}: {wider} px wider than the screen"] * (wider > 0)
     assert not faults, "\n".join(faults)
@@ -166,8 +166,8 @@ def open_operation(page: Page) -> None:
     expect(posting.get_by_role("tab", name="Schema").first).to_be_visible()
 
 
-def show_shapes(page: Page) -> None:
-    """Of the request and of one answer; those of the other answers are the same parts again."""
+def show_schemas(page: Page) -> None:
+    """Show the schemas of the request and of one response; the others have the same parts."""
     for tab in operation(page, "start_run").get_by_role("tab", name="Schema").all()[:2]:
         tab.click()
     expect(operation(page, "start_run").locator(".json-schema-2020-12").first).to_be_visible()
@@ -215,10 +215,10 @@ def ask_for_a_token(page: Page) -> None:
 API_STATES: dict[str, Callable[[Page], None]] = {
     FIRST_STATE: lambda page: None,
     "opened": open_operation,
-    "shapes": show_shapes,
+    "schemas": show_schemas,
     "tried out": try_it_out,
     "too little sent": send_too_little,
     "answered": send,
-    "all shapes": open_models,
+    "all schemas": open_models,
     "logging in": ask_for_a_token,
 }

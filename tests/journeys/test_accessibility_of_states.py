@@ -1,4 +1,4 @@
-"""What is opened, refused, under way or lost keeps nobody out either, light and dark."""
+"""axe finds no fault in opened, refused, running and lost states of pages, in light and dark mode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agents.accounts import members
 from agents.accounts.models import Membership
 from agents.approvals.models import Approval
 from tests.journeys.office import Office
-from tests.journeys.test_accessibility import faults_of
+from tests.journeys.test_accessibility import find_faults
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import asking, call
@@ -29,23 +29,23 @@ BAD_ROWS = "name,status\nNorth,active\nSouth,dead\n,active\n"
 SUBMIT = "() => document.querySelector('form.approve').submit()"
 
 
-class Looks:
-    """What was found wrong with the states of one page after the other."""
+class StateChecker:
+    """Collects the faults of the states of a page."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
         self._faults: list[str] = []
 
-    def at(self, state: str) -> None:
-        """Looks at the page as it is now."""
-        self._faults += faults_of(self._page, state)
+    def check(self, state: str) -> None:
+        """Check the page as it is now."""
+        self._faults += find_faults(self._page, state)
 
     def assert_clear(self) -> None:
         assert not self._faults, "\n".join(self._faults)
 
 
 def two_cards(office: Office) -> list[Approval]:
-    """One that can be edited, and a destructive one with a list that is longer than what it shows at first."""
+    """Create a card that can be edited, and a destructive one with a folded list."""
     records = [office.workshop.record(name=f"Acme {number}") for number in range(7)]
     update = call("data.updateRecord", record_id=str(records[0].pk), changes={"status": "inactive", "notes": "x" * 300})
     deletion = call("data.bulkDelete", record_ids=[str(record.pk) for record in records])
@@ -53,57 +53,57 @@ def two_cards(office: Office) -> list[Approval]:
     return office.await_cards(office.submit().pk, 2)
 
 
-def test_no_opened_card_keeps_anybody_out(office: Office, visit: Visit) -> None:
+def test_open_cards_are_accessible(office: Office, visit: Visit) -> None:
     update, deletion = two_cards(office)
     visitor = visit("approver")
-    page, looks = visitor.page, Looks(visitor.page)
+    page, checker = visitor.page, StateChecker(visitor.page)
     page.goto(f"/approvals/{deletion.pk}/")
     destructive = visitor.card(deletion.pk)
-    looks.at("the list unread")
+    checker.check("the list unread")
     destructive.get_by_text("Show all 7").click()
     destructive.get_by_text("Exact request").click()
     destructive.locator("[data-confirm]").fill("7")
     expect(destructive.locator(".approve-button")).to_be_enabled()
-    looks.at("confirmed by typing")
+    checker.check("confirmed by typing")
 
     page.goto(f"/approvals/{update.pk}/")
     card = visitor.card(update.pk)
     card.get_by_text("Deny…").click()
     expect(card.get_by_label("Details (sent to Dana)")).to_be_visible()
-    looks.at("the form to deny")
+    checker.check("the form to deny")
     card.get_by_text("Edit…").click()
     card.locator("select[name='param.changes.status']").select_option("pending")
     expect(card.locator("[data-unsaved]")).to_be_visible()
-    looks.at("the form to edit")
-    visitor.stand_still(card)
+    checker.check("the form to edit")
+    visitor.await_stillness(card)
     card.get_by_role("button", name="Preview changes").click()
     expect(page.locator(".changed")).to_be_visible()
-    looks.at("the changed card")
+    checker.check("the changed card")
     changed = visitor.open_cards.first
     visitor.approve(changed)
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
-    looks.at("approved, with undo")
+    checker.check("approved, with undo")
     office.end_grace()
     office.workshop.deny(deletion)
-    looks.assert_clear()
+    checker.assert_clear()
 
 
-def test_no_warning_on_a_card_keeps_anybody_out(office: Office, visit: Visit) -> None:
+def test_a_warning_on_a_card_is_accessible(office: Office, visit: Visit) -> None:
     office.workshop.record(name="Acme Corp")
     twin = create_record(office.workshop.organization.pk, {"name": "\u0410cme Corp"}, ChangeAuthor("test"))
     office.workshop.play(asking(call("data.updateRecord", record_id=str(twin.pk), changes={"phone": "+1"})))
     (card,) = office.await_cards(office.submit().pk)
     visitor = visit("approver")
-    looks = Looks(visitor.page)
+    checker = StateChecker(visitor.page)
     visitor.page.goto(f"/approvals/{card.pk}/")
     expect(visitor.card(card.pk).locator(".approve-button .mixed-host")).to_be_visible()
     expect(visitor.card(card.pk).locator(".similar")).to_be_visible()
-    looks.at("a name that looks like another")
+    checker.check("a name that looks like another")
     office.workshop.deny(card)
-    looks.assert_clear()
+    checker.assert_clear()
 
 
-def test_no_question_and_no_task_that_was_handed_over_keeps_anybody_out(office: Office, visit: Visit) -> None:
+def test_questions_and_delegated_tasks_are_accessible(office: Office, visit: Visit) -> None:
     may_ask(office.workshop.employee)
     kim = hire(office.workshop, "Kim", asking(ask("Which?")), answer="From Kim.")
     may_delegate(office.workshop.employee, kim)
@@ -111,57 +111,57 @@ def test_no_question_and_no_task_that_was_handed_over_keeps_anybody_out(office: 
     run = office.submit()
     card = question_of(office.await_status(run.pk, "waiting"))
     visitor = visit("operator")
-    page, looks = visitor.page, Looks(visitor.page)
+    page, checker = visitor.page, StateChecker(visitor.page)
     page.goto(f"/approvals/{card.pk}/")
-    looks.at("a question")
+    checker.check("a question")
     page.goto(f"/runs/{run.pk}/")
     expect(page.locator(".child")).to_contain_text("1 card waiting in this run")
     page.locator(".child-lines > summary").click()
-    looks.at("a task that was handed over")
-    visitor.stand_still(visitor.card(card.pk))
+    checker.check("a delegated task")
+    visitor.await_stillness(visitor.card(card.pk))
     visitor.card(card.pk).get_by_role("button", name="South").click()
     expect(visitor.card(card.pk)).to_contain_text("Answered by")
-    looks.at("an answered question")
+    checker.check("an answered question")
     office.workshop.cancel(run)
-    looks.assert_clear()
+    checker.assert_clear()
 
 
-def test_no_dialog_of_the_inbox_and_of_the_users_keeps_anybody_out(office: Office, visit: Visit) -> None:
+def test_dialogs_of_the_inbox_and_of_users_are_accessible(office: Office, visit: Visit) -> None:
     two_cards(office)
     visitor = visit("admin")
-    page, looks = visitor.page, Looks(visitor.page)
+    page, checker = visitor.page, StateChecker(visitor.page)
     page.goto("/approvals/")
     page.keyboard.press("j")
-    looks.at("a selected card")
+    checker.check("a selected card")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
-    looks.at("the help on keys")
+    checker.check("the help for shortcuts")
 
     page.goto("/users/")
     page.get_by_text("Change… acme-viewer").click()
     page.locator(".change[open] .removal > summary").click()
     expect(page.get_by_role("button", name="Remove acme-viewer")).to_be_visible()
-    looks.at("what may be done about a member")
+    checker.check("the changes of a member")
     page.get_by_role("button", name="Create password link").click()
     expect(page.locator("#new-link")).to_be_visible()
-    looks.at("a link that is shown once")
-    looks.assert_clear()
+    checker.check("a link that is shown once")
+    checker.assert_clear()
 
 
-def test_no_report_of_an_import_keeps_anybody_out(office: Office, visit: Visit) -> None:
+def test_reports_of_imports_are_accessible(office: Office, visit: Visit) -> None:
     visitor = visit("admin")
-    page, looks = visitor.page, Looks(visitor.page)
+    page, checker = visitor.page, StateChecker(visitor.page)
     page.goto("/records/import/")
     for name, text, told in (("a.csv", BAD_ROWS, "1 record imported"), ("b.csv", "no header", "Nothing was imported")):
         file = FilePayload(name=name, mimeType="text/csv", buffer=text.encode())
         page.get_by_label("CSV file").set_input_files(file)
         page.get_by_role("button", name="Import").click()
         expect(page.locator("main")).to_contain_text(told)
-        looks.at(told)
-    looks.assert_clear()
+        checker.check(told)
+    checker.assert_clear()
 
 
-def test_no_run_under_way_and_no_lost_connection_keeps_anybody_out(
+def test_a_running_run_and_a_lost_connection_are_accessible(
     office: Office, visit: Visit, model: ModelServer
 ) -> None:
     office.workshop.connect(model.url)
@@ -172,18 +172,18 @@ def test_no_run_under_way_and_no_lost_connection_keeps_anybody_out(
         Answer(text="I look.", calls=(gate, look)), Answer(text="A long answer, word by word.", hold="middle")
     )
     visitor = visit("operator")
-    page, looks = visitor.page, Looks(visitor.page)
+    page, checker = visitor.page, StateChecker(visitor.page)
     run_id = visitor.start("Dana", "Write an answer")
     office.recorder.await_arrival("one")
     office.await_bells(run_id)
     expect(page.locator(".call .spinner")).to_have_count(1)
     page.locator(".call > .unfold > summary").first.click()
     page.get_by_text("Cancel…").click()
-    looks.at("calls that run")
+    checker.check("calls that run")
     office.recorder.release("one")
     model.wait_for_held()
     expect(page.locator(".model-text.streaming")).to_contain_text("A long")
-    looks.at("text that streams")
+    checker.check("text that streams")
     model.release()
     office.await_end(run_id)
     expect(visitor.answer).to_be_visible()
@@ -193,44 +193,44 @@ def test_no_run_under_way_and_no_lost_connection_keeps_anybody_out(
     Session.objects.all().delete()
     for one, bar in ((visitor, visitor.lost_bar), (elsewhere, elsewhere.page.locator("[data-inbox-lost]"))):
         expect(bar).to_contain_text("You are logged out")
-        lost = Looks(one.page)
-        lost.at("a lost connection")
+        lost = StateChecker(one.page)
+        lost.check("a lost connection")
         lost.assert_clear()
-    looks.assert_clear()
+    checker.assert_clear()
 
 
-def test_no_refusal_keeps_anybody_out(office: Office, visit: Visit) -> None:
+def test_refusals_are_accessible(office: Office, visit: Visit) -> None:
     update, _ = two_cards(office)
     visitor = visit("viewer")
-    page, looks = visitor.page, Looks(visitor.page)
+    page, checker = visitor.page, StateChecker(visitor.page)
     for path in ("/no/such/page/", "/join/gone/", "/new-password/gone/"):
         answer = page.goto(path)
         assert answer is not None
         assert answer.status == 404
-        looks.at(path)
+        checker.check(path)
     page.goto(f"/approvals/{update.pk}/")
-    looks.at("a card that the reader may not decide")
+    checker.check("a card that the reader cannot decide")
     with page.expect_navigation():
         page.evaluate(SUBMIT)
     expect(page.get_by_role("heading", name="Not allowed")).to_be_visible()
-    looks.at("a decision that is refused")
+    checker.check("a decision that is refused")
     _, secret = members.create_password_reset(office.member("admin"), office.member("viewer").pk)
     page.goto(f"/new-password/{secret}/")
     page.get_by_label("New password", exact=True).fill("correct-horse-battery")
     page.get_by_label("Repeat new password").fill("correct-horse-buttery")
     page.get_by_role("button", name="Set password").click()
     expect(page.get_by_role("alert")).to_contain_text("do not match")
-    looks.at("passwords that differ")
+    checker.check("passwords that differ")
     Membership.objects.filter(pk=office.member("viewer").pk).delete()
     page.goto("/")
     expect(page.get_by_role("heading", name="No organization")).to_be_visible()
-    looks.at("nobody's member")
-    looks.assert_clear()
+    checker.check("no organization")
+    checker.assert_clear()
 
 
-def test_no_login_that_fails_keeps_anybody_out(office: Office, visit: Visit) -> None:
+def test_failed_logins_are_accessible(office: Office, visit: Visit) -> None:
     visitor = visit()
-    page, looks = visitor.page, Looks(visitor.page)
+    page, checker = visitor.page, StateChecker(visitor.page)
 
     def log_in() -> None:
         page.get_by_label("Username").fill("somebody")
@@ -242,11 +242,11 @@ def test_no_login_that_fails_keeps_anybody_out(office: Office, visit: Visit) -> 
     page.context.clear_cookies()
     log_in()
     expect(page.get_by_role("alert")).to_contain_text("has expired")
-    looks.at("a form without its token")
+    checker.check("a form without its token")
     page.goto("/login/")
     log_in()
     expect(page.get_by_role("alert")).to_contain_text("password")
-    looks.at("a wrong password")
+    checker.check("a wrong password")
     for template, told in (("login/locked.html", "Too many attempts"), ("500.html", "Something went wrong")):
         page.route(
             "**/as-it-would-be/",
@@ -254,5 +254,5 @@ def test_no_login_that_fails_keeps_anybody_out(office: Office, visit: Visit) -> 
         )
         page.goto("/as-it-would-be/")
         expect(page.get_by_role("heading", name=told)).to_be_visible()
-        looks.at(told)
-    looks.assert_clear()
+        checker.check(told)
+    checker.assert_clear()

@@ -1,4 +1,4 @@
-"""The admin, light and dark: its index, each list, each add form and each row are free of what axe knows."""
+"""axe finds no fault in the admin, in light and dark mode: its index, lists, add forms and rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agents.admin.scope import ScopedAdmin
 from agents.employees.models import ToolRule
 from tests.awaiting import await_that
 from tests.journeys.office import Office
-from tests.journeys.test_accessibility import faults_of
+from tests.journeys.test_accessibility import find_faults
 from tests.journeys.visitor import Visitor
 from tests.workshop import asking, call
 from tools.connections.models import AllowedHost, Source
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture
 def rows(office: Office) -> None:
-    """At least one row of each model: a run with a decided card and a waiting one, and what hangs on them."""
+    """Create at least one row of each model, among them a run with a decided and a pending card."""
     shop = office.workshop
     shop.admin.user.is_superuser = True
     shop.admin.user.save()
@@ -39,8 +39,8 @@ def rows(office: Office) -> None:
     shop.approve(card)
     office.end_grace()
     await_that(RecordChange.objects.exists, "the approved call has changed the record")
-    of_records = RecordList.objects.create(organization=shop.organization, name="Weak ones")
-    ListEntry.objects.create(list=of_records, record=record)
+    record_list = RecordList.objects.create(organization=shop.organization, name="Weak ones")
+    ListEntry.objects.create(list=record_list, record=record)
     Draft.objects.create(organization=shop.organization, kind="report", title="A report", body="# One")
     issue_token(shop.admin, "robot")
     ToolRule.objects.create(organization=shop.organization, tool="data.getStats", level="write")
@@ -49,8 +49,8 @@ def rows(office: Office) -> None:
     AllowedHost.objects.create(organization=shop.organization, host="crm.example")
 
 
-def pages_of(model: type[Model], shown: ScopedAdmin) -> Iterator[str]:
-    """The list, the newest row and, where there is one, the form for a new row."""
+def list_pages(model: type[Model], shown: ScopedAdmin) -> Iterator[str]:
+    """Yield the list, the newest row and, if rows can be added, the form for a new one."""
     base = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
     newest = model._default_manager.order_by("-pk").first()
     assert newest is not None, f"{model.__name__} needs a row here"
@@ -61,9 +61,9 @@ def pages_of(model: type[Model], shown: ScopedAdmin) -> Iterator[str]:
 
 
 @pytest.mark.timeout(240)
-def test_no_page_of_the_admin_keeps_anybody_out(office: Office, visit: Callable[..., Visitor], rows: None) -> None:
+def test_every_page_of_the_admin_is_accessible(office: Office, visit: Callable[..., Visitor], rows: None) -> None:
     ours = {model: shown for model, shown in admin.site._registry.items() if isinstance(shown, ScopedAdmin)}
-    places = ["/admin/", *(page for model, shown in ours.items() for page in pages_of(model, shown))]
+    places = ["/admin/", *(page for model, shown in ours.items() for page in list_pages(model, shown))]
     visitor = visit("admin")
     faults: list[str] = []
     for path in places:
@@ -71,6 +71,6 @@ def test_no_page_of_the_admin_keeps_anybody_out(office: Office, visit: Callable[
         assert answer is not None
         assert answer.ok, f"{path}: {answer.status}"
         assert visitor.page.url == f"{office.url}{path}", "the page itself, not the login"
-        faults += faults_of(visitor.page, path)
+        faults += find_faults(visitor.page, path)
     assert len(places) > 2 * len(ours)
     assert not faults, "\n".join(faults)

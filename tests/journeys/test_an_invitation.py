@@ -1,4 +1,4 @@
-"""Somebody is invited by link, joins with a new account or with the one they have, and is at work at once."""
+"""A person is invited by link, joins with a new or an existing account, and can work at once."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Visit = Callable[..., Visitor]
 PASSWORD = "correct-horse-battery"
 
 
-def link_for(admin: Visitor, whom: str, role: str) -> str:
-    """The link of a new invitation, as the admin's page shows it."""
+def create_invitation(admin: Visitor, note: str, role: str) -> str:
+    """Create an invitation, and return the link that the page shows."""
     admin.page.goto("/users/")
-    admin.page.get_by_label("Note (optional)").fill(whom)
+    admin.page.get_by_label("Note (optional)").fill(note)
     admin.page.locator(".invite").get_by_label("Role").select_option(role)
     admin.page.get_by_role("button", name="Create invite link").click()
-    expect(admin.page.get_by_role("heading", name=f"Invite link for {whom}")).to_be_visible()
+    expect(admin.page.get_by_role("heading", name=f"Invite link for {note}")).to_be_visible()
     return admin.page.get_by_label("Link", exact=True).input_value()
 
 
@@ -37,9 +37,9 @@ def fill_in(visitor: Visitor, username: str, password: str = PASSWORD) -> None:
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_new_colleague_joins_and_hands_over_a_task(office: Office, visit: Visit, scripts: bool) -> None:
+def test_a_new_colleague_joins_and_assigns_a_task(office: Office, visit: Visit, scripts: bool) -> None:
     admin = visit("admin", scripts=scripts)
-    link = link_for(admin, "Ada, sales", "operator")
+    link = create_invitation(admin, "Ada, sales", "operator")
     newcomer = visit(scripts=scripts)
     newcomer.page.goto(link)
     assert link.split("/")[-2] not in newcomer.page.url
@@ -59,10 +59,10 @@ def test_a_new_colleague_joins_and_hands_over_a_task(office: Office, visit: Visi
     expect(admin.page.get_by_role("heading", name="Open invitations")).to_have_count(0)
 
 
-def test_who_has_an_account_joins_with_it_and_later_gets_a_new_password(office: Office, visit: Visit) -> None:
+def test_an_existing_account_joins_and_later_gets_a_new_password(office: Office, visit: Visit) -> None:
     User.objects.create_user("grace", password=PASSWORD)
     admin = visit("admin")
-    link = link_for(admin, "Grace", "viewer")
+    link = create_invitation(admin, "Grace", "viewer")
     grace = visit()
     grace.page.goto(link)
     grace.page.get_by_role("link", name="Log in to join").click()

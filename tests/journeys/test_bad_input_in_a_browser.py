@@ -1,4 +1,4 @@
-"""A form that cannot be taken says plainly why, keeps what was typed, and changes nothing."""
+"""A refused form says why, keeps the typed values, and changes nothing."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.once
 Visit = Callable[..., Visitor]
 
 
-def submitted(visitor: Visitor, task: str) -> None:
-    """Sends the start form with this task, past what the browser itself would hold back."""
+def submit_task(visitor: Visitor, task: str) -> None:
+    """Send the start form with this task, without the checks of the browser."""
     visitor.page.goto("/")
     field = visitor.page.locator("textarea[name=task]")
     field.evaluate("(field) => field.form.toggleAttribute('novalidate', true)")
@@ -34,16 +34,16 @@ def submitted(visitor: Visitor, task: str) -> None:
     ],
     ids=["empty", "blank", "over-long"],
 )
-def test_an_impossible_task_is_named(office: Office, visit: Visit, task: str, why: str) -> None:
+def test_an_invalid_task_is_explained(office: Office, visit: Visit, task: str, why: str) -> None:
     visitor = visit("operator")
-    submitted(visitor, task)
+    submit_task(visitor, task)
     expect(visitor.page.get_by_role("alert")).to_have_text(why)
     assert visitor.page.locator("textarea[name=task]").input_value() == task
     assert not Run.objects.exists()
 
 
 @pytest.mark.parametrize("path", ["/", "/runs/{run}/"])
-def test_a_text_that_is_too_long_is_counted_before_it_is_sent_and_nothing_of_it_is_lost(
+def test_a_text_that_is_too_long_is_counted_and_kept(
     office: Office, visit: Visit, path: str
 ) -> None:
     office.workshop.play()
@@ -65,7 +65,7 @@ def test_a_text_that_is_too_long_is_counted_before_it_is_sent_and_nothing_of_it_
     assert field.evaluate("(field) => field.checkValidity()")
 
 
-def test_a_message_of_nothing_is_named_on_the_page_of_its_run(office: Office, visit: Visit) -> None:
+def test_an_empty_message_is_explained_on_the_page_of_its_run(office: Office, visit: Visit) -> None:
     office.workshop.play()
     run = office.submit()
     office.await_end(run.pk)
@@ -80,7 +80,7 @@ def test_a_message_of_nothing_is_named_on_the_page_of_its_run(office: Office, vi
     expect(visitor.page.get_by_role("alert")).to_have_count(0)
 
 
-def test_an_employee_who_left_meanwhile_is_named(office: Office, visit: Visit) -> None:
+def test_an_employee_that_became_inactive_is_named(office: Office, visit: Visit) -> None:
     visitor = visit("operator")
     visitor.choose("Dana")
     office.workshop.employee.is_active = False
@@ -101,7 +101,7 @@ def test_an_unknown_employee_is_named(office: Office, visit: Visit) -> None:
     assert not Run.objects.exists()
 
 
-def test_a_wrong_password_is_told_without_saying_which_part_is_wrong(office: Office, visit: Visit) -> None:
+def test_a_failed_login_does_not_say_which_part_is_wrong(office: Office, visit: Visit) -> None:
     visitor = visit()
     visitor.page.goto("/runs/")
     assert visitor.page.url.startswith(f"{office.url}/login/")
@@ -114,7 +114,7 @@ def test_a_wrong_password_is_told_without_saying_which_part_is_wrong(office: Off
     expect(visitor.page.get_by_role("heading", name="Runs")).to_be_visible()
 
 
-def test_another_organizations_run_is_not_there(office: Office, visit: Visit) -> None:
+def test_a_run_of_another_organization_is_not_found(office: Office, visit: Visit) -> None:
     visitor = visit("operator")
     visitor.page.goto("/runs/987654/")
     expect(visitor.page.get_by_role("heading", name="Page not found")).to_be_visible()

@@ -97,7 +97,7 @@ def test_a_destructive_card_cannot_be_selected(office: Office, visit: Visit) -> 
 def test_a_card_that_changed_meanwhile_stays_and_says_so(office: Office, visit: Visit) -> None:
     first, second, third = await_group(office, [f"{name}@acme.example" for name in "abc"])
     visitor = visit("approver")
-    visitor.hear_nothing()
+    visitor.block_sockets()
     visitor.page.goto("/approvals/")
     expect(visitor.page.locator("[data-keys-help]")).to_be_visible()
     office.workshop.deny(second, "No")

@@ -1,4 +1,4 @@
-"""The whole journey without a mouse: every stop of Tab is seen, what happens is announced, nothing takes the focus."""
+"""The whole journey without a mouse: every Tab stop is visible, changes are announced, and nothing steals the focus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee
 from agents.runs.models import Run, RunStatus
 from tests.awaiting import await_that
-from tests.journeys.office import Office, run_of
+from tests.journeys.office import Office, load_run
 from tests.journeys.visitor import Visitor
 from tests.workshop import asking, call
 
@@ -23,10 +23,10 @@ Visit = Callable[..., Visitor]
 
 MAX_STOPS = 60
 PLACE_OF_NEXT = {"Tab": "FOLLOWING", "Shift+Tab": "PRECEDING"}
-# Before each stop of Tab the element that has the focus is remembered with its look; afterwards the next one must stand
-# in the window, uncovered, behind the one before it, and the one before must look different from when it had the focus;
-# only the selected card of the inbox keeps its frame while the focus goes on inside of it.
-LISTENS = """
+# Before each Tab the focused element is stored with its style. Afterwards the next one must be in the window, uncovered
+# and later in the document, and the one before must look different without the focus. Only the selected card of the inbox
+# keeps its frame while the focus moves on inside it.
+WATCH_FOCUS = """
 window.said = [];
 const looksOf = (element) => {
   const style = getComputedStyle(element);
@@ -49,14 +49,14 @@ const faultOf = (before, element, way) => {
   const box = boxOf(shown);
   if (!box) return "has no box";
   const [x, y] = [Math.max(box.left, 0) + Math.min(box.width, 12) / 2, (box.top + box.bottom) / 2];
-  if (box.bottom <= 0 || box.top >= innerHeight || x > innerWidth) return "stands outside of the window";
+  if (box.bottom <= 0 || box.top >= innerHeight || x > innerWidth) return "is outside the window";
   const top = document.elementFromPoint(x, Math.min(Math.max(y, 1), innerHeight - 1));
   const isOver = top && !shown.contains(top) && !top.contains(shown);
   if (isOver) return `is covered by ${top.outerHTML.slice(0, 80)}`;
   if (!before?.element.isConnected || before.element === element) return "";
   if (before.element.matches("[data-selected] > [data-card]")) return "";
-  if (!(before.element.compareDocumentPosition(element) & way)) return "stands before the last stop";
-  return looksOf(shownFor(before.element)) === before.looks ? `the stop before looked as ever: ${before.looks}` : "";
+  if (!(before.element.compareDocumentPosition(element) & way)) return "comes before the last stop";
+  return looksOf(shownFor(before.element)) === before.looks ? `the last stop looks the same without the focus: ${before.looks}` : "";
 };
 addEventListener("DOMContentLoaded", () => {
   const place = document.querySelector("[role=status][aria-live=polite][data-announcer]");
@@ -68,13 +68,13 @@ IS_HELD = "() => document.activeElement === window.held && window.held.isConnect
 
 
 class Typist:
-    """A visitor whose mouse is broken."""
+    """A visitor without a mouse."""
 
     def __init__(self, visitor: Visitor) -> None:
         self.visitor = visitor
         self.page = visitor.page
         self.page.emulate_media(reduced_motion="reduce")
-        self.page.add_init_script(LISTENS)
+        self.page.add_init_script(WATCH_FOCUS)
 
     def press(self, keys: str) -> None:
         for key in keys.split():
@@ -84,7 +84,7 @@ class Typist:
         self.page.keyboard.type(text)
 
     def tab_to(self, wanted: Locator, key: str = "Tab") -> None:
-        """Presses Tab until the wanted place has the focus; every stop on the way is seen and in order."""
+        """Press Tab until the element has the focus; check that every stop on the way is visible and in order."""
         arrive = f"(wanted) => window.arrive(Node.DOCUMENT_POSITION_{PLACE_OF_NEXT[key]}, wanted)"
         expect(wanted).to_have_count(1)
         self.page.evaluate("() => window.leave()")
@@ -97,25 +97,25 @@ class Typist:
         raise AssertionError(f"{wanted} is not among {MAX_STOPS} stops; the last is {self.page.evaluate(FOCUSED)}")
 
     def go(self, wanted: Locator, key: str = "Enter") -> None:
-        """Goes there with Tab and presses the key on it."""
+        """Move to the element with Tab, and press the key on it."""
         self.tab_to(wanted)
         self.page.keyboard.press(key)
 
     def decide(self, card: Locator, key: str = "Enter") -> None:
-        """Presses the key as soon as the card takes it."""
-        self.visitor.stand_still(card)
+        """Press the key as soon as the card accepts it."""
+        self.visitor.await_stillness(card)
         self.page.keyboard.press(key)
 
-    def await_said(self, words: str) -> None:
-        """Until this page's live region has held the words."""
-        await_that(lambda: words in self.said(), f"{words!r} is announced; so far: {self.said()!r}")
+    def await_announcement(self, words: str) -> None:
+        """Wait until the page has announced this text."""
+        await_that(lambda: words in self.get_announcements(), f"{words!r} is announced; so far: {self.get_announcements()!r}")
 
-    def said(self) -> str:
+    def get_announcements(self) -> str:
         return str(self.page.evaluate("() => window.said.join(' | ')"))
 
     @contextmanager
-    def undisturbed(self) -> Iterator[None]:
-        """What arrives meanwhile by itself takes the focus from nothing."""
+    def focus_kept(self) -> Iterator[None]:
+        """Check that nothing takes the focus during the block."""
         self.page.evaluate("() => { window.held = document.activeElement; }")
         yield
         assert self.page.evaluate(IS_HELD), f"the focus has gone to {self.page.evaluate(FOCUSED)}"
@@ -128,7 +128,7 @@ class Typist:
 
 
 def start_run(typist: Typist, username: str, task: str) -> int:
-    """Logs in, chooses Dana, who stands first, and hands the task over."""
+    """Log in, choose Dana, the first employee, and assign the task."""
     page = typist.page
     page.goto("/login/")
     typist.tab_to(page.get_by_label("Username"))
@@ -154,14 +154,14 @@ def add(number: int) -> dict[str, Any]:
 
 @pytest.fixture
 def robin(office: Office) -> Employee:
-    """A second employee, so that there is something to choose."""
+    """Create a second employee, so that there is a choice."""
     shop = office.workshop
     return Employee.objects.create(
         organization=shop.organization, name="Robin", job_title="Clerk", provider=shop.employee.provider
     )
 
 
-def test_a_task_is_handed_over_followed_read_continued_and_cancelled(
+def test_a_task_is_assigned_followed_read_continued_and_cancelled(
     office: Office, visit: Visit, robin: Employee
 ) -> None:
     office.recorder.hold("one")
@@ -184,9 +184,9 @@ def test_a_task_is_handed_over_followed_read_continued_and_cancelled(
     message = page.get_by_label("Message Dana")
     typist.tab_to(message)
     typist.write("And then")
-    with typist.undisturbed():
+    with typist.focus_kept():
         office.recorder.release("one")
-        typist.await_said("Run succeeded")
+        typist.await_announcement("Run succeeded")
         expect(typist.visitor.answer).to_have_text("It is 2.")
     typist.write(" once more")
     expect(message).to_have_value("And then once more")
@@ -195,7 +195,7 @@ def test_a_task_is_handed_over_followed_read_continued_and_cancelled(
 
 
 def read_and_download(typist: Typist, run_id: int) -> None:
-    """The answer stands in the window where the transcript is fetched."""
+    """Check that the answer is in the window, and download the transcript."""
     page = typist.page
     typist.tab_to(page.locator("summary", has_text="Transcript"), "Shift+Tab")
     expect(typist.visitor.answer).to_be_in_viewport()
@@ -208,7 +208,7 @@ def read_and_download(typist: Typist, run_id: int) -> None:
 
 
 def continue_and_cancel(office: Office, typist: Typist, run_id: int) -> None:
-    """What was typed while the run ended is sent; the run goes on, and is cancelled."""
+    """Send the message that was typed while the run ended; the run resumes, and is cancelled."""
     page = typist.page
     office.recorder.hold("two")
     office.workshop.play(asking(call("probe.gate", name="two")))
@@ -223,8 +223,8 @@ def continue_and_cancel(office: Office, typist: Typist, run_id: int) -> None:
     assert office.await_end(run_id).status == RunStatus.CANCELLED
 
 
-def waiting_run(office: Office) -> tuple[Run, list[Approval]]:
-    """A run with three cards: two changes of one record each, and the deletion of seven."""
+def start_waiting_run(office: Office) -> tuple[Run, list[Approval]]:
+    """Start a run with three cards: two changes of one record each, and the deletion of seven records."""
     shop = office.workshop
     changes = [
         call("data.updateRecord", record_id=str(shop.record(name=f"Company {score}").pk), changes={"score": score})
@@ -236,26 +236,26 @@ def waiting_run(office: Office) -> tuple[Run, list[Approval]]:
     return run, office.await_cards(run.pk, 3)
 
 
-def test_cards_are_denied_edited_approved_taken_back_and_confirmed(office: Office, visit: Visit) -> None:
-    run, (denied, edited, deletion) = waiting_run(office)
+def test_cards_are_denied_edited_approved_undone_and_confirmed(office: Office, visit: Visit) -> None:
+    run, (denied, edited, deletion) = start_waiting_run(office)
     typist = Typist(visit("approver"))
     typist.visitor.open_run(run.pk)
     typist.go(typist.page.get_by_role("link", name="Review"))
     expect(typist.visitor.card(denied.pk)).to_be_focused()
     deny(typist, denied)
-    approve(typist, take_back(typist, approve(typist, edit(typist, edited))))
+    approve(typist, undo(typist, approve(typist, edit(typist, edited))))
     confirm(typist, deletion)
     typist.tab_to(typist.page.get_by_label("Message Dana"))
-    with typist.undisturbed():
+    with typist.focus_kept():
         office.end_grace()
-        typist.await_said("Delete records started")
-        typist.await_said("Run succeeded")
+        typist.await_announcement("Delete records started")
+        typist.await_announcement("Run succeeded")
     expect(typist.visitor.answer).to_have_text("All of it is done.")
-    assert run_of(run.pk).status == RunStatus.SUCCEEDED
+    assert load_run(run.pk).status == RunStatus.SUCCEEDED
 
 
 def deny(typist: Typist, card: Approval) -> None:
-    """A preset from the list, and a reason in own words."""
+    """Deny with a preset reason and typed details."""
     shown = typist.visitor.card(card.pk)
     typist.go(shown.locator(".deny > summary"))
     typist.tab_to(shown.get_by_label("Reason"))
@@ -266,14 +266,14 @@ def deny(typist: Typist, card: Approval) -> None:
     typist.decide(shown)
     expect(shown).to_contain_text("Denied by acme-approver")
     expect(shown).to_be_focused()
-    typist.await_said("denied by acme-approver")
+    typist.await_announcement("denied by acme-approver")
     card.refresh_from_db()
     assert preset
     assert card.reason == f"{preset}. ask me tomorrow"
 
 
 def edit(typist: Typist, card: Approval) -> Approval:
-    """Another score in the form; the changed card stands in the place of the first."""
+    """Edit the score; the new card replaces the first."""
     shown = typist.visitor.card(card.pk)
     typist.go(shown.locator(".edit > summary"))
     typist.tab_to(shown.get_by_label("score"))
@@ -291,7 +291,7 @@ def edit(typist: Typist, card: Approval) -> Approval:
 
 
 def approve(typist: Typist, card: Approval) -> Approval:
-    """Approve is a stop like any other, and never the first one."""
+    """Approve with Tab and Enter; the button is never focused on its own."""
     shown = typist.visitor.card(card.pk)
     expect(shown).to_be_visible()
     assert not typist.page.evaluate("() => document.activeElement.matches('.approve-button')")
@@ -302,8 +302,8 @@ def approve(typist: Typist, card: Approval) -> Approval:
     return card
 
 
-def take_back(typist: Typist, card: Approval) -> Approval:
-    """Undo is within reach of the approved card; the card that waits again has the focus."""
+def undo(typist: Typist, card: Approval) -> Approval:
+    """Undo the approval; the new card has the focus."""
     shown = typist.visitor.card(card.pk)
     typist.tab_to(shown.get_by_role("button", name="Undo"))
     typist.decide(shown)
@@ -316,7 +316,7 @@ def take_back(typist: Typist, card: Approval) -> Approval:
 
 
 def confirm(typist: Typist, card: Approval) -> None:
-    """What is destructive takes the opened list and the typed words."""
+    """Approve a destructive card: open its list and type the confirmation."""
     shown = typist.visitor.card(card.pk)
     button = shown.locator(".approve-button")
     typist.go(shown.locator(".rest > summary"))
@@ -330,14 +330,14 @@ def confirm(typist: Typist, card: Approval) -> None:
     expect(shown).to_be_focused()
 
 
-def test_the_inbox_the_lists_and_the_way_out(office: Office, visit: Visit) -> None:
-    run, (first, second, _) = waiting_run(office)
+def test_the_inbox_the_lists_and_logging_out(office: Office, visit: Visit) -> None:
+    run, (first, second, _) = start_waiting_run(office)
     typist = Typist(visit("approver"))
     page = typist.page
     page.goto("/")
     typist.go(typist.place("Approvals"))
     expect(page.locator("[data-keys-help]")).to_be_visible()
-    through_the_inbox(office, typist, first, second)
+    use_the_inbox(office, typist, first, second)
     typist.go(typist.place("Runs"))
     search(typist, "nothing of the kind", "No matching runs.")
     search(typist, "Tidy", "Tidy up")
@@ -346,11 +346,11 @@ def test_the_inbox_the_lists_and_the_way_out(office: Office, visit: Visit) -> No
     expect(page.locator("tbody tr")).to_have_count(1)
     typist.go(typist.button("Log out acme-approver"))
     expect(typist.button("Log in")).to_be_visible()
-    assert run_of(run.pk).status == RunStatus.WAITING
+    assert load_run(run.pk).status == RunStatus.WAITING
 
 
-def through_the_inbox(office: Office, typist: Typist, first: Approval, second: Approval) -> None:
-    """Keys and Tab meet each other: a key goes on from where Tab has been, and Tab from where a key has been."""
+def use_the_inbox(office: Office, typist: Typist, first: Approval, second: Approval) -> None:
+    """Mix shortcuts and Tab: each continues from where the other has moved the focus."""
     page = typist.page
     typist.tab_to(page.locator("[data-keys-help]"))
     for key in ("Enter", "?"):
@@ -366,7 +366,7 @@ def through_the_inbox(office: Office, typist: Typist, first: Approval, second: A
     typist.tab_to(typist.visitor.card(second.pk).get_by_label("score"))
     typist.press("Escape d")
     typist.write("half a rea")
-    with typist.undisturbed():
+    with typist.focus_kept():
         office.workshop.deny(first, "No")
         expect(typist.visitor.card(first.pk)).to_contain_text("Denied by acme-approver")
     typist.press("Escape Enter")
@@ -374,7 +374,7 @@ def through_the_inbox(office: Office, typist: Typist, first: Approval, second: A
 
 
 def search(typist: Typist, text: str, found: str) -> None:
-    """Types into the search field and filters with the next select by its first letter."""
+    """Type into the search field and filter."""
     page = typist.page
     field = page.get_by_role("searchbox")
     typist.tab_to(field)

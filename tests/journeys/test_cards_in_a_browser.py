@@ -31,7 +31,7 @@ HASTY = """() => new Promise((resolve) => {
 })"""
 
 
-# Where the three buttons stand in their card.
+# The positions of the three buttons in their card.
 PLACES = """(card) => {
   const top = card.getBoundingClientRect();
   return [".deny > summary", ".edit > summary", ".approve-button"].map((name) => {
@@ -50,7 +50,7 @@ def delete(*records: Record) -> dict[str, Any]:
 
 
 def waiting(office: Office, *calls: dict[str, Any]) -> tuple[Run, list[Approval]]:
-    """A run whose employee asks for these calls, and its cards."""
+    """Start a run that requests these calls; return it with its cards."""
     office.workshop.play(asking(*calls))
     run = office.submit()
     return run, office.await_cards(run.pk, len(calls))
@@ -61,7 +61,7 @@ def status(record: Record) -> str:
 
 
 def decisions_sent(visitor: Visitor) -> list[str]:
-    return [line for line in visitor.sent if line.startswith("POST /api/")]
+    return [line for line in visitor.requests if line.startswith("POST /api/")]
 
 
 def test_a_card_that_has_just_appeared_takes_no_click(office: Office, visit: Visit) -> None:
@@ -75,7 +75,7 @@ def test_a_card_that_has_just_appeared_takes_no_click(office: Office, visit: Vis
     worker.resume()
     assert visitor.page.evaluate(HASTY)
     card = office.await_cards(run_id)[0]
-    visitor.stand_still(visitor.card(card.pk))
+    visitor.await_stillness(visitor.card(card.pk))
     assert decisions_sent(visitor) == []
     visitor.approve(visitor.card(card.pk))
     expect(visitor.card(card.pk)).to_contain_text("Approved by acme-approver")
@@ -90,7 +90,7 @@ def test_approve_is_never_focused_by_itself(office: Office, visit: Visit) -> Non
     assert visitor.page.evaluate("() => document.activeElement === document.body")
 
 
-def test_an_approval_taken_back_within_its_grace_waits_again(office: Office, visit: Visit) -> None:
+def test_an_approval_undone_within_its_grace_waits_again(office: Office, visit: Visit) -> None:
     record = office.workshop.record()
     run, (card,) = waiting(office, update(record))
     visitor = visit("approver")
@@ -98,7 +98,7 @@ def test_an_approval_taken_back_within_its_grace_waits_again(office: Office, vis
     visitor.approve(visitor.card(card.pk))
     decided = visitor.card(card.pk)
     expect(decided.get_by_role("button", name="Undo")).to_be_visible()
-    visitor.stand_still(decided)
+    visitor.await_stillness(decided)
     decided.get_by_role("button", name="Undo").click()
     expect(visitor.open_cards).to_have_count(1)
     expect(visitor.open_cards).to_contain_text("took the approval back")
@@ -122,7 +122,7 @@ def test_an_edited_card_is_a_new_card_and_approves_nothing(office: Office, visit
     shown = visitor.card(card.pk)
     shown.get_by_text("Edit…").click()
     shown.locator("select[name='param.changes.status']").select_option("pending")
-    visitor.stand_still(shown)
+    visitor.await_stillness(shown)
     shown.get_by_role("button", name="Preview changes").click()
     expect(visitor.page.locator(".notice[role]")).to_contain_text("Nothing is approved yet")
     (edited,) = office.workshop.cards(run)
@@ -137,7 +137,7 @@ def test_an_edited_card_is_a_new_card_and_approves_nothing(office: Office, visit
     assert status(record) == "pending"
 
 
-def test_approve_stays_off_while_the_form_holds_what_the_card_does_not_show(office: Office, visit: Visit) -> None:
+def test_approve_is_disabled_while_the_form_has_unsaved_edits(office: Office, visit: Visit) -> None:
     run, (card,) = waiting(office, update(office.workshop.record()))
     visitor = visit("approver")
     visitor.open_run(run.pk)
@@ -159,7 +159,7 @@ def test_approve_stays_off_while_the_form_holds_what_the_card_does_not_show(offi
     expect(approve).to_be_enabled()
 
 
-def test_wrong_values_in_the_form_are_named_and_the_card_stays(office: Office, visit: Visit) -> None:
+def test_invalid_values_in_the_form_are_explained_and_the_card_stays(office: Office, visit: Visit) -> None:
     _, (card,) = waiting(office, update(office.workshop.record()))
     visitor = visit("approver")
     for name, typed, words in (
@@ -172,7 +172,7 @@ def test_wrong_values_in_the_form_are_named_and_the_card_stays(office: Office, v
         shown.get_by_text("More fields").click()
         field = shown.locator(f"[name='param.changes.{name}']")
         field.fill(typed)
-        visitor.stand_still(shown)
+        visitor.await_stillness(shown)
         shown.get_by_role("button", name="Preview changes").click()
         expect(shown.locator(f"label:has([name='param.changes.{name}']) .problem")).to_contain_text(words)
         expect(field).to_have_value(typed)
@@ -180,7 +180,7 @@ def test_wrong_values_in_the_form_are_named_and_the_card_stays(office: Office, v
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-def test_a_card_that_came_by_itself_is_edited_like_any_other(office: Office, visit: Visit) -> None:
+def test_a_card_that_arrived_live_can_be_edited(office: Office, visit: Visit) -> None:
     record = office.workshop.record(phone="1")
     run, (card,) = waiting(office, update(record))
     visitor = visit("approver")
@@ -188,13 +188,13 @@ def test_a_card_that_came_by_itself_is_edited_like_any_other(office: Office, vis
     visitor.approve(visitor.card(card.pk))
     decided = visitor.card(card.pk)
     expect(decided.get_by_role("button", name="Undo")).to_be_visible()
-    visitor.stand_still(decided)
+    visitor.await_stillness(decided)
     decided.get_by_role("button", name="Undo").click()
     shown = visitor.open_cards
     shown.get_by_text("Edit…").click()
     shown.locator("select[name='param.changes.status']").select_option("pending")
     expect(shown.locator(".approve-button")).to_be_disabled()
-    visitor.stand_still(shown)
+    visitor.await_stillness(shown)
     shown.get_by_role("button", name="Preview changes").click()
     expect(visitor.page.locator(".notice[role]")).to_contain_text("Nothing is approved yet")
     (edited,) = office.workshop.cards(run)
@@ -216,7 +216,7 @@ def test_the_buttons_keep_their_place_when_a_form_opens(office: Office, visit: V
         expect(shown.locator(".actions > details[open] > form")).to_be_visible()
 
 
-def test_before_and_after_are_seen_on_a_phone_without_scrolling_sideways(office: Office, visit: Visit) -> None:
+def test_before_and_after_fit_on_a_phone(office: Office, visit: Visit) -> None:
     _, (card,) = waiting(office, update(office.workshop.record(name="A rather long name of a company, Ltd. & Co. KG")))
     visitor = visit("approver")
     visitor.page.set_viewport_size({"width": 360, "height": 800})
@@ -230,7 +230,7 @@ def test_before_and_after_are_seen_on_a_phone_without_scrolling_sideways(office:
 
 
 class TestDestructive:
-    def test_approve_stays_off_until_the_count_is_typed(self, office: Office, visit: Visit) -> None:
+    def test_approve_is_disabled_until_the_count_is_typed(self, office: Office, visit: Visit) -> None:
         records = [office.workshop.record(name=f"Lead {number}") for number in range(7)]
         run, (card,) = waiting(office, delete(*records))
         visitor = visit("approver")
@@ -256,7 +256,7 @@ class TestDestructive:
         office.await_end(run.pk)
         assert Record.objects.count() == 0
 
-    def test_opening_them_all_reads_the_list_and_every_shortened_value(self, office: Office, visit: Visit) -> None:
+    def test_show_all_opens_the_list_and_every_shortened_value(self, office: Office, visit: Visit) -> None:
         records = [office.workshop.record(name=f"Lead {n} {'x' * 180} {'y' * 10}") for n in range(7)]
         run, (card,) = waiting(office, delete(*records))
         visitor = visit("approver")
@@ -306,7 +306,7 @@ class TestDestructive:
 
 
 class TestDecidedElsewhere:
-    def test_other_screens_say_at_once_who_decided(self, office: Office, visit: Visit) -> None:
+    def test_other_screens_show_at_once_who_decided(self, office: Office, visit: Visit) -> None:
         run, (card,) = waiting(office, update(office.workshop.record()))
         decider, on_the_run, in_the_inbox, on_its_page = (
             visit("approver"),
@@ -327,7 +327,7 @@ class TestDecidedElsewhere:
             expect(visitor.card(card.pk).locator(".approve-button")).to_have_count(0)
             expect(visitor.page.locator(".places [data-pending]")).to_be_hidden()
 
-    def test_only_who_approved_is_offered_to_undo(self, office: Office, visit: Visit) -> None:
+    def test_only_the_approver_can_undo(self, office: Office, visit: Visit) -> None:
         run, (card,) = waiting(office, delete(office.workshop.record()))
         decider, other = visit("approver"), visit("admin")
         for visitor in (decider, other):
@@ -340,10 +340,10 @@ class TestDecidedElsewhere:
         office.end_grace()
         office.await_end(run.pk)
 
-    def test_who_comes_too_late_is_told_who_decided(self, office: Office, visit: Visit) -> None:
+    def test_a_late_decision_shows_who_decided(self, office: Office, visit: Visit) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         visitor = visit("approver")
-        visitor.hear_nothing()
+        visitor.block_sockets()
         visitor.page.goto(f"/approvals/{card.pk}/")
         office.workshop.deny(card, "Not this one", by=office.member("admin"))
         visitor.approve(visitor.card(card.pk))
@@ -354,7 +354,7 @@ class TestDecidedElsewhere:
         record = office.workshop.record()
         run, (card,) = waiting(office, update(record))
         visitor = visit("approver")
-        visitor.hear_nothing()
+        visitor.block_sockets()
         visitor.page.goto(f"/approvals/{card.pk}/")
         shown = visitor.card(card.pk)
         params = {"record_id": str(record.pk), "changes": {"status": "pending"}}

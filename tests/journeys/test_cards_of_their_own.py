@@ -1,4 +1,4 @@
-"""A card by itself: what became of it, who may not decide it, and what has to be opened first."""
+"""A card on its own page: its result, lost answers, the two-person rule, and parts to open before approving."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.once
 
 Visit = Callable[..., Visitor]
 
-# The next answer to a form gets lost, or a server in between answers instead; what was sent arrives or not.
+# The response to the next POST is lost, or replaced by a proxy's error; the request itself arrives or not.
 LOSE_AN_ANSWER = """([arrives, status]) => {
   const real = window.fetch;
   window.fetch = async (...sent) => {
@@ -34,7 +34,7 @@ LOSE_AN_ANSWER = """([arrives, status]) => {
 
 
 class TestOnItsOwnPage:
-    def test_a_card_tells_what_became_of_its_call(self, office: Office, visit: Visit) -> None:
+    def test_a_card_shows_the_result_of_its_call(self, office: Office, visit: Visit) -> None:
         record = office.workshop.record()
         run, (card,) = waiting(office, update(record))
         decider, reader = visit("approver"), visit("viewer", scripts=False)
@@ -80,10 +80,10 @@ class TestOnItsOwnPage:
         expect(shown.locator(".typed-values dd")).to_have_text("pending")
 
     @pytest.mark.parametrize("page", ["/approvals/{card}/", "/runs/{run}/"])
-    def test_a_card_whose_call_started_and_got_lost_does_not_say_that_nothing_was_decided(
+    def test_a_card_whose_call_was_lost_does_not_say_that_nothing_was_decided(
         self, office: Office, visit: Visit, page: str
     ) -> None:
-        """All of it while the page hears nothing; then the newest card of the call is one that asks what happened."""
+        """The call is lost while the page has no connection, so its newest card asks for the outcome."""
         run, (card,) = waiting(office, call("probe.shortEffect", name="pay"))
         visitor = visit("approver")
         sockets: list[WebSocketRoute] = []
@@ -121,23 +121,23 @@ class TestOnItsOwnPage:
         shown = visitor.card(card.pk)
         shown.get_by_text("Edit…").click()
         shown.locator("[name='param.record_id']").fill("987654")
-        visitor.stand_still(shown)
+        visitor.await_stillness(shown)
         shown.get_by_role("button", name="Preview changes").click()
         expect(shown.locator(".problem")).to_contain_text("987654")
         shown.locator("[name='param.record_id']").fill(str(card.params["record_id"]))
         shown.locator("select[name='param.changes.status']").select_option("pending")
-        visitor.stand_still(shown)
+        visitor.await_stillness(shown)
         shown.get_by_role("button", name="Preview changes").click()
         expect(visitor.page.locator(".notice[role]")).to_contain_text("Nothing is approved yet")
         visitor.page.go_back()
         expect(visitor.card(card.pk)).to_contain_text("Replaced by card")
-        assert sum(line.startswith("POST ") for line in visitor.sent) == 2
+        assert sum(line.startswith("POST ") for line in visitor.requests) == 2
 
 
-def deciding(visit: Visit, card: Approval) -> Visitor:
-    """An approver at the page of this card, which hears of nothing."""
+def open_card(visit: Visit, card: Approval) -> Visitor:
+    """Open the page of this card for an approver, with silent sockets."""
     visitor = visit("approver")
-    visitor.hear_nothing()
+    visitor.block_sockets()
     visitor.page.goto(f"/approvals/{card.pk}/")
     return visitor
 
@@ -146,7 +146,7 @@ def deciding(visit: Visit, card: Approval) -> Visitor:
 class TestLostAnswers:
     def test_a_decision_that_arrived_is_shown(self, office: Office, visit: Visit, status: int) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
-        visitor = deciding(visit, card)
+        visitor = open_card(visit, card)
         visitor.page.evaluate(LOSE_AN_ANSWER, [True, status])
         visitor.approve(visitor.card(card.pk))
         expect(visitor.card(card.pk)).to_contain_text("Approved by acme-approver")
@@ -154,15 +154,15 @@ class TestLostAnswers:
     def test_an_undo_that_arrived_is_shown(self, office: Office, visit: Visit, status: int) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         office.workshop.approve(card, by=office.member("approver"), grace_s=60)
-        visitor = deciding(visit, card)
-        visitor.stand_still(visitor.card(card.pk))
+        visitor = open_card(visit, card)
+        visitor.await_stillness(visitor.card(card.pk))
         visitor.page.evaluate(LOSE_AN_ANSWER, [True, status])
         visitor.card(card.pk).get_by_role("button", name="Undo").click()
         expect(visitor.open_cards).to_have_count(1)
 
-    def test_one_that_did_not_is_sent_again(self, office: Office, visit: Visit, status: int) -> None:
+    def test_a_decision_that_did_not_arrive_can_be_sent_again(self, office: Office, visit: Visit, status: int) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
-        visitor = deciding(visit, card)
+        visitor = open_card(visit, card)
         visitor.page.evaluate(LOSE_AN_ANSWER, [False, status])
         visitor.approve(visitor.card(card.pk))
         expect(visitor.card(card.pk)).to_contain_text("Your decision may have arrived")
@@ -175,7 +175,7 @@ class TestLostAnswers:
     ) -> None:
         record = office.workshop.record()
         _, (card,) = waiting(office, update(record))
-        visitor = deciding(visit, card)
+        visitor = open_card(visit, card)
         expect(visitor.card(card.pk).locator(".approve-button")).to_be_enabled()
         params = {"record_id": str(record.pk), "changes": {"status": "pending"}}
         office.workshop.edit(card, params, by=office.member("admin"))
@@ -186,7 +186,7 @@ class TestLostAnswers:
 
 
 class TestFourEyes:
-    def test_who_started_the_run_is_told_and_given_no_button(self, office: Office, visit: Visit) -> None:
+    def test_whoever_started_the_run_gets_a_note_and_no_buttons(self, office: Office, visit: Visit) -> None:
         office.workshop.organization.four_eyes = True
         office.workshop.organization.save()
         office.workshop.play(asking(update(office.workshop.record())))
@@ -213,7 +213,7 @@ class TestFourEyes:
 @pytest.mark.parametrize(
     ("count", "what"), [(2, "the shortened values"), (7, "all 7 records and the shortened values")]
 )
-def test_only_what_is_there_has_to_be_opened(office: Office, visit: Visit, count: int, what: str) -> None:
+def test_the_hint_names_only_parts_that_exist(office: Office, visit: Visit, count: int, what: str) -> None:
     long = f"{'x' * 230}@example.com"
     records = [office.workshop.record(name=f"Lead {number}", email=long) for number in range(count)]
     run, (card,) = waiting(office, delete(*records))

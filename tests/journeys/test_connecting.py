@@ -14,8 +14,8 @@ from agents.accounts.members import update_admin_access
 from agents.runs.models import CallStatus, RunStatus, ToolCall
 from tests.emptying import empty_tables
 from tests.journeys.conftest import UNSAFE
-from tests.journeys.office import Office, run_of, story
-from tests.journeys.test_accessibility import faults_of
+from tests.journeys.office import Office, describe_run, load_run
+from tests.journeys.test_accessibility import find_faults
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer
 from tests.probes import RECORDER_VARIABLE
@@ -46,7 +46,7 @@ WIDTHS = (360, 768, 1440)
 def installation(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder
 ) -> Iterator[Installation]:
-    """A Gadget of its own: one that served other journeys remembers tools of organizations that are gone."""
+    """Yield a separate Gadget: one that served other journeys still caches tools of deleted organizations."""
     with Installation(variables={RECORDER_VARIABLE: recorder.url, UNSAFE: ""}) as running_one:
         running_one.start_all()
         yield running_one
@@ -66,7 +66,7 @@ def save(page: Page) -> None:
 
 
 def confirm(page: Page) -> None:
-    """Ticks everything that is asked, and saves again."""
+    """Confirm all consequences, and save again."""
     expect(page.locator("[name=confirmed]").first).to_be_visible()
     for box in page.locator("[name=confirmed]").all():
         box.check()
@@ -74,8 +74,8 @@ def confirm(page: Page) -> None:
 
 
 def look(page: Page, where: str) -> list[str]:
-    """What keeps somebody out of this page, and what makes it wider than a screen."""
-    faults = list(faults_of(page, where))
+    """Find the accessibility faults of this page, and the widths at which it scrolls sideways."""
+    faults = list(find_faults(page, where))
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         wide = page.evaluate("document.documentElement.scrollWidth")
@@ -84,7 +84,7 @@ def look(page: Page, where: str) -> list[str]:
 
 
 def look_at_all(page: Page) -> list[str]:
-    """The pages that an admin has come by, and the question that a lower level asks."""
+    """Check the pages of sources, and the confirmation of a lower level."""
     faults = []
     for kind in ("", "?kind=openapi", "?kind=mcp_http", "?kind=mcp_stdio"):
         page.goto(f"/admin/connections/source/add/{kind}")
@@ -108,7 +108,7 @@ def connect_program(page: Page) -> None:
     page.locator("[name=command_line]").fill(PROGRAM)
     save(page)
     confirm(page)
-    expect(page.get_by_text("2 of 2 tools")).to_be_visible()  # the page looks again until a worker has read it
+    expect(page.get_by_text("2 of 2 tools")).to_be_visible()  # the page refreshes until a worker has read the description
     page.get_by_label("Enable clock.get_current_time").check()
     save(page)
     expect(page.get_by_text("Choose a level for clock.get_current_time")).to_be_visible()
@@ -174,7 +174,7 @@ def test_from_nothing_to_an_approved_request(
     expect(approver.card(card.pk)).to_contain_text("POST /pets")
     approver.approve(approver.card(card.pk))
     expect(operator.answer).to_contain_text("Rex is there.")
-    assert run_of(run_id).status == RunStatus.SUCCEEDED, story(run_id)
+    assert load_run(run_id).status == RunStatus.SUCCEEDED, describe_run(run_id)
     calls = {call.tool: call for call in ToolCall.objects.filter(run_id=run_id)}
     assert {call.status for call in calls.values()} == {CallStatus.SUCCEEDED}
     assert "UTC" in calls["clock.get_current_time"].content

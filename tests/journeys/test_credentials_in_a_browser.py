@@ -1,4 +1,4 @@
-"""In a browser: an admin writes credentials, which no page shows again; the forms keep nobody out."""
+"""In a browser: an admin stores credentials, which no page shows again; the forms are accessible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agents.accounts.models import Credential
 from tests.emptying import empty_tables
 from tests.journeys.conftest import UNSAFE
 from tests.journeys.office import Office
-from tests.journeys.test_accessibility import faults_of
+from tests.journeys.test_accessibility import find_faults
 from tests.journeys.visitor import Visitor
 from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation
@@ -28,7 +28,7 @@ TOKEN = "marker-of-acme-1234"
 def installation(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder
 ) -> Iterator[Installation]:
-    """A Gadget of its own: one that served other journeys remembers content types that were cleared with them."""
+    """Yield a separate Gadget: one that served other journeys still caches deleted content types."""
     with Installation(variables={RECORDER_VARIABLE: recorder.url, UNSAFE: ""}) as running:
         running.start_all()
         yield running
@@ -42,7 +42,7 @@ def test_a_value_is_written_and_not_shown_again(office: Office, visit: Callable[
     faults: list[str] = []
     for service in ("", "?for=slack", "?for=other"):
         page.goto(f"/admin/accounts/credential/add/{service}")
-        faults += faults_of(page, service)
+        faults += find_faults(page, service)
     page.locator("[name=value_1]").fill(TOKEN)
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Enter the name of the field for this value.")).to_be_visible()
@@ -58,6 +58,6 @@ def test_a_value_is_written_and_not_shown_again(office: Office, visit: Callable[
     expect(page.locator("[name=value_token]")).to_have_value("")
     expect(page.get_by_text("A value is stored. Leave empty to keep it.")).to_be_visible()
     assert TOKEN not in page.content()
-    faults += faults_of(page, "change")
+    faults += find_faults(page, "change")
     assert not faults, "\n".join(faults)
     assert TOKEN in Credential.objects.get(organization=office.workshop.organization).fields

@@ -1,4 +1,4 @@
-"""In a browser: files are uploaded, found, downloaded and deleted after a question; no width scrolls sideways."""
+"""In a browser: files are uploaded, found, downloaded and deleted after a confirmation; no width scrolls sideways."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IS_TOO_WIDE = "() => document.documentElement.scrollWidth > document.documentEle
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
-def test_files_come_in_go_out_and_are_deleted(office: Office, visit: Visit, scripts: bool) -> None:
+def test_files_are_uploaded_downloaded_and_deleted(office: Office, visit: Visit, scripts: bool) -> None:
     page = visit("approver", scripts=scripts).page
     page.goto("/files/")
     expect(page.get_by_text("No files yet.")).to_be_visible()
@@ -32,7 +32,7 @@ def test_files_come_in_go_out_and_are_deleted(office: Office, visit: Visit, scri
     page.get_by_role("button", name="Upload").click()
     expect(page.locator(".notice.error").get_by_text("nul.txt was not uploaded")).to_be_visible()
     expect(page.locator(".notice.success")).to_contain_text(["html were uploaded."])
-    page.reload()  # asks nothing, and sends nothing again
+    page.reload()  # does not send the form again
     expect(page.locator(".notice:visible")).to_have_count(0)
     expect(page.get_by_role("navigation", name="Path")).to_contain_text("reports")
     with page.expect_download() as waiting:
@@ -46,7 +46,7 @@ def test_files_come_in_go_out_and_are_deleted(office: Office, visit: Visit, scri
 
 
 @pytest.mark.parametrize("width", [360, 768, 1440])
-def test_no_width_needs_a_sideways_scroll(office: Office, visit: Visit, width: int) -> None:
+def test_no_width_scrolls_sideways(office: Office, visit: Visit, width: int) -> None:
     page = visit("admin").page
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/files/")

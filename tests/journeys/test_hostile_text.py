@@ -1,4 +1,4 @@
-"""Whatever models, people and records write, a page shows it as text: nothing runs, nothing loads, nothing hides."""
+"""Pages show everything from models, people and records as text: nothing runs, loads or stays hidden."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EVIL = (
 )
 TEXT = f"{HIDDEN} {' '.join(EVIL)}"
 
-# What nobody may bring into a page. Only markdown may link elsewhere, and such a link tells nothing of this page.
+# Elements that no text may bring into a page. Only Markdown may link to other sites, without a referrer.
 INJECTED = """() => ({
   hacked: window.hacked ?? null,
   elements: [...document.querySelectorAll(
@@ -76,7 +76,7 @@ def assert_tokens(visitor: Visitor, selector: str) -> None:
 
 @pytest.fixture
 def hostile(office: Office, model: ModelServer) -> Office:
-    """An office where everything has a hostile name, with an employee on a model that is hostile too."""
+    """Return an office in which everything has a hostile name, and the model is hostile too."""
     workshop = office.workshop
     workshop.connect(model.url)
     model.title = Answer(text=f"Ti{HIDDEN}tle {EVIL[1]}"[:80])
@@ -102,7 +102,7 @@ def hostile(office: Office, model: ModelServer) -> Office:
     return office
 
 
-def test_nothing_runs_and_nothing_hides_on_any_page(hostile: Office, visit: Visit) -> None:
+def test_nothing_runs_and_nothing_is_hidden_on_any_page(hostile: Office, visit: Visit) -> None:
     visitor = visit("approver")
     visitor.page.goto("/")
     assert_tame(visitor)
@@ -145,7 +145,7 @@ def test_nothing_runs_and_nothing_hides_on_any_page(hostile: Office, visit: Visi
 
 
 def assert_tokens_in_cards(visitor: Visitor, office: Office, run_id: int) -> None:
-    """On its own page each card shows what hides in its target, its values and its employee's words."""
+    """Check that each card's own page marks hidden characters in its facts and effect, and the employee's words as such."""
     for card in office.workshop.cards(Run.objects.get(pk=run_id)):
         visitor.page.goto(f"/approvals/{card.pk}/")
         assert_tokens(visitor, f"#card-{card.pk} .facts")
@@ -154,7 +154,7 @@ def assert_tokens_in_cards(visitor: Visitor, office: Office, run_id: int) -> Non
         assert "evil.example" not in visitor.card(card.pk).locator(".employee-words").inner_text()
 
 
-def test_a_page_without_scripts_is_just_as_tame(hostile: Office, visit: Visit) -> None:
+def test_a_page_without_scripts_is_safe(hostile: Office, visit: Visit) -> None:
     visitor = visit("approver", scripts=False)
     run_id = visitor.start("Da", TEXT)
     (card, _) = hostile.await_cards(run_id, 2)
@@ -165,7 +165,7 @@ def test_a_page_without_scripts_is_just_as_tame(hostile: Office, visit: Visit) -
     assert_tokens(visitor, f"#card-{card.pk} .facts")
 
 
-def test_a_long_value_shows_its_length_and_keeps_a_destructive_approve_off(office: Office, visit: Visit) -> None:
+def test_a_long_value_shows_its_length_and_disables_a_destructive_approve(office: Office, visit: Visit) -> None:
     office.workshop.play(asking(call("probe.doom", name="A" * 150 + " and " + "B" * 100)))
     run = office.submit()
     (card,) = office.await_cards(run.pk)
@@ -182,10 +182,10 @@ def test_a_long_value_shows_its_length_and_keeps_a_destructive_approve_off(offic
     expect(shown.locator(".approve-button")).to_be_enabled()
 
 
-# In a real browser, the pages of a world in which every place holds all of the strings
+# Pages of a world in which every field has all of the strings, in a real browser
 
 HOST = "http://gadget.localhost"
-OF_ALL_PAGES = (
+LIST_PAGES = (
     "/", "/employees/", "/runs/", "/approvals/", "/approvals/?history=1", "/records/", "/drafts/", "/audit/", "/users/",
     "/tools/",
 )  # fmt: skip
@@ -199,8 +199,8 @@ HIDDEN_NOW = r"""() => {
 }"""
 
 
-class Served:
-    """Answers a browser from this process: pages by Django's client with all their headers, and static files."""
+class ServedPage:
+    """A browser page that this process answers: Django's client renders pages with all headers; static files are read."""
 
     def __init__(self, context: BrowserContext, client: Client) -> None:
         self._client = client
@@ -240,15 +240,15 @@ class Served:
 
 
 @pytest.fixture
-def served(transactional_db: None, chromium: Browser) -> Iterator[tuple[HostileWorld, Callable[[str], Served]]]:
+def served(transactional_db: None, chromium: Browser) -> Iterator[tuple[HostileWorld, Callable[[str], ServedPage]]]:
     made = make_hostile_world()
     made.world.users["root"] = User.objects.create_superuser("root")
     with ExitStack() as contexts:
-        yield made, lambda name: Served(contexts.enter_context(chromium.new_context()), made.world.client(name))
+        yield made, lambda name: ServedPage(contexts.enter_context(chromium.new_context()), made.world.client(name))
 
 
-def test_in_a_browser_every_page_with_every_string_is_tame(
-    served: tuple[HostileWorld, Callable[[str], Served]],
+def test_every_page_with_every_string_is_safe_in_a_browser(
+    served: tuple[HostileWorld, Callable[[str], ServedPage]],
 ) -> None:
     made, opened = served
     browser = opened("admin")
@@ -258,12 +258,12 @@ def test_in_a_browser_every_page_with_every_string_is_tame(
     pages += [f"/runs/{call.run_id}/calls/{call.pk}/" for call in made.calls[::36]]
     pages += [f"/approvals/{card.pk}/" for card in made.cards[1::90]]
     pages += [f"/employees/{made.employees[3].pk}/", f"/drafts/{made.drafts[3].pk}/"]
-    for path in (*OF_ALL_PAGES, *pages):
+    for path in (*LIST_PAGES, *pages):
         browser.assert_tame(path)
 
 
-def test_in_a_browser_the_admin_with_every_string_is_tame(served: tuple[HostileWorld, Callable[[str], Served]]) -> None:
-    """It may run inline code, so that nothing but escaping keeps these strings from being run."""
+def test_the_admin_with_every_string_is_safe_in_a_browser(served: tuple[HostileWorld, Callable[[str], ServedPage]]) -> None:
+    """The admin's policy allows inline code, so only escaping keeps these strings from running."""
     made, opened = served
     browser = opened("root")
     rows = (made.runs[1], made.calls[1], made.cards[1], made.employees[5], made.records[5], made.drafts[5])
@@ -276,10 +276,10 @@ def test_in_a_browser_the_admin_with_every_string_is_tame(served: tuple[HostileW
         browser.assert_tame(f"/admin/records/record/?{urlencode({'q': text})}")
 
 
-# What the server marks and what a page marks in text that still streams
+# Hidden characters marked by the server, and by a page in streaming text
 
 EACH = ("\ufe0f", "\ufe0e", "\ufe0f\u20e3")
-"""What stands behind each character, in turn."""
+"""The characters that follow each character, in turn."""
 MARKS_OF_THE_PAGE = r"""async ([source, each]) => {
   const { visible } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
   const unassigned = /\p{Cn}/u;
@@ -296,8 +296,8 @@ IN_PIECES = r"""async (source) => {
 }"""
 
 
-def marks_of_the_server() -> str:
-    """For each character how many tokens stand for it and for what is behind it; `-` if it is unassigned."""
+def count_server_marks() -> str:
+    """Count the tokens that replace each character and its followers; `-` for unassigned characters."""
     return "".join(
         "-"
         if category(char) == "Cn"
@@ -307,11 +307,11 @@ def marks_of_the_server() -> str:
 
 
 def test_a_page_marks_exactly_the_characters_that_the_server_marks(chromium: Browser) -> None:
-    """Of all that both know: the browser's Unicode may be newer than the server's, or older."""
+    """Compare the characters that both know: their versions of Unicode may differ."""
     source = (settings.BASE_DIR / "static/js/page/visible.js").read_text()
     with chromium.new_context() as context:
         page = context.new_page()
-        ours, theirs = marks_of_the_server(), page.evaluate(MARKS_OF_THE_PAGE, [source, EACH])
+        ours, theirs = count_server_marks(), page.evaluate(MARKS_OF_THE_PAGE, [source, EACH])
         assert len(ours) == len(theirs)
         assert set(ours) == set("-0236")
         pairs = enumerate(zip(ours, theirs, strict=True))

@@ -1,4 +1,4 @@
-"""A model that answers nonsense, or never, ends nothing but its own run: with a named reason, seen by everybody."""
+"""A model that answers nonsense, or never, ends only its own run, with a reason that everybody sees."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from playwright.sync_api import expect
 
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from agents.runs.models import ExitReason, Run, RunStatus
-from tests.journeys.office import Office, run_of, story, told
+from tests.journeys.office import Office, describe_run, list_payloads, load_run
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer, failing, html, nonsense
 from tests.workshop import event_types
 
 pytestmark = pytest.mark.once
 
-# What passes by: the name that the panel gives to it while it waits to ask again.
-PASSING = {
+# Temporary faults, with the code that the panel shows until the next attempt.
+TEMPORARY = {
     "nonsense": (nonsense(), "bad_answer"),
     "a cut stream": (Answer(text="I was about to say", fault="cut"), "cut_stream"),
     "429 with Retry-After": (failing(429, "slow down", Retry_After="2"), "rate_limited"),
@@ -29,25 +29,25 @@ PASSING = {
 }
 QUICKLY_RETRIED = ("500", "a closed connection")
 WITHOUT_END = ("never", "a drip without end")
-# Seconds for an answer: more than a slow machine needs for one, and few where none will come.
+# The timeouts for an answer: long enough for a slow machine, and short where no answer will come.
 PATIENT_S, IMPATIENT_S = 30, 3
-# What will not get better: the run ends at once, and says why.
-LASTING = {
+# Permanent faults: the run ends at once, and says why.
+PERMANENT = {
     "HTML": (html(), "The server sent a web page"),
     "401": (failing(401, "wrong key"), "does not accept the API key"),
     "404": (failing(404, "no such model"), "does not know this address or model"),
     "no credit": (failing(402, "pay first"), "no credit left"),
 }
 ARCHIVE = {"name": "data.archiveAll", "arguments": '{"record_ids": ["1"]}'}
-# What is still the model's own affair: the call is refused with a code, and the run goes on.
+# Mistakes of the model: the call is refused with a code, and the run continues.
 REFUSED_CALLS = {
-    "a tool that there is not": (Call("data.dropDatabase", {}), "TOOL_NOT_FOUND"),
+    "an unknown tool": (Call("data.dropDatabase", {}), "TOOL_NOT_FOUND"),
     "a tool that is not granted": (Call("", extra={"function": ARCHIVE}), "NOT_PERMITTED"),
     "the same by its name on the wire": (Call("data.archiveAll", {"record_ids": ["1"]}), "NOT_PERMITTED"),
-    "params that are no JSON": (Call("data.searchRecords", arguments='{"limit": '), "INVALID_TOOL_ARGUMENTS"),
+    "params that are not JSON": (Call("data.searchRecords", arguments='{"limit": '), "INVALID_TOOL_ARGUMENTS"),
     "params of the wrong type": (Call("data.searchRecords", {"limit": "many"}), "INVALID_PARAMETER"),
     "params that do not exist": (Call("data.updateRecord", {"record_id": "1", "color": "red"}), "INVALID_PARAMETER"),
-    "a record that there is not": (
+    "an unknown record": (
         Call("data.updateRecord", {"record_id": "987654", "changes": {"score": 1}}),
         "NOT_FOUND",
     ),
@@ -57,7 +57,7 @@ Visit = Callable[..., Visitor]
 
 
 def hire(office: Office, name: str, url: str) -> Employee:
-    """Another employee, on the model at this address."""
+    """Create another employee, with the model at this address."""
     organization = office.workshop.organization
     provider = ModelProvider.objects.create(
         organization=organization,
@@ -73,8 +73,8 @@ def hire(office: Office, name: str, url: str) -> Employee:
 
 
 def start_all(office: Office, answers: dict[str, Answer], stack: ExitStack) -> dict[str, int]:
-    """A run for each answer, all at once: its model asks for a sum first, then gives this answer, then the last one."""
-    outside = office.outside("operator")
+    """Start a run for each answer, all at once; its model requests a sum first, then gives this answer, then the last one."""
+    outside = office.api_client("operator")
     started = {}
     for name, answer in answers.items():
         server = stack.enter_context(ModelServer())
@@ -84,62 +84,62 @@ def start_all(office: Office, answers: dict[str, Answer], stack: ExitStack) -> d
     return started
 
 
-def test_a_passing_fault_is_told_and_waited_out(office: Office, visit: Visit) -> None:
+def test_a_temporary_fault_is_shown_and_retried(office: Office, visit: Visit) -> None:
     with ExitStack() as stack:
-        runs = start_all(office, {name: answer for name, (answer, _) in PASSING.items()}, stack)
-        for name, (_, code) in PASSING.items():
+        runs = start_all(office, {name: answer for name, (answer, _) in TEMPORARY.items()}, stack)
+        for name, (_, code) in TEMPORARY.items():
             run = office.await_end(runs[name])
             assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.FINAL_ANSWER), (
                 name,
-                story(run.pk),
+                describe_run(run.pk),
             )
             assert run.answer == "Done."
-            delays = told(run.pk, "provider_delayed")
+            delays = list_payloads(run.pk, "provider_delayed")
             assert [delay["code"] for delay in delays] == [code], (name, delays)
             assert event_types(run).count("pass_started") == 2
             assert event_types(run).count("assistant_message") == 2
     visitor = visit("viewer")
-    for name, (_, code) in PASSING.items():
+    for name, (_, code) in TEMPORARY.items():
         visitor.open_run(runs[name])
         expect(visitor.page.locator("#panel")).to_contain_text("The model could not be asked")
         expect(visitor.page.locator("#panel .code")).to_have_text(code)
         visitor.assert_panel_is_whole(runs[name])
 
 
-def test_retry_after_is_waited_for(office: Office) -> None:
+def test_retry_after_is_respected(office: Office) -> None:
     with ExitStack() as stack:
         run_id = start_all(office, {"busy": failing(429, "slow down", Retry_After="20")}, stack)["busy"]
         office.await_end(run_id)
-    delayed = next(event for event in run_of(run_id).events.all() if event.type == "provider_delayed")
-    after = run_of(run_id).passes.get(number=2).created_at
+    delayed = next(event for event in load_run(run_id).events.all() if event.type == "provider_delayed")
+    after = load_run(run_id).passes.get(number=2).created_at
     assert (after - delayed.created_at).total_seconds() >= 20 * office.installation.timing_scale
 
 
-def test_a_lasting_fault_ends_the_run_with_its_reason(office: Office, visit: Visit) -> None:
+def test_a_permanent_fault_ends_the_run_with_its_reason(office: Office, visit: Visit) -> None:
     with ExitStack() as stack:
-        runs = start_all(office, {name: answer for name, (answer, _) in LASTING.items()}, stack)
+        runs = start_all(office, {name: answer for name, (answer, _) in PERMANENT.items()}, stack)
         visitor = visit("viewer")
-        for name, (_, why) in LASTING.items():
+        for name, (_, why) in PERMANENT.items():
             run = office.await_end(runs[name])
-            assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR), (name, story(run.pk))
+            assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR), (name, describe_run(run.pk))
             assert why in run.problem, (name, run.problem)
             assert "sk-test" not in run.problem
-            (end,) = told(run.pk, "run_finished")
+            (end,) = list_payloads(run.pk, "run_finished")
             assert (end["status"], end["exit_reason"]) == ("failed", "provider_error")
-            assert "Added" in run.answer or "3" in run.answer, "what was done before is told"
+            assert "Added" in run.answer or "3" in run.answer, "the answer has the earlier results"
             visitor.open_run(run.pk)
             expect(visitor.page.locator(".finished")).to_contain_text("Provider error")
             expect(visitor.page.locator(".finished")).to_contain_text(why)
 
 
-def test_patience_ends_with_a_model_that_never_recovers(office: Office) -> None:
-    outside = office.outside("operator")
+def test_retries_end_if_the_model_never_recovers(office: Office) -> None:
+    outside = office.api_client("operator")
     with ModelServer() as server:
         server.answer_with(lambda body: failing(503, "maintenance"))
         run_id = outside.start(hire(office, "Patient", server.url).pk, "Wait for it")
         run = office.await_end(run_id)
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
-    assert [delay["tries"] for delay in told(run_id, "provider_delayed")] == [1, 2, 3, 4, 5]
+    assert [delay["tries"] for delay in list_payloads(run_id, "provider_delayed")] == [1, 2, 3, 4, 5]
     assert "maintenance" in run.problem
     assert outside.get(f"/runs/{run_id}")["exit_reason"] == "provider_error"
 
@@ -147,24 +147,24 @@ def test_patience_ends_with_a_model_that_never_recovers(office: Office) -> None:
 def test_a_deadline_ends_a_run_whose_model_never_answers(office: Office, model: ModelServer) -> None:
     office.workshop.connect(model.url, timeout_s=1)
     model.hold()
-    run_id = office.outside("operator").start(office.workshop.employee.pk, "Hurry")
+    run_id = office.api_client("operator").start(office.workshop.employee.pk, "Hurry")
     model.wait_for_held()
-    Run.objects.filter(pk=run_id).update(deadline_at=run_of(run_id).created_at)
+    Run.objects.filter(pk=run_id).update(deadline_at=load_run(run_id).created_at)
     run = office.await_end(run_id)
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DEADLINE)
-    (end,) = told(run_id, "run_finished")
+    (end,) = list_payloads(run_id, "run_finished")
     assert end["exit_reason"] == "deadline"
 
 
-def test_calls_that_cannot_run_are_refused_by_name_and_nobody_is_asked(
+def test_invalid_calls_are_refused_with_a_code_and_without_cards(
     office: Office, model: ModelServer, visit: Visit
 ) -> None:
     office.workshop.connect(model.url)
     model.enqueue(Answer(calls=tuple(call for call, _ in REFUSED_CALLS.values())), Answer(text="I give up."))
-    run_id = office.outside("operator").start(office.workshop.employee.pk, "Do what cannot be done")
+    run_id = office.api_client("operator").start(office.workshop.employee.pk, "Do what cannot be done")
     run = office.await_end(run_id)
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "I give up.")
-    codes = [rejection["code"] for rejection in told(run_id, "tool_rejected")]
+    codes = [rejection["code"] for rejection in list_payloads(run_id, "tool_rejected")]
     assert dict(zip(REFUSED_CALLS, codes, strict=True)) == {name: code for name, (_, code) in REFUSED_CALLS.items()}
     assert not run.approvals.exists()
     visitor = visit("viewer")

@@ -1,4 +1,4 @@
-"""In a browser: nothing is cut off without a sign, from a telephone to a wide screen."""
+"""In a browser: nothing is cut off without a sign, from a phone to a wide screen."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ IN_SIGHT = """() => [...document.querySelectorAll(".places a")].filter((link) =>
   return box.x >= 0 && box.right <= innerWidth && link.contains(at);
 }).length"""
 EDGE = 14
-"""So many pixels at the right edge of a box may carry its shadow."""
+"""The width of the shadow at the edge of a box, in pixels."""
 
 
 @pytest.fixture(autouse=True)
-def who_may_configure(office: Office) -> None:
-    """The admin has every place in the menu, that of the configuration too."""
+def admin_access(office: Office) -> None:
+    """Give the admin access to the configuration, so that the menu has every link."""
     update_admin_access(office.member("admin").user)
 
 
-def opened(visit: Visit, path: str, width: int, scripts: bool = True, height: int = 800) -> Page:
+def open_page(visit: Visit, path: str, width: int, scripts: bool = True, height: int = 800) -> Page:
     page = visit("admin", scripts=scripts).page
     page.set_viewport_size({"width": width, "height": height})
     page.goto(path)
@@ -42,15 +42,15 @@ def opened(visit: Visit, path: str, width: int, scripts: bool = True, height: in
 
 
 @pytest.mark.parametrize(("width", "height"), [(768, 1024), (1024, 768), (1440, 620), (1440, 900)])
-def test_every_place_is_in_sight(office: Office, visit: Visit, width: int, height: int) -> None:
-    page = opened(visit, "/users/", width, height=height)
+def test_every_link_of_the_menu_is_visible(office: Office, visit: Visit, width: int, height: int) -> None:
+    page = open_page(visit, "/users/", width, height=height)
     assert page.evaluate(IN_SIGHT) == PLACES
     expect(page.get_by_role("button", name="Menu")).to_be_hidden()
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
-def test_on_a_telephone_the_places_open_below_a_button(office: Office, visit: Visit, scripts: bool) -> None:
-    page = opened(visit, "/users/", 360, scripts)
+def test_on_a_phone_a_button_opens_the_menu(office: Office, visit: Visit, scripts: bool) -> None:
+    page = open_page(visit, "/users/", 360, scripts)
     menu, places = page.get_by_role("button", name="Menu"), page.get_by_role("navigation", name="Main")
     expect(places).to_be_hidden()
     menu.focus()
@@ -66,13 +66,13 @@ def test_on_a_telephone_the_places_open_below_a_button(office: Office, visit: Vi
     expect(page).to_have_url(f"{office.url}/records/")
 
 
-def test_each_choice_of_a_question_is_a_button_of_its_own(office: Office, visit: Visit) -> None:
+def test_each_choice_of_a_question_is_a_separate_button(office: Office, visit: Visit) -> None:
     choices = ["Amber Castings plc", "Bluewater Market Ltd", "Leave it as it is until the audit is over"]
     may_ask(office.workshop.employee)
     office.workshop.play(asking(ask("Which one?", choices=choices)))
     run = office.submit()
     (card,) = office.await_cards(run.pk)
-    page = opened(visit, f"/approvals/{card.pk}/", 768)
+    page = open_page(visit, f"/approvals/{card.pk}/", 768)
     buttons = [page.get_by_role("button", name=name) for name in choices]
     row = page.locator(".choices").bounding_box()
     assert row is not None
@@ -88,25 +88,25 @@ def test_each_choice_of_a_question_is_a_button_of_its_own(office: Office, visit:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1440])
-def test_a_table_that_goes_on_shows_it_at_its_edge(office: Office, visit: Visit, width: int, scheme: str) -> None:
+def test_a_wide_table_has_a_shadow_at_its_edge(office: Office, visit: Visit, width: int, scheme: str) -> None:
     body = "\n".join(["| " + " | ".join(f"Column{n}" for n in range(20)) + " |", "|---" * 20 + "|", "| x " * 20 + "|"])
     draft = Draft.objects.create(
         organization=office.workshop.organization, kind="report", title="Wide", body=body, employee="Dana", run_id="1"
     )
-    page = opened(visit, f"/drafts/{draft.pk}/", width)
+    page = open_page(visit, f"/drafts/{draft.pk}/", width)
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     box = page.locator(".table-box")
     assert box.evaluate("(one) => one.scrollWidth > one.clientWidth + 100")
     box.evaluate("(one) => one.querySelectorAll('th, td').forEach((cell) => (cell.style.color = 'transparent'))")
-    goes_on = edges(page)
+    goes_on = picture_edges(page)
     box.evaluate("(one) => one.scrollTo(one.scrollWidth, 0)")
-    at_end = edges(page)
+    at_end = picture_edges(page)
     assert goes_on["right"] != at_end["right"], "the shadow of the right edge is gone at the end"
     assert goes_on["left"] != at_end["left"], "and the left edge has one"
 
 
-def edges(page: Page) -> dict[str, bytes]:
-    """Pictures of both edges of the table."""
+def picture_edges(page: Page) -> dict[str, bytes]:
+    """Take pictures of both edges of the table."""
     box = page.locator(".table-box").bounding_box()
     assert box is not None
     top, height = box["y"] + 4, box["height"] - 8

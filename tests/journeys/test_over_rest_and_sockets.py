@@ -1,4 +1,4 @@
-"""The main job without a browser: REST and a socket with a token, and a model on real HTTP that asks and is told."""
+"""The main job without a browser: REST and a socket with a token, and a model over real HTTP that reads the results."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from agents.approvals.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
-from tests.journeys.office import Office, events_of, run_of
-from tests.journeys.outside import Outside, numbered
+from tests.journeys.api_client import ApiClient, select_events
+from tests.journeys.office import Office, load_events, load_run
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import asking, call
 from tools.records.models import Record
@@ -22,7 +22,7 @@ REASON = "Borealis has just called us: leave “it” alone."
 
 @pytest.fixture
 def records(office: Office, model: ModelServer) -> list[Record]:
-    """Two records, and an employee whose model looks at both, wants to change both, and answers in two words."""
+    """Create two records, and an employee whose model searches them, requests a change of each, and answers."""
     office.workshop.connect(model.url)
     records = [office.workshop.record(name=name) for name in ("Acme Corp", "Borealis Freight")]
     changes = [{"record_id": str(record.pk), "changes": {"status": "inactive"}} for record in records]
@@ -45,31 +45,31 @@ def records(office: Office, model: ModelServer) -> list[Record]:
     return records
 
 
-def test_one_change_is_approved_one_denied_and_the_model_hears_both(
+def test_one_change_is_approved_one_denied_and_the_model_reads_both(
     office: Office, model: ModelServer, records: list[Record]
 ) -> None:
-    operator, approver = office.outside("operator"), office.outside("approver")
+    operator, approver = office.api_client("operator"), office.api_client("approver")
     run_id = operator.start(office.workshop.employee.pk, "Set the inactive companies to inactive")
     with operator.socket(run_id) as socket:
-        asked = socket.until("run_waiting")
+        asked = socket.receive_until("run_waiting")
         office.await_bells(run_id)
-        approve, deny = build_cards(approver, run_id)
+        approve, deny = fetch_cards(approver, run_id)
         approved = approver.post(f"/approvals/{approve['id']}/approve", {"digest": approve["digest"]})
         denied = approver.post(f"/approvals/{deny['id']}/deny", {"digest": deny["digest"], "reason": REASON})
         assert (approved["decided_by"], denied["reason"]) == ("acme-approver", REASON)
         assert approved["status"] in ("approved", "consumed")
-        heard = asked + socket.until("assistant_delta")
+        heard = asked + socket.receive_until("assistant_delta")
         while heard[-1]["payload"]["pass_number"] < 3:
-            heard += socket.until("assistant_delta")
-        assert run_of(run_id).pass_number == 2, "the third answer is not recorded yet"
+            heard += socket.receive_until("assistant_delta")
+        assert load_run(run_id).pass_number == 2, "the third answer is not recorded yet"
         model.wait_for_held()
         model.release()
-        heard += socket.until("run_finished")
+        heard += socket.receive_until("run_finished")
 
     assert_changed_once(records, run_id)
-    assert_heard_as_stored(heard, run_id)
+    assert_received_as_stored(heard, run_id)
     assert_streamed(heard, run_id)
-    assert_told(model, records)
+    assert_requests(model, records)
     ended = operator.get(f"/runs/{run_id}")
     assert (ended["status"], ended["exit_reason"]) == ("succeeded", "final_answer")
     assert ended["answer"].strip() == ("One was changed. " * 20).strip()
@@ -77,12 +77,12 @@ def test_one_change_is_approved_one_denied_and_the_model_hears_both(
     assert ended["usage"]["input_tokens"] == 300
     by_rest = operator.get(f"/runs/{run_id}/events")
     assert [(event["seq"], event["type"]) for event in by_rest] == [
-        (message["seq"], message["type"]) for message in numbered(heard)
+        (message["seq"], message["type"]) for message in select_events(heard)
     ]
 
 
-def build_cards(approver: Outside, run_id: int) -> list[dict[str, Any]]:
-    """The run's waiting cards, the oldest first."""
+def fetch_cards(approver: ApiClient, run_id: int) -> list[dict[str, Any]]:
+    """Fetch the run's pending cards, the oldest first."""
     found = approver.get(f"/approvals?status=pending&run_id={run_id}")["items"]
     return sorted(found, key=lambda card: int(card["id"]))
 
@@ -95,24 +95,24 @@ def assert_changed_once(records: list[Record], run_id: int) -> None:
     assert [card.status for card in cards] == [ApprovalStatus.CONSUMED, ApprovalStatus.DENIED]
 
 
-def assert_heard_as_stored(heard: list[dict[str, Any]], run_id: int) -> None:
-    """Every event came once, in order, with the payload that the database holds."""
-    stored = [(event.seq, event.type, event.payload) for event in events_of(run_id)]
-    assert [(each["seq"], each["type"], each["payload"]) for each in numbered(heard)] == stored
-    assert all(message["html"].startswith("<li") for message in numbered(heard))
+def assert_received_as_stored(heard: list[dict[str, Any]], run_id: int) -> None:
+    """Check that every event arrived once, in order, with its stored payload."""
+    stored = [(event.seq, event.type, event.payload) for event in load_events(run_id)]
+    assert [(each["seq"], each["type"], each["payload"]) for each in select_events(heard)] == stored
+    assert all(message["html"].startswith("<li") for message in select_events(heard))
     assert "csrf" not in "".join(message["html"] for message in heard)
 
 
 def assert_streamed(heard: list[dict[str, Any]], run_id: int) -> None:
-    """Text came piece by piece while it was written."""
+    """Check that the text arrived in pieces while it was written."""
     pieces = [message["payload"] for message in heard if message["type"] == "assistant_delta"]
     last = "".join(piece["text"] for piece in pieces if piece["pass_number"] == 3)
     assert last
-    assert last in run_of(run_id).answer
+    assert last in load_run(run_id).answer
 
 
-def assert_told(model: ModelServer, records: list[Record]) -> None:
-    """Three requests, each with everything before it, the model's own messages verbatim."""
+def assert_requests(model: ModelServer, records: list[Record]) -> None:
+    """Check the three requests: each has the whole history, with the model's own messages verbatim."""
     first, second, third = model.requests
     assert [tool["function"]["name"] for tool in first["tools"] if tool["function"]["name"].startswith("data")] == [
         "data__bulkDelete",
@@ -147,13 +147,13 @@ def wire_call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def test_a_person_edits_over_rest_and_the_model_hears_that(
+def test_a_person_edits_over_rest_and_the_model_reads_that(
     office: Office, model: ModelServer, records: list[Record]
 ) -> None:
-    approver = office.outside("approver")
+    approver = office.api_client("approver")
     run_id = approver.start(office.workshop.employee.pk, "Set the inactive companies to inactive")
     office.await_cards(run_id, 2)
-    change, other = build_cards(approver, run_id)
+    change, other = fetch_cards(approver, run_id)
     params = {**change["params"], "changes": {"status": "pending"}}
     edited = approver.post(f"/approvals/{change['id']}/approve", {"digest": change["digest"], "params": params})
     assert edited["status"] == "superseded"
@@ -172,31 +172,31 @@ def test_a_person_edits_over_rest_and_the_model_hears_that(
     assert "edited the request" in told[0]
 
 
-def test_a_message_is_heard_before_the_next_pass_and_an_ended_run_goes_on_with_it(
+def test_a_message_resumes_an_ended_run(
     office: Office, model: ModelServer
 ) -> None:
     office.workshop.connect(model.url)
     model.enqueue(Answer(text="First answer."), Answer(text="Second answer."))
-    operator = office.outside("operator")
+    operator = office.api_client("operator")
     run_id = operator.start(office.workshop.employee.pk, "Begin")
     office.await_end(run_id)
     operator.post(f"/runs/{run_id}/messages", {"text": "And now in French"})
-    await_that(lambda: run_of(run_id).answer == "Second answer.", "the run went on")
+    await_that(lambda: load_run(run_id).answer == "Second answer.", "the run went on")
     assert [message["role"] for message in model.requests[1]["messages"]] == ["system", "user", "assistant", "user"]
     assert model.requests[1]["messages"][-1]["content"] == "And now in French"
     with operator.socket(run_id) as socket:
-        heard = [socket.next()["type"] for _ in events_of(run_id)]
+        heard = [socket.next()["type"] for _ in load_events(run_id)]
     assert heard.count("run_finished") == 2
 
 
-def test_of_fifty_simultaneous_approves_over_http_one_is_done(office: Office) -> None:
+def test_one_of_fifty_simultaneous_approvals_over_http_succeeds(office: Office) -> None:
     office.workshop.play(asking(call("probe.effect", name="pay")))
     run = office.submit()
     (card,) = office.await_cards(run.pk)
-    approver = office.outside("approver")
+    approver = office.api_client("approver")
     with ThreadPoolExecutor(50) as people:
         sent = [
-            people.submit(approver.status_of, f"/approvals/{card.pk}/approve", {"digest": card.digest})
+            people.submit(approver.post_for_status, f"/approvals/{card.pk}/approve", {"digest": card.digest})
             for _ in range(50)
         ]
     assert Counter(each.result() for each in sent) == {200: 1, 409: 49}

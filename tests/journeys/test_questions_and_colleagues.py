@@ -1,4 +1,4 @@
-"""In the browser: a question is answered, and a task that was handed over is seen inside the panel of who asked."""
+"""In the browser: a question is answered, and a delegated task is shown inside the panel of the delegating run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Visit = Callable[..., Visitor]
 
 @pytest.fixture
 def run(office: Office) -> Run:
-    """A run that waits for an answer."""
+    """Start a run that waits for an answer."""
     may_ask(office.workshop.employee)
     office.workshop.play(asking(ask("Which address is right?", choices=["North St", "South St"])))
     started = office.submit()
@@ -37,7 +37,7 @@ class TestAQuestion:
         reader.open_run(run.pk)
         expect(reader.card(card.pk)).to_contain_text("Only operators can answer questions.")
         expect(reader.card(card.pk).get_by_role("button", name="South St")).to_be_hidden()
-        operator.stand_still(operator.card(card.pk))
+        operator.await_stillness(operator.card(card.pk))
         operator.card(card.pk).get_by_role("button", name="South St").click()
         expect(operator.card(card.pk)).to_contain_text("Answered by acme-operator")
         expect(reader.card(card.pk)).to_contain_text("South St")
@@ -59,7 +59,7 @@ class TestAQuestion:
         expect(badge).to_have_text("Waiting for an answer")
         office.workshop.cancel(run)
 
-    def test_is_answered_in_ones_own_words_with_the_keyboard_alone(
+    def test_is_answered_by_keyboard_alone(
         self, office: Office, visit: Visit, run: Run
     ) -> None:
         card = question_of(run)
@@ -76,7 +76,7 @@ class TestAQuestion:
         card.refresh_from_db()
         assert card.status == ApprovalStatus.PENDING
         visitor.page.keyboard.type("Neither: West St")
-        visitor.stand_still(visitor.card(card.pk))
+        visitor.await_stillness(visitor.card(card.pk))
         visitor.page.keyboard.press("Tab")
         visitor.page.keyboard.press("Enter")
         expect(visitor.card(card.pk)).to_contain_text("Neither: West St")
@@ -84,7 +84,7 @@ class TestAQuestion:
         card.refresh_from_db()
         assert card.reason == "Neither: West St"
 
-    def test_takes_no_answer_that_is_too_long_and_cuts_none(self, office: Office, visit: Visit, run: Run) -> None:
+    def test_refuses_an_answer_that_is_too_long_and_keeps_it(self, office: Office, visit: Visit, run: Run) -> None:
         card = question_of(run)
         visitor = visit("operator")
         visitor.open_run(run.pk)
@@ -92,13 +92,13 @@ class TestAQuestion:
         field, note = shown.get_by_label("Or in your own words"), shown.locator("[data-length]")
         field.fill("x" * 20_345)
         expect(note).to_have_text("20,345 of 20,000 characters: 345 too many.")
-        visitor.stand_still(shown)
+        visitor.await_stillness(shown)
         shown.get_by_role("button", name="Answer", exact=True).click()
         assert "345" in field.evaluate("(field) => field.validationMessage")
         assert len(field.input_value()) == 20_345
         field.fill("x" * 20_000)
         expect(note).to_have_text("20,000 of 20,000 characters")
-        visitor.stand_still(shown)
+        visitor.await_stillness(shown)
         shown.get_by_role("button", name="Answer", exact=True).click()
         office.await_end(run.pk)
         card.refresh_from_db()
@@ -116,7 +116,7 @@ class TestAQuestion:
         assert (card.status, card.reason) == (ApprovalStatus.ANSWERED, "By hand")
 
 
-def test_a_task_that_was_handed_over_is_followed_inside_the_panel(office: Office, visit: Visit) -> None:
+def test_a_delegated_task_is_followed_inside_the_panel(office: Office, visit: Visit) -> None:
     workshop, record = office.workshop, office.workshop.record()
     change = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
     kim = hire(workshop, "Kim", asking(change), answer="Acme is inactive now.")

@@ -1,4 +1,4 @@
-"""In a browser: a schedule is looked at, made, paused, resumed and cancelled; no width scrolls sideways."""
+"""In a browser: a schedule is previewed, created, paused, resumed and cancelled; no width scrolls sideways."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.journeys.office import Office
-from tests.journeys.test_accessibility import faults_of
+from tests.journeys.test_accessibility import find_faults
 from tests.journeys.visitor import Visitor
 
 pytestmark = pytest.mark.once
@@ -26,7 +26,7 @@ def fill(page: Page, task: str = "Look around", cron: str = "0 9 * * MON-FRI") -
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
-def test_one_is_made_paused_resumed_and_cancelled(office: Office, visit: Visit, scripts: bool) -> None:
+def test_a_schedule_is_created_paused_resumed_and_cancelled(office: Office, visit: Visit, scripts: bool) -> None:
     page = visit("operator", scripts=scripts).page
     fill(page)
     page.get_by_label("Time zone").select_option("Europe/Berlin")
@@ -55,7 +55,7 @@ def test_the_form_begins_with_the_readers_own_zone(office: Office, visit: Visit)
     expect(page.get_by_label("Time zone")).to_have_value(own)
 
 
-def test_what_is_wrong_keeps_what_was_typed_and_the_page_can_be_loaded_again(office: Office, visit: Visit) -> None:
+def test_a_refused_form_keeps_its_values_and_the_page_can_be_reloaded(office: Office, visit: Visit) -> None:
     page = visit("operator").page
     fill(page, cron="0 0 31 2 *")
     page.get_by_role("button", name="Create schedule").click()
@@ -68,7 +68,7 @@ def test_what_is_wrong_keeps_what_was_typed_and_the_page_can_be_loaded_again(off
 
 
 @pytest.mark.parametrize("width", [360, 768, 1440])
-def test_no_width_needs_a_sideways_scroll_and_nothing_keeps_anybody_out(
+def test_every_width_fits_and_is_accessible(
     office: Office, visit: Visit, width: int
 ) -> None:
     page = visit("operator").page
@@ -78,18 +78,18 @@ def test_no_width_needs_a_sideways_scroll_and_nothing_keeps_anybody_out(
     page.get_by_role("button", name="Preview next runs").click()
     expect(page.get_by_text("Not saved yet.")).to_be_visible()
     assert not page.evaluate(IS_TOO_WIDE)
-    faults += faults_of(page, "the next times")
+    faults += find_faults(page, "the next times")
     page.get_by_role("button", name="Create schedule").click()
     expect(page.get_by_text("Full task")).to_be_visible()
     for summary in page.locator("summary").all():
         summary.click()
     assert not page.evaluate(IS_TOO_WIDE)
-    faults += faults_of(page, "a schedule")
+    faults += find_faults(page, "a schedule")
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_text("paused", exact=True)).to_be_visible()
-    faults += faults_of(page, "a paused one")
+    faults += find_faults(page, "a paused one")
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("heading", name="Cancel this schedule?")).to_be_visible()
     assert not page.evaluate(IS_TOO_WIDE)
-    faults += faults_of(page, "the question")
+    faults += find_faults(page, "the confirmation")
     assert not faults, "\n".join(faults)

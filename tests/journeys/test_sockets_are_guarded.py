@@ -1,4 +1,4 @@
-"""A socket opens for a member of the run's organization from a page of ours, and closes when that ends."""
+"""A socket opens only for members of the run's organization and our own pages, and closes when access ends."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from agents.accounts.membership import issue_token
 from agents.accounts.models import ApiToken, Membership
 from agents.runs import actions
 from agents.runs.models import Run
-from tests.journeys.office import Office, numbers_of, run_of
-from tests.journeys.outside import Outside, Socket, numbered, opened
+from tests.journeys.api_client import ApiClient, Socket, open_socket, select_events
+from tests.journeys.office import Office, list_event_numbers, load_run
 from tests.workshop import asking, build_workshop, call
 
 pytestmark = pytest.mark.once
@@ -34,101 +34,101 @@ NONSENSE = (
 
 @pytest.fixture
 def run(office: Office) -> Run:
-    """A run that waits for a decision."""
+    """Start a run that waits for a decision."""
     record = office.workshop.record()
     office.workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"score": 1})))
     run = office.submit()
     office.await_cards(run.pk)
-    return run_of(run.pk)
+    return load_run(run.pk)
 
 
-def of_browser(office: Office, member: Membership | None = None, origin: str = "") -> dict[str, str]:
-    """The headers of a page of ours, or of another origin; with the session of this person, if there is one."""
+def browser_headers(office: Office, member: Membership | None = None, origin: str = "") -> dict[str, str]:
+    """Return the headers of our own page, or of another origin, with the session of this person if one is given."""
     cookie = {"Cookie": f"{settings.SESSION_COOKIE_NAME}={office.session(member)}"} if member else {}
     return {"Origin": origin or office.url, **cookie}
 
 
 @contextmanager
-def watching(office: Office, run: Run, headers: dict[str, str]) -> Iterator[Socket]:
-    with opened(office.url, f"/ws/runs/{run.pk}/", headers) as socket:
+def watch_run(office: Office, run: Run, headers: dict[str, str]) -> Iterator[Socket]:
+    with open_socket(office.url, f"/ws/runs/{run.pk}/", headers) as socket:
         yield socket
 
 
-def refused(office: Office, path: str, headers: dict[str, str]) -> int:
-    """The HTTP status with which a handshake is refused; 0 if it is not."""
+def get_refusal(office: Office, path: str, headers: dict[str, str]) -> int:
+    """Return the HTTP status with which the handshake is refused; 0 if it is not."""
     try:
-        with opened(office.url, path, headers):
+        with open_socket(office.url, path, headers):
             return 0
     except InvalidStatus as answer:
         return answer.response.status_code
 
 
 def close_code(office: Office, path: str, headers: dict[str, str]) -> int | None:
-    with opened(office.url, path, headers) as socket:
+    with open_socket(office.url, path, headers) as socket:
         return socket.close_code()
 
 
 @pytest.mark.parametrize("path", PATHS)
 class TestNobody:
-    def test_a_page_without_login_is_told_so_and_closed(self, office: Office, run: Run, path: str) -> None:
-        assert close_code(office, path.format(run=run.pk), of_browser(office)) == NO_LOGIN
+    def test_a_socket_without_a_login_is_closed(self, office: Office, run: Run, path: str) -> None:
+        assert close_code(office, path.format(run=run.pk), browser_headers(office)) == NO_LOGIN
 
-    def test_a_wrong_token_is_nobody_even_beside_a_good_session(self, office: Office, run: Run, path: str) -> None:
+    def test_a_wrong_token_is_refused_despite_a_valid_session(self, office: Office, run: Run, path: str) -> None:
         wrong = {"Authorization": "Bearer gadget_wrong"}
         assert close_code(office, path.format(run=run.pk), wrong) == NO_LOGIN
-        both = {**of_browser(office, office.member("admin")), **wrong}
+        both = {**browser_headers(office, office.member("admin")), **wrong}
         assert close_code(office, path.format(run=run.pk), both) == NO_LOGIN
 
-    def test_a_login_without_an_organization_is_nobody(self, office: Office, run: Run, path: str) -> None:
+    def test_a_login_without_an_organization_is_refused(self, office: Office, run: Run, path: str) -> None:
         member = office.member("viewer")
-        headers = of_browser(office, member)
+        headers = browser_headers(office, member)
         member.delete()
         assert close_code(office, path.format(run=run.pk), headers) == NO_LOGIN
 
     @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost"])
     def test_a_page_of_another_origin_gets_no_handshake(self, office: Office, run: Run, path: str, origin: str) -> None:
-        headers = of_browser(office, office.member("admin"), origin)
-        assert refused(office, path.format(run=run.pk), headers) == 403
+        headers = browser_headers(office, office.member("admin"), origin)
+        assert get_refusal(office, path.format(run=run.pk), headers) == 403
 
     def test_a_cookie_without_an_origin_gets_no_handshake(self, office: Office, run: Run, path: str) -> None:
-        headers = of_browser(office, office.member("admin"))
+        headers = browser_headers(office, office.member("admin"))
         del headers["Origin"]
-        assert refused(office, path.format(run=run.pk), headers) == 403
+        assert get_refusal(office, path.format(run=run.pk), headers) == 403
 
 
 class TestOthers:
-    def test_another_organizations_run_is_not_there(self, office: Office, run: Run) -> None:
+    def test_a_run_of_another_organization_is_not_found(self, office: Office, run: Run) -> None:
         outsider = build_workshop("globex").admin
-        for headers in (of_browser(office, outsider), Outside(office.url, token_of(outsider)).headers):
+        for headers in (browser_headers(office, outsider), ApiClient(office.url, issue_journey_token(outsider)).headers):
             assert close_code(office, f"/ws/runs/{run.pk}/", headers) == NOT_THERE
 
     @pytest.mark.parametrize("run_id", ["987654", "9" * 30])
-    def test_a_run_that_there_is_not_is_not_there(self, office: Office, run_id: str) -> None:
-        assert close_code(office, f"/ws/runs/{run_id}/", of_browser(office, office.member("admin"))) == NOT_THERE
+    def test_a_missing_run_is_not_found(self, office: Office, run_id: str) -> None:
+        assert close_code(office, f"/ws/runs/{run_id}/", browser_headers(office, office.member("admin"))) == NOT_THERE
 
     def test_another_organizations_inbox_counts_its_own_cards(self, office: Office, run: Run) -> None:
-        outsider = Outside(office.url, token_of(build_workshop("globex").admin))
-        with opened(office.url, "/ws/inbox/", outsider.headers) as socket:
+        outsider = ApiClient(office.url, issue_journey_token(build_workshop("globex").admin))
+        with open_socket(office.url, "/ws/inbox/", outsider.headers) as socket:
             assert socket.next() == {"type": "inbox_changed", "payload": {"pending": 0, "stopped": None}, "html": ""}
-        with opened(office.url, "/ws/inbox/", office.outside("viewer").headers) as socket:
+        with open_socket(office.url, "/ws/inbox/", office.api_client("viewer").headers) as socket:
             assert socket.next() == {"type": "inbox_changed", "payload": {"pending": 1, "stopped": None}, "html": ""}
 
     @pytest.mark.parametrize("role", ["viewer", "operator", "approver", "admin"])
     def test_every_role_may_watch(self, office: Office, run: Run, role: str) -> None:
-        for headers in (of_browser(office, office.member(role)), office.outside(role).headers):
-            with watching(office, run, headers) as socket:
-                heard = socket.until("run_waiting")
-                assert [message["seq"] for message in numbered(heard)] == numbers_of(run.pk)
+        for headers in (browser_headers(office, office.member(role)), office.api_client(role).headers):
+            with watch_run(office, run, headers) as socket:
+                heard = socket.receive_until("run_waiting")
+                assert [message["seq"] for message in select_events(heard)] == list_event_numbers(run.pk)
 
 
-def test_an_open_socket_closes_when_the_right_to_look_ends(office: Office, run: Run) -> None:
-    headers = {role: of_browser(office, office.member(role)) for role in ("viewer", "operator", "approver")}
-    headers["token"] = office.outside("admin").headers
+def test_an_open_socket_closes_when_access_ends(office: Office, run: Run) -> None:
+    headers = {role: browser_headers(office, office.member(role)) for role in ("viewer", "operator", "approver")}
+    headers["token"] = office.api_client("admin").headers
     with ExitStack() as stack:
-        open_ones = {name: stack.enter_context(watching(office, run, each)) for name, each in headers.items()}
-        staying = stack.enter_context(watching(office, run, of_browser(office, office.member("admin"))))
+        open_ones = {name: stack.enter_context(watch_run(office, run, each)) for name, each in headers.items()}
+        staying = stack.enter_context(watch_run(office, run, browser_headers(office, office.member("admin"))))
         for socket in [*open_ones.values(), staying]:
-            socket.until("run_waiting")
+            socket.receive_until("run_waiting")
         Session.objects.filter(pk=headers["viewer"]["Cookie"].partition("=")[2]).delete()
         office.member("operator").delete()
         User.objects.filter(pk=office.member("approver").user_id).update(is_active=False)
@@ -138,7 +138,7 @@ def test_an_open_socket_closes_when_the_right_to_look_ends(office: Office, run: 
         assert staying.next()["type"] == "message_added"
 
 
-def token_of(member: Membership) -> str:
+def issue_journey_token(member: Membership) -> str:
     return issue_token(member, "journey")[1]
 
 
@@ -149,8 +149,8 @@ class TestWhatASocketHears:
     def test_it_begins_after_the_number_that_it_is_given(
         self, office: Office, run: Run, after: str, first: int
     ) -> None:
-        expected = numbers_of(run.pk)[first - 1 :]
-        with opened(office.url, f"/ws/runs/{run.pk}/?after={after}", office.outside("viewer").headers) as socket:
+        expected = list_event_numbers(run.pk)[first - 1 :]
+        with open_socket(office.url, f"/ws/runs/{run.pk}/?after={after}", office.api_client("viewer").headers) as socket:
             assert [socket.next()["seq"] for _ in expected] == expected
             assert_hears_what_is_next(office, run, socket)
 
@@ -158,23 +158,23 @@ class TestWhatASocketHears:
     def test_a_number_that_is_not_there_yet_is_silent_until_it_resumes(
         self, office: Office, run: Run, after: str
     ) -> None:
-        with opened(office.url, f"/ws/runs/{run.pk}/?after={after}", office.outside("viewer").headers) as socket:
+        with open_socket(office.url, f"/ws/runs/{run.pk}/?after={after}", office.api_client("viewer").headers) as socket:
             with pytest.raises(TimeoutError):
                 socket.next(0.5)
             socket.say('{"after": 1}')
             assert socket.next()["seq"] == 2
 
     def test_it_resumes_where_it_is_told_to(self, office: Office, run: Run) -> None:
-        numbers = numbers_of(run.pk)
-        with office.outside("viewer").socket(run.pk) as socket:
+        numbers = list_event_numbers(run.pk)
+        with office.api_client("viewer").socket(run.pk) as socket:
             assert [socket.next()["seq"] for _ in numbers] == numbers
             socket.say('{"after": 2}')
             assert [socket.next()["seq"] for _ in numbers[2:]] == numbers[2:]
             assert_hears_what_is_next(office, run, socket)
 
     def test_nonsense_does_it_no_harm(self, office: Office, run: Run) -> None:
-        numbers = numbers_of(run.pk)
-        with office.outside("viewer").socket(run.pk) as socket:
+        numbers = list_event_numbers(run.pk)
+        with office.api_client("viewer").socket(run.pk) as socket:
             assert [socket.next()["seq"] for _ in numbers] == numbers
             for text in NONSENSE:
                 socket.say(text)
@@ -185,17 +185,17 @@ class TestWhatASocketHears:
     def test_too_much_at_once_ends_it_and_nothing_else(
         self, office: Office, run: Run, length: int, code: int | None
     ) -> None:
-        outside = office.outside("viewer")
+        outside = office.api_client("viewer")
         with outside.socket(run.pk) as socket, outside.socket(run.pk) as neighbor:
             socket.say("x" * length)
             assert socket.close_code() == code
-            assert [neighbor.next()["seq"] for _ in numbers_of(run.pk)] == numbers_of(run.pk)
+            assert [neighbor.next()["seq"] for _ in list_event_numbers(run.pk)] == list_event_numbers(run.pk)
         assert outside.get("/health")["status"] == "ok"
 
 
 def assert_hears_what_is_next(office: Office, run: Run, socket: Socket) -> None:
     """The next thing that the socket hears is what happens next, not something old."""
-    n = len(numbers_of(run.pk))
-    office.outside("operator").post(f"/runs/{run.pk}/messages", {"text": "Are you there?"})
+    n = len(list_event_numbers(run.pk))
+    office.api_client("operator").post(f"/runs/{run.pk}/messages", {"text": "Are you there?"})
     message = socket.next()
     assert (message["seq"], message["type"]) == (n + 1, "message_added")

@@ -1,4 +1,4 @@
-"""While a run goes nothing on the page jumps, and a line that has not changed is the very same element."""
+"""Nothing on a page jumps while a run is in progress, and unchanged lines stay the same elements."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.once
 Visit = Callable[..., Visitor]
 
 STILL = 0.02
-"""What all shifts of a page may sum up to; browsers call 0.1 good."""
+"""The maximum sum of a page's layout shifts; browsers call 0.1 good."""
 WITH_A_LINE_MORE = 0.05
-"""The same where a result takes a line more than the wait for it took, and a telephone shows what follows it."""
+"""The same where a result needs one line more than its placeholder, on a phone that shows what follows."""
 SIZES = pytest.mark.parametrize(("width", "height"), [(1440, 900), (360, 740)], ids=["wide", "narrow"])
 
-# Every shift that no press of a key or button explains, with what moved.
+# Every layout shift without recent input, with the elements that moved.
 WATCH = """window.shifts = [];
 new PerformanceObserver((list) => {
   for (const entry of list.getEntries()) {
@@ -41,26 +41,26 @@ MARK = "(all) => { for (const one of all) one.seenBefore = true; }"
 ARE_MARKED = "(all) => all.map((one) => one.seenBefore === true)"
 
 
-def watched(visitor: Visitor, width: int, height: int) -> Page:
-    """The visitor's page in a window of this size; its next pages note what moves by itself."""
+def watch_shifts(visitor: Visitor, width: int, height: int) -> Page:
+    """Set the size of the window, and record layout shifts on all later pages."""
     visitor.page.set_viewport_size({"width": width, "height": height})
     visitor.page.add_init_script(WATCH)
     return visitor.page
 
 
 def assert_still(page: Page, at_most: float = STILL) -> None:
-    """Nothing has moved by itself since the page was opened, or since this was asked before."""
+    """Assert that nothing has moved since the page was opened, or since the last call."""
     page.evaluate(SETTLED)
     shifts: list[dict[str, Any]] = page.evaluate("() => window.shifts.splice(0)")
-    told = "\n".join(f"{shift['value']:.4f} {shift['moved']}" for shift in shifts)
-    assert sum(shift["value"] for shift in shifts) < at_most, told
+    report = "\n".join(f"{shift['value']:.4f} {shift['moved']}" for shift in shifts)
+    assert sum(shift["value"] for shift in shifts) < at_most, report
 
 
 GATES = ("one", "two", "three")
 
 
-def three_gates_and_a_card(office: Office, model: ModelServer) -> None:
-    """What the model says: three calls side by side, then a change beside a further call, and then it thinks."""
+def queue_three_gates_and_a_card(office: Office, model: ModelServer) -> None:
+    """Set the model's answers: three calls side by side, then a change beside another call, then an answer that is held."""
     office.workshop.connect(model.url)
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
     for gate in (*GATES, "four"):
@@ -75,13 +75,13 @@ def three_gates_and_a_card(office: Office, model: ModelServer) -> None:
 
 
 @SIZES
-def test_a_run_under_way_moves_nothing_and_leaves_its_lines_alone(
+def test_a_running_run_moves_nothing_and_keeps_its_lines(
     office: Office, visit: Visit, model: ModelServer, width: int, height: int
 ) -> None:
-    three_gates_and_a_card(office, model)
+    queue_three_gates_and_a_card(office, model)
     model.hold()
     visitor = visit("approver")
-    page = watched(visitor, width, height)
+    page = watch_shifts(visitor, width, height)
     run_id = visitor.start("Dana", "Pass three gates")
     office.await_bells(run_id)
     model.wait_for_held()
@@ -123,7 +123,7 @@ def test_a_run_under_way_moves_nothing_and_leaves_its_lines_alone(
 
 
 def start_another(office: Office, task: str) -> Run:
-    """A run that has asked for a card and still works, at a gate."""
+    """Start a run that has a card and is still running, at a gate."""
     run = office.submit(task)
     await_that(lambda: bool(office.workshop.cards(run)), f"{task} has a card")
     return run
@@ -136,13 +136,13 @@ def play_a_gate_and_a_card(office: Office) -> None:
 
 
 @SIZES
-def test_the_start_page_takes_up_runs_and_cards_without_moving(
+def test_new_runs_and_cards_move_nothing_on_the_start_page(
     office: Office, visit: Visit, width: int, height: int
 ) -> None:
     play_a_gate_and_a_card(office)
     start_another(office, "The first task")
     visitor = visit("approver")
-    page = watched(visitor, width, height)
+    page = watch_shifts(visitor, width, height)
     page.goto("/")
     rows, cards = page.locator("#at-work .run-row"), page.locator("#waiting .waiting-card")
     expect(rows).to_have_count(1)
@@ -156,10 +156,10 @@ def test_the_start_page_takes_up_runs_and_cards_without_moving(
 
 
 @SIZES
-def test_the_inbox_takes_up_a_card_without_moving(office: Office, visit: Visit, width: int, height: int) -> None:
+def test_a_new_card_moves_nothing_in_the_inbox(office: Office, visit: Visit, width: int, height: int) -> None:
     play_a_gate_and_a_card(office)
     visitor = visit("approver")
-    page = watched(visitor, width, height)
+    page = watch_shifts(visitor, width, height)
     page.goto("/approvals/")
     expect(page.get_by_text("all caught up.")).to_be_visible()
     start_another(office, "The first task")

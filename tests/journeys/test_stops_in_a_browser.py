@@ -1,4 +1,4 @@
-"""In a browser: pages that are open hear of a stop, and of its end, without being loaded again."""
+"""In a browser: open pages show a stop, and its end, without a reload."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.once
 
 Visit = Callable[..., Visitor]
 
-# Keeps what a screen reader would say: each new text of a live region that is to be seen.
+# Records what a screen reader would say: each new text of a visible live region.
 LISTEN = """() => {
   window.said = [];
   const last = new Map();
@@ -37,12 +37,12 @@ LISTEN = """() => {
 }"""
 
 
-def said(page: Page, part: str) -> list[str]:
+def list_announcements(page: Page, part: str) -> list[str]:
     texts: list[str] = page.evaluate("window.said")
     return [text for text in texts if part in text]
 
 
-def waiting_run(office: Office) -> Run:
+def start_waiting_run(office: Office) -> Run:
     record = office.workshop.record()
     office.workshop.play(
         asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"}), text="I look.")
@@ -50,8 +50,8 @@ def waiting_run(office: Office) -> Run:
     return office.await_status(office.submit().pk, RunStatus.WAITING)
 
 
-def test_the_banner_comes_to_open_pages_and_goes(office: Office, visit: Visit) -> None:
-    run = waiting_run(office)
+def test_the_banner_appears_on_open_pages_and_disappears(office: Office, visit: Visit) -> None:
+    run = start_waiting_run(office)
     start, watching = visit("operator").page, visit("approver").page
     start.goto("/")
     watching.goto(f"/runs/{run.pk}/")
@@ -70,11 +70,11 @@ def test_the_banner_comes_to_open_pages_and_goes(office: Office, visit: Visit) -
     office.workshop.cancel(run)
 
 
-@pytest.mark.parametrize("is_reachable", [True, False], ids=["", "while what it fetches gets lost"])
-def test_a_stopped_employees_run_says_so_while_it_is_looked_at(
+@pytest.mark.parametrize("is_reachable", [True, False], ids=["", "while its requests fail"])
+def test_an_open_page_of_a_run_says_that_its_employee_was_stopped(
     office: Office, visit: Visit, is_reachable: bool
 ) -> None:
-    run = waiting_run(office)
+    run = start_waiting_run(office)
     page = visit("operator").page
     page.goto(f"/runs/{run.pk}/")
     if not is_reachable:
@@ -89,8 +89,8 @@ def test_a_stopped_employees_run_says_so_while_it_is_looked_at(
     office.workshop.cancel(run)
 
 
-def test_where_a_run_stands_is_its_last_line_live_as_on_the_page_that_is_loaded(office: Office, visit: Visit) -> None:
-    run = waiting_run(office)
+def test_the_last_line_of_a_run_is_the_same_live_and_loaded(office: Office, visit: Visit) -> None:
+    run = start_waiting_run(office)
     page = visit("operator").page
     page.goto(f"/runs/{run.pk}/")
     told = page.locator("#panel > .state")
@@ -108,7 +108,7 @@ def test_where_a_run_stands_is_its_last_line_live_as_on_the_page_that_is_loaded(
 
 
 def test_the_banner_stays_when_a_card_is_decided_below_it(office: Office, visit: Visit) -> None:
-    run = waiting_run(office)
+    run = start_waiting_run(office)
     (card,) = office.await_cards(run.pk)
     stops.stop_everything(office.member("operator"))
     visitor = visit("approver")
@@ -123,7 +123,7 @@ def test_the_banner_stays_when_a_card_is_decided_below_it(office: Office, visit:
 
 
 def test_a_stop_and_its_end_are_announced_once_on_every_page(office: Office, visit: Visit) -> None:
-    run = waiting_run(office)
+    run = start_waiting_run(office)
     ended = office.submit()
     office.workshop.cancel(ended)
     pages = {path: visit("approver").page for path in ("/", f"/runs/{run.pk}/", f"/runs/{ended.pk}/", "/stop/")}
@@ -132,14 +132,14 @@ def test_a_stop_and_its_end_are_announced_once_on_every_page(office: Office, vis
         page.evaluate(LISTEN)
     stops.stop_everything(office.member("operator"))
     for path, page in pages.items():
-        eventually(lambda page=page: bool(said(page, "stopped everything")))  # type: ignore[misc]
+        eventually(lambda page=page: bool(list_announcements(page, "stopped everything")))  # type: ignore[misc]
         page.wait_for_timeout(600)
-        assert len(said(page, "stopped everything")) == 1, path
+        assert len(list_announcements(page, "stopped everything")) == 1, path
     stops.release_everything(office.member("admin"))
     for path, page in pages.items():
-        eventually(lambda page=page: bool(said(page, "may continue.") + said(page, "stop is lifted.")))  # type: ignore[misc]
+        eventually(lambda page=page: bool(list_announcements(page, "may continue.") + list_announcements(page, "stop is lifted.")))  # type: ignore[misc]
         page.wait_for_timeout(600)
-        assert len(said(page, "may continue.") + said(page, "stop is lifted.")) == 1, path
+        assert len(list_announcements(page, "may continue.") + list_announcements(page, "stop is lifted.")) == 1, path
     office.workshop.cancel(run)
 
 

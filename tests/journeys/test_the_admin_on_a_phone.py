@@ -1,4 +1,4 @@
-"""The admin on a small screen: no form is wider than it."""
+"""The admin on a small screen: no form is wider than the screen."""
 
 from __future__ import annotations
 

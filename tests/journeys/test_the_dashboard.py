@@ -1,4 +1,4 @@
-"""The start page in a real browser: handed over in seconds, by keyboard or without scripts, and kept fresh."""
+"""The start page in a browser: tasks are assigned by keyboard or without scripts, and sections refresh."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from agents.employees.models import Employee
 from agents.runs.models import Run
 from tests.awaiting import await_that
-from tests.journeys.office import Office, run_of
+from tests.journeys.office import Office, load_run
 from tests.journeys.visitor import Visitor
 from tests.workshop import asking, call
 
@@ -21,16 +21,16 @@ Visit = Callable[..., Visitor]
 EXAMPLES = ["Say hello", "Say goodbye"]
 
 
-def second_employee(office: Office) -> Employee:
-    """Another one in the same office, with example tasks."""
+def hire_zoe(office: Office) -> Employee:
+    """Create a second employee, with example tasks."""
     colleague = office.workshop.employee
     return Employee.objects.create(
         organization=colleague.organization, provider=colleague.provider, name="Zoe", example_tasks=EXAMPLES
     )
 
 
-def test_a_task_is_handed_over_by_keyboard_alone(office: Office, visit: Visit) -> None:
-    second_employee(office)
+def test_a_task_is_assigned_by_keyboard_alone(office: Office, visit: Visit) -> None:
+    hire_zoe(office)
     office.workshop.play(answer="Hello.")
     visitor = visit("operator")
     visitor.page.goto("/")
@@ -46,7 +46,7 @@ def test_a_task_is_handed_over_by_keyboard_alone(office: Office, visit: Visit) -
     expect(visitor.page.get_by_label("Task", exact=True)).to_have_value(EXAMPLES[0])
     expect(visitor.page.get_by_role("button", name="Start", exact=True)).to_be_focused()
     visitor.page.keyboard.press("Enter")
-    run = run_of(visitor.run_id())
+    run = load_run(visitor.run_id())
     assert (run.employee.name, run.task) == ("Zoe", EXAMPLES[0])
 
 
@@ -56,7 +56,7 @@ def test_a_written_task_starts_with_one_shortcut(office: Office, visit: Visit) -
     visitor.page.goto("/")
     visitor.page.keyboard.type("Say hello")
     visitor.page.keyboard.press("Control+Enter")
-    assert run_of(visitor.run_id()).task == "Say hello"
+    assert load_run(visitor.run_id()).task == "Say hello"
 
 
 def test_the_cursor_in_the_task_moves_no_page_and_takes_no_link_its_place(office: Office, visit: Visit) -> None:
@@ -70,7 +70,7 @@ def test_the_cursor_in_the_task_moves_no_page_and_takes_no_link_its_place(office
 
 
 def test_only_the_examples_of_the_chosen_employee_are_shown_even_without_scripts(office: Office, visit: Visit) -> None:
-    zoe = second_employee(office)
+    zoe = hire_zoe(office)
     visitor = visit("operator", scripts=False)
     visitor.choose(office.workshop.employee.name)
     expect(visitor.page.locator("[data-example]:visible")).to_have_count(0)
@@ -81,7 +81,7 @@ def test_only_the_examples_of_the_chosen_employee_are_shown_even_without_scripts
     expect(visitor.page.locator(f"#employee-{zoe.pk}")).to_be_checked()
     office.workshop.play(answer="Goodbye.")
     visitor.page.get_by_role("button", name="Start", exact=True).click()
-    assert run_of(visitor.run_id()).task == EXAMPLES[1]
+    assert load_run(visitor.run_id()).task == EXAMPLES[1]
 
 
 def test_pressing_start_twice_starts_one_run(office: Office, visit: Visit) -> None:
@@ -94,7 +94,7 @@ def test_pressing_start_twice_starts_one_run(office: Office, visit: Visit) -> No
     assert Run.objects.count() == 1
 
 
-def test_what_moves_is_kept_fresh_and_what_has_the_focus_is_left_alone(office: Office, visit: Visit) -> None:
+def test_sections_refresh_except_the_one_with_the_focus(office: Office, visit: Visit) -> None:
     record = office.workshop.record()
     office.workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"score": 5})))
     visitor = visit("approver")
@@ -120,7 +120,7 @@ def test_what_moves_is_kept_fresh_and_what_has_the_focus_is_left_alone(office: O
     expect(visitor.page.locator("#waiting")).to_contain_text("all caught up.")
 
 
-def test_a_row_that_reads_like_the_one_before_it_leads_to_its_own_run(office: Office, visit: Visit) -> None:
+def test_a_row_with_the_same_text_links_to_its_own_run(office: Office, visit: Visit) -> None:
     run = office.submit("Look")
     office.await_end(run.pk)
     visitor = visit("viewer")
@@ -133,7 +133,7 @@ def test_a_row_that_reads_like_the_one_before_it_leads_to_its_own_run(office: Of
 
 @pytest.mark.parametrize("width", [360, 768, 1440])
 def test_the_page_never_scrolls_sideways(office: Office, visit: Visit, width: int) -> None:
-    colleague = second_employee(office)
+    colleague = hire_zoe(office)
     Employee.objects.filter(pk=colleague.pk).update(name="N" * 80, job_title="J" * 120, example_tasks=["x" * 900])
     office.workshop.play(answer="Done.")
     office.await_end(office.submit("y" * 5000).pk)

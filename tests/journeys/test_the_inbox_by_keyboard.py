@@ -186,7 +186,7 @@ def test_no_single_key_approves_what_is_destructive(office: Office, visit: Visit
     press(visitor, "a Enter")
     expect(visitor.card(card.pk).locator(".approve-button")).to_be_disabled()
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
-    assert not [line for line in visitor.sent if line.startswith("POST")]
+    assert not [line for line in visitor.requests if line.startswith("POST")]
     visitor.card(card.pk).locator("[name=confirm]").fill("Company 0")
     press(visitor, "Enter")
     expect(toast(visitor)).to_contain_text("Approved: ")
@@ -222,7 +222,7 @@ def test_a_viewer_moves_and_decides_nothing(office: Office, visit: Visit) -> Non
     assert_selected(visitor, second)
     press(visitor, "a d e")
     expect(visitor.page.locator("[data-announcer]")).to_have_text("Only approvers can decide cards.")
-    assert not [line for line in visitor.sent if line.startswith("POST")]
+    assert not [line for line in visitor.requests if line.startswith("POST")]
 
 
 def test_title_and_icon_carry_the_number_of_waiting_cards(office: Office, visit: Visit) -> None:

@@ -11,8 +11,8 @@ from playwright.sync_api import expect
 
 from agents.runs.models import RunStatus
 from tests.awaiting import await_that
-from tests.journeys.office import Office, numbers_of, run_of
-from tests.journeys.outside import numbered
+from tests.journeys.api_client import select_events
+from tests.journeys.office import Office, list_event_numbers, load_run
 from tests.journeys.visitor import Visitor
 from tests.model_server import Answer, Call, ModelServer, failing
 from tests.workshop import asking, call
@@ -24,7 +24,7 @@ Visit = Callable[..., Visitor]
 
 
 def gates_and_calls(*gates: str) -> list[dict[str, object]]:
-    """A pass for each gate: two reads that are done at once beside one that waits at the gate."""
+    """Build a pass for each gate: two quick reads beside one that waits at the gate."""
     reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(2 * len(gates))]
     return [
         asking(call("probe.gate", name=gate), *reads[2 * place : 2 * place + 2], text=f"Now *{gate}*.")
@@ -32,7 +32,7 @@ def gates_and_calls(*gates: str) -> list[dict[str, object]]:
     ]
 
 
-def reached(office: Office, gate: str) -> None:
+def await_gate(office: Office, gate: str) -> None:
     office.recorder.await_arrival(gate)
 
 
@@ -43,7 +43,7 @@ def test_a_page_reloaded_in_the_middle_shows_every_line_once(office: Office, vis
     visitor = visit("operator")
     run_id = visitor.start("Dana", "Pass three gates")
     for gate in ("one", "two", "three"):
-        reached(office, gate)
+        await_gate(office, gate)
         visitor.page.reload()
         expect(visitor.page.locator(".call .spinner")).to_have_count(1)
         visitor.assert_panel_is_whole(run_id)
@@ -53,7 +53,7 @@ def test_a_page_reloaded_in_the_middle_shows_every_line_once(office: Office, vis
     expect(visitor.answer).to_have_text("Done.")
 
 
-def test_a_page_left_open_while_the_web_dies_heals_by_itself(office: Office, visit: Visit) -> None:
+def test_an_open_page_recovers_when_the_web_process_is_killed(office: Office, visit: Visit) -> None:
     office.workshop.play(*gates_and_calls("one", "two", "three"))
     for gate in ("one", "two", "three"):
         office.recorder.hold(gate)
@@ -61,7 +61,7 @@ def test_a_page_left_open_while_the_web_dies_heals_by_itself(office: Office, vis
     elsewhere.page.goto("/approvals/")
     elsewhere_lost = elsewhere.page.locator("[data-inbox-lost]")
     run_id = visitor.start("Dana", "Pass three gates")
-    reached(office, "one")
+    await_gate(office, "one")
     expect(elsewhere_lost).to_be_hidden()
     expect(visitor.page.locator(".call .spinner")).to_have_count(1)
     expect(visitor.lost_bar).to_be_hidden()
@@ -70,19 +70,19 @@ def test_a_page_left_open_while_the_web_dies_heals_by_itself(office: Office, vis
     for bar in (visitor.lost_bar, elsewhere_lost):
         expect(bar).to_contain_text("Connection lost")
     office.recorder.release("one")
-    reached(office, "two")
+    await_gate(office, "two")
     office.installation.start_web()
     for bar in (visitor.lost_bar, elsewhere_lost):
         expect(bar).to_be_hidden()
     visitor.assert_panel_is_whole(run_id)
     office.recorder.release("two")
-    reached(office, "three")
+    await_gate(office, "three")
     office.recorder.release("three")
     office.await_end(run_id)
     expect(visitor.answer).to_have_text("Done.")
     visitor.assert_panel_is_whole(run_id)
-    heard = [message["seq"] for message in numbered(visitor.heard)]
-    assert heard == numbers_of(run_id)[-len(heard) :], "each event came once, although the socket was a new one"
+    heard = [message["seq"] for message in select_events(visitor.received)]
+    assert heard == list_event_numbers(run_id)[-len(heard) :], "each event came once, although the socket was opened again"
 
 
 def test_a_page_open_through_1000_events_shows_every_line_once(office: Office, visit: Visit) -> None:
@@ -98,10 +98,10 @@ def test_a_page_open_through_1000_events_shows_every_line_once(office: Office, v
     run_id = visitor.start("Dana", "Calculate a lot")
     worker.resume()
     office.await_end(run_id)
-    assert len(numbers_of(run_id)) > 1000
+    assert len(list_event_numbers(run_id)) > 1000
     expect(visitor.answer).to_have_text("Done.")
     visitor.assert_panel_is_whole(run_id)
-    assert [message["seq"] for message in numbered(visitor.heard)] == numbers_of(run_id)[1:]
+    assert [message["seq"] for message in select_events(visitor.received)] == list_event_numbers(run_id)[1:]
 
 
 FLOOD = """async (count) => {
@@ -146,12 +146,12 @@ def test_a_line_costs_the_same_in_a_panel_of_5000_lines(office: Office, visit: V
     assert last < max(4 * first, 2.0), f"{first:.2f} ms at the beginning, {last:.2f} ms at the end"
 
 
-def test_a_line_that_moves_on_keeps_what_is_unfolded_and_the_focus(office: Office, visit: Visit) -> None:
+def test_an_updated_line_keeps_its_details_open_and_its_focus(office: Office, visit: Visit) -> None:
     office.workshop.play(asking(call("probe.gate", name="one"), call("utility.calculate", operation="add", a=1, b=2)))
     office.recorder.hold("one")
     visitor = visit("operator")
     run_id = visitor.start("Dana", "Pass a gate")
-    reached(office, "one")
+    await_gate(office, "one")
     line = visitor.page.locator(".call:has(.spinner)")
     expect(line).to_have_count(1)
     place = line.get_attribute("id")
@@ -171,7 +171,7 @@ def test_a_line_that_moves_on_keeps_what_is_unfolded_and_the_focus(office: Offic
 PASS_HEADS = "(all) => all.map((line) => line.innerHTML)"
 
 
-def test_a_pass_looks_live_as_it_does_when_the_page_is_loaded(office: Office, visit: Visit) -> None:
+def test_a_pass_is_the_same_live_and_loaded(office: Office, visit: Visit) -> None:
     """The server draws its part of the timeline and its figures once, for both."""
     reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(14)]
     office.workshop.play(
@@ -183,13 +183,13 @@ def test_a_pass_looks_live_as_it_does_when_the_page_is_loaded(office: Office, vi
     visitor = visit("operator")
     run_id = visitor.start("Dana", "Pass three gates")
     passes = visitor.page.locator("#panel > .pass, #timeline > li")
-    reached(office, "one")
-    reached(office, "two")
+    await_gate(office, "one")
+    await_gate(office, "two")
     expect(visitor.page.locator("#timeline-1 rect.read.running")).to_have_count(2)
     office.recorder.release("one")
     expect(visitor.page.locator("#timeline-1 rect.read.running")).to_have_count(1)
     office.recorder.release("two")
-    reached(office, "three")
+    await_gate(office, "three")
     expect(visitor.page.locator("#timeline-1 rect")).to_have_count(9)
     expect(visitor.page.locator("#timeline-1")).to_contain_text("5 more")
     expect(visitor.page.locator("#timeline-2 rect")).to_have_count(3)
@@ -204,7 +204,7 @@ def test_a_pass_looks_live_as_it_does_when_the_page_is_loaded(office: Office, vi
     assert passes.evaluate_all(PASS_HEADS) == live
 
 
-def test_the_badge_has_the_same_words_live_as_when_the_page_is_loaded(office: Office, visit: Visit) -> None:
+def test_the_badge_is_the_same_live_and_loaded(office: Office, visit: Visit) -> None:
     may_ask(office.workshop.employee)
     office.recorder.hold("one")
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
@@ -228,7 +228,7 @@ def test_the_badge_has_the_same_words_live_as_when_the_page_is_loaded(office: Of
             [visitor.page.locator("[data-when]").evaluate_all(shown)] * 2
         )
 
-    reached(office, "one")
+    await_gate(office, "one")
     assert_same("Running")
     office.recorder.release("one")
     (card,) = office.await_cards(run_id)
@@ -236,11 +236,11 @@ def test_the_badge_has_the_same_words_live_as_when_the_page_is_loaded(office: Of
     office.workshop.deny(card)
     expect(badge).to_have_text("Waiting for an answer")
     assert_same("Waiting for an answer")
-    office.workshop.cancel(run_of(run_id))
+    office.workshop.cancel(load_run(run_id))
     assert_same(RunStatus.CANCELLED.label)
 
 
-def test_the_answer_comes_to_the_top_and_goes_back_to_its_place_when_there_is_another(
+def test_the_answer_is_on_top_until_there_is_another(
     office: Office, visit: Visit
 ) -> None:
     office.workshop.play(answer="First answer.")
@@ -275,18 +275,18 @@ def test_the_transcript_is_downloaded_from_the_page(office: Office, visit: Visit
 
 
 def start_writing(office: Office, visitor: Visitor, model: ModelServer, task: str, *answers: Answer) -> int:
-    """A run whose model writes these answers once its page is open and hears them."""
+    """Start a run whose model writes these answers once the page is connected."""
     office.workshop.connect(model.url)
     office.recorder.hold("one")
     model.enqueue(Answer(calls=(Call("probe.gate", {"name": "one"}),)), *answers)
     run_id = visitor.start("Dana", task)
-    reached(office, "one")
+    await_gate(office, "one")
     office.await_bells(run_id)
     office.recorder.release("one")
     return run_id
 
 
-def test_text_is_seen_while_the_model_writes_and_once_when_it_has(
+def test_text_is_shown_while_the_model_writes_and_once_at_its_end(
     office: Office, visit: Visit, model: ModelServer
 ) -> None:
     visitor = visit("operator")
@@ -304,7 +304,7 @@ def test_text_is_seen_while_the_model_writes_and_once_when_it_has(
     visitor.assert_panel_is_whole(run_id)
 
 
-def test_text_that_was_cut_off_gives_way_to_the_answer_that_is_asked_for_anew(
+def test_text_that_was_cut_off_is_replaced_by_the_next_answer(
     office: Office, visit: Visit, model: ModelServer
 ) -> None:
     visitor = visit("operator")
@@ -315,7 +315,7 @@ def test_text_that_was_cut_off_gives_way_to_the_answer_that_is_asked_for_anew(
     run_id = start_writing(office, visitor, model, "Write an answer", *answers)
     streaming = visitor.page.locator(".model-text.streaming")
     expect(streaming).to_contain_text("Now another")
-    pieces = [message["payload"]["text"] for message in visitor.heard if message["type"] == "assistant_delta"]
+    pieces = [message["payload"]["text"] for message in visitor.received if message["type"] == "assistant_delta"]
     assert pieces[0].startswith("A first")
     expect(streaming).not_to_contain_text("A first")
     model.wait_for_held()
@@ -325,7 +325,7 @@ def test_text_that_was_cut_off_gives_way_to_the_answer_that_is_asked_for_anew(
     visitor.assert_panel_is_whole(run_id)
 
 
-def test_text_gives_way_to_that_of_another_worker_which_took_over(
+def test_text_is_replaced_when_another_worker_takes_over(
     office: Office, visit: Visit, model: ModelServer
 ) -> None:
     visitor = visit("operator")
@@ -334,7 +334,7 @@ def test_text_gives_way_to_that_of_another_worker_which_took_over(
     streaming = visitor.page.locator(".model-text.streaming")
     expect(streaming).to_contain_text("A first")
     model.wait_for_held()
-    epoch = run_of(run_id).lease_epoch
+    epoch = load_run(run_id).lease_epoch
     for later, text in ((1, "Anot"), (0, " of the first one"), (1, "her one")):
         office.stream(run_id, epoch + later, text)
     expect(streaming).to_have_text("Another one")
@@ -343,7 +343,7 @@ def test_text_gives_way_to_that_of_another_worker_which_took_over(
     visitor.assert_panel_is_whole(run_id)
 
 
-def test_a_model_that_asks_for_patience_is_waited_for_by_name_and_time(
+def test_a_pause_of_the_provider_is_shown_with_its_end(
     office: Office, visit: Visit, model: ModelServer
 ) -> None:
     office.workshop.connect(model.url)
@@ -360,7 +360,7 @@ def test_a_model_that_asks_for_patience_is_waited_for_by_name_and_time(
     expect(visitor.page.locator(".delayed")).to_be_hidden()
 
 
-def test_a_page_whose_login_has_ended_says_so_and_stops_asking(office: Office, visit: Visit) -> None:
+def test_a_page_whose_login_has_ended_says_so(office: Office, visit: Visit) -> None:
     run = office.submit()
     office.await_end(run.pk)
     visitor = visit("viewer")
@@ -372,7 +372,7 @@ def test_a_page_whose_login_has_ended_says_so_and_stops_asking(office: Office, v
     expect(visitor.page.get_by_role("button", name="Log in")).to_be_visible()
 
 
-def test_the_lists_follow_by_themselves(office: Office, visit: Visit) -> None:
+def test_the_lists_update_live(office: Office, visit: Visit) -> None:
     visitor = visit("approver")
     visitor.page.goto("/")
     expect(visitor.page.get_by_text("all caught up.")).to_be_visible()

@@ -1,4 +1,4 @@
-"""The main job in a browser: a task is handed over, one change is approved, one is denied, and exactly that happens."""
+"""The main job in a browser: a task is assigned, one change is approved, one is denied, and exactly that happens."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs.models import CallStatus, RunStatus, ToolCall
 from tests.gadget_site.commands.demo_world import build_demo
 from tests.gadget_site.commands.test_demo_plays import INACTIVE
-from tests.journeys.office import Office, numbers_of, run_of
-from tests.journeys.outside import numbered
+from tests.journeys.api_client import select_events
+from tests.journeys.office import Office, list_event_numbers, load_run
 from tests.journeys.visitor import Visitor
 from tools.records.models import Record
 
 REASON = "They called us <b>yesterday</b>"
 
 
-def versions() -> dict[int, int]:
+def load_versions() -> dict[int, int]:
     return dict(Record.objects.values_list("pk", "version"))
 
 
 def test_a_newcomer_approves_one_change_and_denies_another(office: Office, visit: Callable[..., Visitor]) -> None:
     build_demo()
-    before = versions()
+    before = load_versions()
     worker = office.installation.process("worker1")
     visitor = visit()
     visitor.log_in("approver", "gadget-demo")
@@ -38,9 +38,9 @@ def test_a_newcomer_approves_one_change_and_denies_another(office: Office, visit
     visitor.assert_panel_is_whole(run_id)
     assert_parallel_calls_started_before_the_last_ended(visitor, run_id)
 
-    approved, denied = office.workshop.cards(run_of(run_id))
+    approved, denied = office.workshop.cards(load_run(run_id))
     for card in (approved, denied):
-        record = record_of(card)
+        record = load_record(card)
         expect(visitor.card(card.pk).locator(".sentence")).to_contain_text(record.name)
         expect(visitor.card(card.pk).locator(".diff")).to_contain_text("inactive")
     visitor.approve(visitor.card(approved.pk))
@@ -53,22 +53,22 @@ def test_a_newcomer_approves_one_change_and_denies_another(office: Office, visit
 
     expect(visitor.answer).to_be_visible()
     expect(visitor.answer).to_contain_text(REASON)
-    changed = record_of(approved)
+    changed = load_record(approved)
     expect(visitor.answer).to_contain_text(f"{changed.name} (record {changed.pk}): the status is now inactive")
     expect(visitor.page.locator("[data-badge]")).to_have_text("Partly denied")
     visitor.assert_panel_is_whole(run_id)
 
-    changed = record_of(approved)
-    assert (changed.status, record_of(denied).status) == ("inactive", "active")
-    assert versions() == {**before, changed.pk: before[changed.pk] + 1}
-    assert run_of(run_id).status == RunStatus.SUCCEEDED
+    changed = load_record(approved)
+    assert (changed.status, load_record(denied).status) == ("inactive", "active")
+    assert load_versions() == {**before, changed.pk: before[changed.pk] + 1}
+    assert load_run(run_id).status == RunStatus.SUCCEEDED
     assert started_after_its_grace(approved)
-    assert status_of(approved) == (ApprovalStatus.CONSUMED, CallStatus.SUCCEEDED, 1)
-    assert status_of(denied) == (ApprovalStatus.DENIED, CallStatus.DENIED, 0)
+    assert load_statuses(approved) == (ApprovalStatus.CONSUMED, CallStatus.SUCCEEDED, 1)
+    assert load_statuses(denied) == (ApprovalStatus.DENIED, CallStatus.DENIED, 0)
 
 
 def start_example(visitor: Visitor, employee: str) -> int:
-    """Clicks the employee's first example task and starts it; returns the run's id."""
+    """Start the employee's first example task; return the run's id."""
     visitor.choose(employee)
     visitor.page.locator("[data-example]:visible").first.click()
     assert visitor.page.locator("textarea[name=task]").input_value() == INACTIVE
@@ -77,9 +77,9 @@ def start_example(visitor: Visitor, employee: str) -> int:
 
 
 def assert_parallel_calls_started_before_the_last_ended(visitor: Visitor, run_id: int) -> None:
-    """As the page heard it over its socket, and as the database has it."""
-    heard = numbered(visitor.heard)
-    assert [message["seq"] for message in heard] == numbers_of(run_id)[1:]
+    """Check the order of events as the page received them."""
+    heard = select_events(visitor.received)
+    assert [message["seq"] for message in heard] == list_event_numbers(run_id)[1:]
     first = [str(call.pk) for call in ToolCall.objects.filter(run_id=run_id, pass_number=1)]
     assert len(first) == 3
     places: dict[str, list[int]] = {"tool_start": [], "tool_result": []}
@@ -90,11 +90,11 @@ def assert_parallel_calls_started_before_the_last_ended(visitor: Visitor, run_id
     assert max(places["tool_start"]) < max(places["tool_result"])
 
 
-def record_of(card: Approval) -> Record:
+def load_record(card: Approval) -> Record:
     return Record.objects.get(pk=int(card.tool_call.params["record_id"]))
 
 
-def status_of(card: Approval) -> tuple[str, str, int]:
+def load_statuses(card: Approval) -> tuple[str, str, int]:
     now = Approval.objects.select_related("tool_call").get(pk=card.pk)
     return now.status, now.tool_call.status, now.tool_call.attempts
 
@@ -108,7 +108,7 @@ def started_after_its_grace(card: Approval) -> bool:
 
 
 @pytest.mark.once
-def test_calls_of_one_pass_are_seen_running_side_by_side(office: Office, visit: Callable[..., Visitor]) -> None:
+def test_calls_of_one_pass_run_side_by_side(office: Office, visit: Callable[..., Visitor]) -> None:
     gates = ("left", "middle", "right")
     office.workshop.play({"calls": [{"tool": "probe.gate", "params": {"name": gate}} for gate in gates]})
     for gate in gates:

@@ -1,4 +1,4 @@
-"""In a browser: a read tool is found in the catalog, tried by hand, and the run's page shows what it came to."""
+"""In a browser: a read tool is found in the catalog, tried by hand, and the run's page shows its result."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from agents.runs.models import Origin, RunStatus
-from tests.journeys.office import Office, run_of
-from tests.journeys.test_accessibility import faults_of
+from tests.journeys.office import Office, load_run
+from tests.journeys.test_accessibility import find_faults
 from tests.journeys.visitor import Visitor
 
 pytestmark = pytest.mark.once
@@ -18,8 +18,8 @@ Visit = Callable[..., Visitor]
 IS_TOO_WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
-def form_of(page: Page, words: str) -> Locator:
-    """The opened form of the one tool that these words find."""
+def open_form(page: Page, words: str) -> Locator:
+    """Open the form of the only tool that this search finds."""
     page.goto(f"/tools/?q={words}")
     page.get_by_role("button", name="Try it").click()
     return page.locator("details.try[open] form")
@@ -54,12 +54,12 @@ def test_a_tool_is_tried_and_its_result_is_shown(office: Office, visit: Visit, s
     line.locator("summary").first.click()
     expect(line).to_contain_text("Acme Corp")
     expect(line).not_to_contain_text("Initech")
-    assert run_of(run_id).created_by == office.member("operator").user
+    assert load_run(run_id).created_by == office.member("operator").user
 
 
-def test_what_is_wrong_stands_beside_its_field_with_what_was_typed(office: Office, visit: Visit) -> None:
+def test_a_problem_is_shown_at_its_field_and_the_values_are_kept(office: Office, visit: Visit) -> None:
     page = visit("operator").page
-    form = form_of(page, "calculate")
+    form = open_form(page, "calculate")
     form.locator("[name='param.operation']").select_option("divide")
     form.locator("[name='param.a']").fill("12")
     form.get_by_role("button", name="Try").click()
@@ -74,18 +74,18 @@ def test_what_is_wrong_stands_beside_its_field_with_what_was_typed(office: Offic
 
 
 @pytest.mark.parametrize("width", [360, 1440])
-def test_the_opened_form_keeps_nobody_out(office: Office, visit: Visit, width: int) -> None:
+def test_the_open_form_is_accessible(office: Office, visit: Visit, width: int) -> None:
     page = visit("operator").page
     page.set_viewport_size({"width": width, "height": 900})
-    form = form_of(page, "searchRecords")
+    form = open_form(page, "searchRecords")
     expect(form).to_be_visible()
     assert not page.evaluate(IS_TOO_WIDE)
-    assert not list(faults_of(page, "the form"))
+    assert not list(find_faults(page, "the form"))
     form.locator("[name='param.limit']").fill("5000")
     form.locator("[name='param.limit']").evaluate("(input) => { input.max = ''; }")
     form.get_by_role("button", name="Try").click()
     expect(page.get_by_role("alert").first).to_be_visible()
-    assert not list(faults_of(page, "the form with a fault"))
+    assert not list(find_faults(page, "the form with a fault"))
 
 
 def test_by_keyboard_alone(office: Office, visit: Visit) -> None:

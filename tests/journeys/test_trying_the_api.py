@@ -1,4 +1,4 @@
-"""The page of the REST API: what is read is there, and what would change something is aimed at nothing."""
+"""The page of the REST API: reading operations have example ids, and operations that change something have none."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from tests.workshop import asking, call
 pytestmark = pytest.mark.once
 
 
-def opened(page: Page, name: str) -> Locator:
-    """The operation's form, ready to be sent."""
+def open_form(page: Page, name: str) -> Locator:
+    """Open the operation's form."""
     block = page.locator(f".opblock[id$='-{name}']")
     block.locator(".opblock-summary-control").click()
     block.get_by_role("button", name="Try it out").click()
     return block
 
 
-def executed(page: Page, name: str) -> tuple[int, Any]:
-    """The status and the body that the operation answers, sent as the page has filled it in."""
-    block = opened(page, name)
+def execute(page: Page, name: str) -> tuple[int, Any]:
+    """Send the operation with the example values; return the status and body of the response."""
+    block = open_form(page, name)
     with page.expect_response(lambda answer: "/api/" in answer.url) as answered:
         block.get_by_role("button", name="Execute").click()
     expect(block.locator(".live-responses-table")).to_be_visible()
     return answered.value.status, json.loads(answered.value.body())
 
 
-def a_run_that_waits(office: Office) -> tuple[Run, Approval]:
+def start_waiting_run(office: Office) -> tuple[Run, Approval]:
     workshop = office.workshop
     workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)), asking(call("probe.effect", name="a")))
     run = office.submit()
@@ -44,8 +44,8 @@ def a_run_that_waits(office: Office) -> tuple[Run, Approval]:
     return run, card
 
 
-def test_what_is_read_is_that_of_whoever_looks(office: Office, visit: Callable[..., Visitor]) -> None:
-    run, card = a_run_that_waits(office)
+def test_examples_are_rows_of_the_reader(office: Office, visit: Callable[..., Visitor]) -> None:
+    run, card = start_waiting_run(office)
     page = visit("operator").page
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "/api/" in request.url else None)
@@ -57,7 +57,7 @@ def test_what_is_read_is_that_of_whoever_looks(office: Office, visit: Callable[.
         ("show_tool_call", card.tool_call_id),
         ("show_approval", card.pk),
     ):
-        status, body = executed(page, name)
+        status, body = execute(page, name)
         assert (status, body["id"]) == (200, str(wanted)), name
     assert len([url for url in asked if "limit=1" in url or "openapi" in url]) == 4
     office.workshop.deny(card)
@@ -68,43 +68,43 @@ def test_what_is_read_is_that_of_whoever_looks(office: Office, visit: Callable[.
     ("name", "field"),
     [("cancel_run", "run_id"), ("approve", "approval_id"), ("deny", "approval_id"), ("resolve_tool_call", "call_id")],
 )
-def test_what_would_change_something_is_aimed_at_nothing(
+def test_operations_that_change_something_have_no_example_ids(
     office: Office, visit: Callable[..., Visitor], name: str, field: str
 ) -> None:
-    run, card = a_run_that_waits(office)
+    run, card = start_waiting_run(office)
     page = visit("admin").page
     page.goto("/api/docs")
-    reading = opened(page, "show_run")
+    reading = open_form(page, "show_run")
     expect(reading.locator("tr[data-param-name=run_id] input")).to_have_value(str(run.pk))
-    block = opened(page, name)
+    block = open_form(page, name)
     expect(block.locator(f"tr[data-param-name={field}] input")).to_have_value("")
     block.get_by_role("button", name="Execute").click()
     expect(block.locator(f"tr[data-param-name={field}] input")).to_have_class(re.compile("invalid"))
     assert office.workshop.card(run).status == ApprovalStatus.PENDING
-    bodies = opened(page, "decide_many"), opened(page, "start_run")
+    bodies = open_form(page, "decide_many"), open_form(page, "start_run")
     for body in bodies:
         expect(body.locator("textarea").first).not_to_have_value(re.compile(rf'_id": "({card.pk}|{run.employee_id})"'))
     office.workshop.deny(card)
     office.await_end(run.pk)
 
 
-def test_what_cannot_be_fetched_is_said_on_the_page(visit: Callable[..., Visitor]) -> None:
+def test_a_missing_description_is_reported_on_the_page(visit: Callable[..., Visitor]) -> None:
     page = visit("operator").page
     page.route("**/api/openapi.json", lambda route: route.abort())
     page.goto("/api/docs")
     expect(page.locator("#swagger-ui")).to_contain_text("Failed to load API definition")
 
 
-def test_without_ids_the_operations_are_there_all_the_same(visit: Callable[..., Visitor]) -> None:
+def test_without_example_ids_the_operations_are_shown(visit: Callable[..., Visitor]) -> None:
     page = visit("operator").page
     page.route("**/api/runs?*", lambda route: route.abort())
     page.goto("/api/docs")
-    expect(opened(page, "show_run").locator("tr[data-param-name=run_id] input")).to_have_value("")
+    expect(open_form(page, "show_run").locator("tr[data-param-name=run_id] input")).to_have_value("")
 
 
-def test_without_a_login_nothing_is_invented(office: Office, visit: Callable[..., Visitor]) -> None:
+def test_without_a_login_there_are_no_example_ids(office: Office, visit: Callable[..., Visitor]) -> None:
     page = visit().page
     page.goto("/api/docs")
-    block = opened(page, "show_run")
+    block = open_form(page, "show_run")
     expect(block.get_by_text("lists them", exact=False)).to_be_visible()
     expect(block.locator("tr[data-param-name=run_id] input")).to_have_value("")

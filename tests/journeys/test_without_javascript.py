@@ -1,4 +1,4 @@
-"""Without JavaScript the pages are read as they are, and everything is done with plain forms."""
+"""Without JavaScript the pages can be read, and everything works with plain forms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs.models import ToolCall
-from tests.journeys.office import Office, run_of
+from tests.journeys.office import Office, load_run
 from tests.journeys.visitor import Visitor
 from tests.workshop import asking, call
 from tools.records.models import Record
@@ -45,7 +45,7 @@ def test_a_card_is_approved_another_denied_and_the_answer_read(office: Office, v
     office.await_end(run_id)
     visitor.open_run(run_id)
     expect(visitor.answer).to_have_text("They are changed.")
-    visitor.assert_still_panel_is_whole(run_id)
+    visitor.assert_static_panel_is_whole(run_id)
     assert [Record.objects.get(pk=record.pk).status for record in records] == ["inactive", "active"]
 
 
@@ -61,7 +61,7 @@ def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Callable[.
     shown.get_by_text("Edit…").click()
     shown.locator("textarea[name='param.record_ids']").fill("\n".join(str(record.pk) for record in records[:2]))
     shown.get_by_role("button", name="Preview changes").click()
-    (edited,) = office.workshop.cards(run_of(run_id))
+    (edited,) = office.workshop.cards(load_run(run_id))
     expect(visitor.card(edited.pk)).to_contain_text("What changed since the earlier card")
 
     visitor.card(edited.pk).locator("[name=confirm]").fill("3")
@@ -74,7 +74,7 @@ def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Callable[.
     visitor.open_run(run_id)
     visitor.page.get_by_role("button", name="Undo").click()
     expect(visitor.page.locator(".notice[role]")).to_contain_text("Undone")
-    (again,) = office.workshop.cards(run_of(run_id))
+    (again,) = office.workshop.cards(load_run(run_id))
     assert Approval.objects.get(pk=edited.pk).status == ApprovalStatus.SUPERSEDED
     visitor.card(again.pk).locator("[name=confirm]").fill("2")
     visitor.card(again.pk).locator(".approve-button").click()
@@ -85,7 +85,7 @@ def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Callable[.
     assert ToolCall.objects.get(run_id=run_id).attempts == 1
 
 
-def test_a_run_is_cancelled_told_more_and_continued(office: Office, visit: Callable[..., Visitor]) -> None:
+def test_a_run_gets_a_message_continues_and_is_cancelled(office: Office, visit: Callable[..., Visitor]) -> None:
     office.workshop.allow_passes(1)
     office.workshop.play(asking(call("probe.sleep", ms=0)), answer="Here I am.")
     visitor = visit("operator", scripts=False)

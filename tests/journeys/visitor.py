@@ -1,4 +1,4 @@
-"""A person in a browser of their own: what they do, what they see, and whatever goes wrong on their pages."""
+"""A person in a browser: their actions, the content of their pages, and errors on them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator,
 from playwright.sync_api import WebSocket as PageSocket
 
 from tests.awaiting import await_that
-from tests.journeys.office import lines_of
+from tests.journeys.office import list_line_numbers
 
-# What a browser says of itself when a request is refused or a server is away: tests look at these on their own.
-OF_THE_NETWORK = ("Failed to load resource", "WebSocket connection to")
+# Console messages of the browser about refused requests and lost servers; the tests check those cases themselves.
+NETWORK_MESSAGES = ("Failed to load resource", "WebSocket connection to")
 STANDS_STILL_S = 0.45
 PANEL_LINES = "() => [...document.querySelectorAll('#panel > li')].map((line) => Number(line.dataset.seq ?? -1))"
 STILL = """(card) => {
@@ -27,14 +27,14 @@ class Visitor:
     """One browser context with one page.
 
     Attributes:
-        heard: every message of a run's socket, in the order in which they came.
-        sent: method and path of every request.
+        received: every message of a run's socket, in order.
+        requests: method and path of every request.
     """
 
     def __init__(self, context: BrowserContext, url: str) -> None:
         self._url = url
-        self.heard: list[dict[str, Any]] = []
-        self.sent: list[str] = []
+        self.received: list[dict[str, Any]] = []
+        self.requests: list[str] = []
         self._complaints: list[str] = []
         self.page: Page = context.new_page()
         self.page.on("console", self._note_console)
@@ -44,7 +44,7 @@ class Visitor:
         self.page.on("response", self._note_response)
         self.page.on("websocket", self._listen)
 
-    # What they do
+    # Actions
 
     def log_in(self, username: str, password: str) -> None:
         self.page.goto("/login/")
@@ -54,14 +54,14 @@ class Visitor:
         expect(self.page.get_by_role("button", name=f"Log out {username}")).to_be_visible()
 
     def start(self, employee: str, task: str) -> int:
-        """Hands the task over with the form; returns the run's id."""
+        """Assign the task with the form; return the run's id."""
         self.choose(employee)
         self.page.locator("textarea[name=task]").fill(task)
         self.page.get_by_role("button", name="Start", exact=True).click()
         return self.run_id()
 
     def choose(self, employee: str) -> None:
-        """Chooses the employee, by the beginning of its name, in the form of the start page."""
+        """Choose the employee on the start page, by the beginning of its name."""
         self.page.goto("/")
         name = self.page.locator("b", has_text=re.compile(rf"^\s*{re.escape(employee)}"))
         self.page.locator(".person > label").filter(has=name).first.click()
@@ -70,28 +70,28 @@ class Visitor:
         self.page.goto(f"/runs/{run_id}/")
 
     def approve(self, card: Locator) -> None:
-        """Presses Approve once the card has stood still for longer than it is inert."""
-        self.stand_still(card)
+        """Press Approve once the card has not moved for longer than it ignores clicks."""
+        self.await_stillness(card)
         card.locator(".approve-button").click()
 
     def deny(self, card: Locator, reason: str) -> None:
         card.get_by_text("Deny…").click()
         card.get_by_label(re.compile("Details")).fill(reason)
-        self.stand_still(card)
+        self.await_stillness(card)
         card.get_by_role("button", name="Deny", exact=True).click()
 
-    def stand_still(self, card: Locator) -> None:
-        """Waits until the card has not moved for a moment, as a person does who aims."""
-        await_that(lambda: card.evaluate(STILL) > STANDS_STILL_S * 1000, "the card stands still")
+    def await_stillness(self, card: Locator) -> None:
+        """Wait until the card has not moved for a moment."""
+        await_that(lambda: card.evaluate(STILL) > STANDS_STILL_S * 1000, "the card does not move")
 
-    def hear_nothing(self) -> None:
-        """What happens elsewhere does not reach the pages that are opened from now on: their sockets are silent."""
+    def block_sockets(self) -> None:
+        """Keep the sockets of all later pages silent, so that they learn of no change elsewhere."""
         self.page.route_web_socket(re.compile("/ws/"), lambda _socket: None)
 
-    # What they see
+    # Content of the page
 
     def run_id(self) -> int:
-        """The run whose page this is."""
+        """Wait for the page of a run, and return the run's id."""
         self.page.wait_for_url(re.compile(r"/runs/\d+/"))
         found = re.search(r"/runs/(\d+)/", self.page.url)
         assert found is not None
@@ -113,31 +113,31 @@ class Visitor:
         return self.page.locator("[data-lost]")
 
     def panel_lines(self) -> list[int]:
-        """The numbers of the panel's lines from top to bottom; -1 for text that still streams."""
+        """Return the numbers of the panel's lines from top to bottom; -1 for streaming text."""
         numbers: list[int] = self.page.evaluate(PANEL_LINES)
         return numbers
 
     def assert_panel_is_whole(self, run_id: int) -> None:
-        """Every line is there once, in its place, as the database has it."""
-        await_that(lambda: self.panel_lines() == lines_of(run_id), f"the panel {self.panel_lines()} is whole")
+        """Wait until the panel shows every line of the database once and in order."""
+        await_that(lambda: self.panel_lines() == list_line_numbers(run_id), f"the panel {self.panel_lines()} is whole")
 
-    def assert_still_panel_is_whole(self, run_id: int) -> None:
-        """The same for a page without scripts, which does not change while it is looked at."""
+    def assert_static_panel_is_whole(self, run_id: int) -> None:
+        """Check the same for a page without scripts, which does not change."""
         lines = self.page.locator("#panel > li")
-        assert [int(line.get_attribute("data-seq") or -1) for line in lines.all()] == lines_of(run_id)
+        assert [int(line.get_attribute("data-seq") or -1) for line in lines.all()] == list_line_numbers(run_id)
 
-    def assert_unharmed(self) -> None:
-        """No script error, no dialog, nothing refused by the page's policy, no request to anywhere else."""
+    def assert_no_complaints(self) -> None:
+        """Assert that there was no script error, dialog, policy violation, failed response or request to another host."""
         assert not self._complaints, self._complaints
 
-    # What goes on behind the page
+    # Recording
 
     def _listen(self, socket: PageSocket) -> None:
         if "/ws/runs/" in socket.url:
-            socket.on("framereceived", lambda frame: self.heard.append(json.loads(frame)))
+            socket.on("framereceived", lambda frame: self.received.append(json.loads(frame)))
 
     def _note_console(self, message: ConsoleMessage) -> None:
-        if message.type == "error" and not message.text.startswith(OF_THE_NETWORK):
+        if message.type == "error" and not message.text.startswith(NETWORK_MESSAGES):
             self._complaints.append(message.text)
 
     def _note_dialog(self, dialog: Dialog) -> None:
@@ -145,7 +145,7 @@ class Visitor:
         dialog.dismiss()
 
     def _note_request(self, request: Request) -> None:
-        self.sent.append(f"{request.method} {request.url.removeprefix(self._url)}")
+        self.requests.append(f"{request.method} {request.url.removeprefix(self._url)}")
         if not request.url.startswith((self._url, "data:")):
             self._complaints.append(f"request to {request.url}")
 

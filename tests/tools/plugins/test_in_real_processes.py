@@ -17,7 +17,7 @@ from agents.employees.models import Grant
 from agents.runs.models import ENDED, Run
 from gadget_site.management.processes import build_sweeper_process, build_web_process, build_worker_process
 from tests.awaiting import await_that
-from tests.journeys.outside import Outside
+from tests.journeys.api_client import Outside
 from tests.processes import Installation
 from tests.workshop import TASK, again, asking, build_workshop, call, calls
 

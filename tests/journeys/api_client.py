@@ -1,4 +1,4 @@
-"""Programs that use Gadget from outside: REST with a token, and sockets as they are."""
+"""A client program: REST with a token, and plain sockets."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ FAREWELL_S = 1.0
 
 @dataclass(frozen=True)
 class Socket:
-    """An open WebSocket, and what it says."""
+    """An open WebSocket."""
 
     connection: ClientConnection
 
     def next(self, seconds: float = PATIENCE_S) -> dict[str, Any]:
-        """The next message; TimeoutError if none comes in time."""
+        """Receive the next message; raise TimeoutError if none comes in time."""
         message: dict[str, Any] = json.loads(self.connection.recv(seconds))
         return message
 
-    def until(self, type_: str) -> list[dict[str, Any]]:
-        """All messages up to and with the first of this type."""
+    def receive_until(self, type_: str) -> list[dict[str, Any]]:
+        """Receive all messages up to the first of this type, which is included."""
         heard = [self.next()]
         while heard[-1]["type"] != type_:
             heard.append(self.next())
         return heard
 
-    def say(self, text: str | bytes) -> None:
+    def send(self, text: str | bytes) -> None:
         self.connection.send(text)
 
     def close_code(self) -> int | None:
-        """The code with which the server closes this socket, whatever it says before."""
+        """Wait until the server closes this socket, and return the code."""
         try:
             while True:
                 self.next()
@@ -47,8 +47,8 @@ class Socket:
 
 
 @contextmanager
-def opened(url: str, path: str, headers: dict[str, str], **options: Any) -> Iterator[Socket]:
-    """A socket at this path, with these headers.
+def open_socket(url: str, path: str, headers: dict[str, str], **options: Any) -> Iterator[Socket]:
+    """Open a socket at this path, with these headers.
 
     Raises:
         websockets.exceptions.InvalidStatus: the server refused the handshake.
@@ -59,7 +59,7 @@ def opened(url: str, path: str, headers: dict[str, str], **options: Any) -> Iter
         yield Socket(connection)
 
 
-class Outside:
+class ApiClient:
     """REST calls and sockets of one person, by API token."""
 
     def __init__(self, url: str, token: str) -> None:
@@ -67,33 +67,33 @@ class Outside:
         self.headers = {"Authorization": f"Bearer {token}"}
 
     def get(self, path: str) -> Any:
-        """The JSON of a GET that succeeds."""
-        return self._asked("GET", path).json()
+        """Send a GET, and return the JSON of its response."""
+        return self._request("GET", path).json()
 
     def post(self, path: str, body: dict[str, Any], status: int = 200) -> Any:
-        """The JSON of a POST that is answered with this status."""
-        answer = self._asked("POST", path, body)
+        """Send a POST, check the status of its response, and return its JSON."""
+        answer = self._request("POST", path, body)
         assert answer.status_code == status, f"{path}: {answer.status_code} {answer.text}"
         return answer.json()
 
-    def status_of(self, path: str, body: dict[str, Any]) -> int:
-        """How a POST is answered."""
-        return self._asked("POST", path, body).status_code
+    def post_for_status(self, path: str, body: dict[str, Any]) -> int:
+        """Send a POST, and return the status of its response."""
+        return self._request("POST", path, body).status_code
 
     def start(self, employee_id: int, task: str) -> int:
-        """A new run; its id."""
+        """Start a run, and return its id."""
         return int(self.post("/runs", {"employee_id": str(employee_id), "task": task}, status=201)["id"])
 
     def socket(self, run_id: int, after: int = 0, **options: Any) -> Any:
-        """The run's socket, as a context manager."""
-        return opened(self.url, f"/ws/runs/{run_id}/?after={after}", self.headers, **options)
+        """Return a context manager for the run's socket."""
+        return open_socket(self.url, f"/ws/runs/{run_id}/?after={after}", self.headers, **options)
 
-    def _asked(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx2.Response:
+    def _request(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx2.Response:
         return httpx2.request(
             method, f"{self.url}/api{path}", json=body, headers=self.headers, timeout=PATIENCE_S, trust_env=False
         )
 
 
-def numbered(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Only the events with a number: streamed text has none."""
+def select_events(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Select the messages that are events: streamed text has no number."""
     return [message for message in messages if message["seq"] is not None]
