@@ -26,6 +26,7 @@ LAYERS = {
         ("insight",),
         ("approvals", "runs", "employees"),
         ("runs.engine",),
+        ("runs.provenance",),
         ("employees.budgets", "employees.toolboxes", "employees.shared_limits", "employees.context_windows"),
         ("providers",),
         ("runs.events",),
@@ -64,7 +65,7 @@ MANY_ARGUMENTS = {  # besides what overrides a library's method
     "tools/contract/errors.py ToolError.__init__": "one for each line of the error's text",
     "tools/network/http_client.py request": "what every HTTP client takes, named at each call",
     "tools/network/http_client.py GuardedClient.request": "an HTTP client's arguments, and whether it may be repeated",
-    "tools/toolbox/permissions.py judge_call": "the last one only quotes the name of a tool that does not exist",
+    "tools/toolbox/permissions.py judge_call": "the last two are for a missing tool, and for where values come from",
 }
 
 BROAD_HANDLERS = {

@@ -15,14 +15,19 @@ from tools.contract import Level, Tool
 from tools.toolbox import Condition, Otherwise, Rule
 
 LEVEL = "level"
+WITHOUT_VALUE = (Rule.NOT_FROM_OUTSIDE.value,)
+"""Rules that take no value in a line."""
 EXAMPLES = (
     'data.updateRecord changes.status one_of ["active", "pending"] else forbid',
     "data.searchRecords limit maximum 100 else ask",
+    "data.updateRecord changes.email not_from_outside else forbid",
     "data.getStats level write",
 )
 HELP = (
     "One limit per line. A condition is a tool, a parameter, a rule and a JSON value. A call that breaks it "
-    "needs approval (else ask) or is refused (else forbid). A level can be raised, never lowered. "
+    "needs approval (else ask) or is refused (else forbid). The rule not_from_outside takes no value: it is broken by "
+    "a value that was first seen in a web page, a connected source or an uploaded file. "
+    "A level can be raised, never lowered. "
     f"Rules: {', '.join(rule.value for rule in Rule)}. Examples: {' · '.join(EXAMPLES)}"
 )
 
@@ -62,8 +67,9 @@ def format_limits(grants: Iterable[Grant]) -> list[str]:
         if grant.level:
             lines.append(f"{grant.tool} {LEVEL} {grant.level}")
         for condition in grant.conditions:
-            value = json.dumps(condition["value"], ensure_ascii=False)
-            lines.append(f"{grant.tool} {condition['param']} {condition['rule']} {value} else {condition['otherwise']}")
+            value = [] if condition["rule"] in WITHOUT_VALUE else [json.dumps(condition["value"], ensure_ascii=False)]
+            words = [grant.tool, condition["param"], condition["rule"], *value, "else", condition["otherwise"]]
+            lines.append(" ".join(words))
     return lines
 
 
@@ -82,7 +88,7 @@ def _parse_line(line: str, catalog: Mapping[str, Tool], limits: dict[str, ToolLi
     found = limits.setdefault(words[0], ToolLimits())
     if len(words) == 3 and words[1] == LEVEL:
         found.level = _parse_level(tool, words[2])
-    elif len(words) == 4:
+    elif len(words) == 4 or (words[2:] and words[2] in WITHOUT_VALUE):
         found.conditions.append(_parse_condition(tool, words))
     else:
         raise ValueError(f"expected a line like {EXAMPLES[0]}")
@@ -97,18 +103,23 @@ def _parse_level(tool: Tool | None, word: str) -> str:
 
 
 def _parse_condition(tool: Tool | None, words: list[str]) -> Condition:
-    _, param, rule, rest = words
+    _, param, rule, *rest = words
     known = sorted(tool.schema["properties"]) if tool else []
     if tool is not None and param.partition(".")[0] not in known:
         raise ValueError(f"{tool.name} has no parameter {param!r}, only {', '.join(known) or 'none'}")
     if rule not in tuple(Rule):
         raise ValueError(f"{rule!r} is not a rule; use one of {', '.join(Rule)}")
-    try:
-        value, end = json.JSONDecoder().raw_decode(rest)
-    except ValueError:
-        raise ValueError(f"{rest!r} does not start with a JSON value; quote a text") from None
-    tail = rest[end:].split()
+    value, tail = (True, "".join(rest).split()) if rule in WITHOUT_VALUE else _parse_value(rest[0])
     if tail and (len(tail) != 2 or tail[0] != "else" or tail[1] not in tuple(Otherwise)):
-        raise ValueError(f"expected 'else ask' or 'else forbid' after the value, not {' '.join(tail)!r}")
+        raise ValueError(f"expected 'else ask' or 'else forbid' at the end, not {' '.join(tail)!r}")
     otherwise = tail[1] if tail else Otherwise.ASK.value
     return Condition.from_json({"param": param, "rule": rule, "value": value, "otherwise": otherwise})
+
+
+def _parse_value(text: str) -> tuple[Any, list[str]]:
+    """Return the JSON value at the start of the text, and the words after it."""
+    try:
+        value, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        raise ValueError(f"{text!r} does not start with a JSON value; quote a text") from None
+    return value, text[end:].split()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -32,6 +32,7 @@ from agents.runs.engine.results import end_unexecuted
 from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import Transaction, run_transaction
 from agents.runs.models import CallStatus, ToolCall
+from agents.runs.provenance import list_edited
 from tools.contract import ErrorCode, Level, Tool, ToolError
 from tools.toolbox.permissions import Permission, Verdict
 
@@ -134,7 +135,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
     if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
         return find_next_card(card) or card
     _refuse_undecidable(card, decision.digest, NOT_EDITED)
-    context = load_context(card.run_id)
+    context = replace(load_context(card.run_id), edited=list_edited(card.tool_call.params, params))
     try:
         tool, verdict, effect = _judge_edit(context, card.tool_call, params)
     except Invalid:
@@ -156,6 +157,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
             raise Invalid("params", "nothing was changed")
         call.model_params = call.params if call.model_params is None else call.model_params
         call.level, call.why = str(verdict.level), verdict.reason
+        call.provenance = verdict.provenance.as_json() if verdict.provenance else None
         seal(call, tool, verdict.params)
         tx.audit(f"user:{member.user.get_username()}", "card_edited", f"approval:{card.pk}", params=call.params)
         card.decided_by = member.user
@@ -166,7 +168,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
 
 
 def _judge_edit(context: RunContext, call: ToolCall, params: dict[str, Any]) -> tuple[Tool, Verdict, CallEffect]:
-    """Judge the call with these params and compute its effect, outside transactions.
+    """Judge the call with these params, trace its values and compute its effect, outside transactions.
 
     Raises:
         Invalid: the params are wrong or not allowed, or need no approval.
@@ -176,10 +178,12 @@ def _judge_edit(context: RunContext, call: ToolCall, params: dict[str, Any]) -> 
         raise _refuse_params(verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is no longer installed."))
     if verdict.permission != Permission.ASK:
         raise Invalid("params", "a call with these params needs no approval")
+    provenance = verdict.provenance or context.values.trace(tool, verdict.params)
     try:
-        return tool, verdict, compute_effect(tool, verdict.params, context.build_tool_context(call))
+        effect = compute_effect(tool, verdict.params, context.build_tool_context(call))
     except ToolError as error:
         raise _refuse_params(error) from error
+    return tool, replace(verdict, provenance=provenance), effect
 
 
 def _refuse_params(error: ToolError) -> Invalid:

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.django_db
 STATUS = f'{UPDATE} changes.status one_of ["active", "pending"] else forbid'
 LIMIT = f"{SEARCH} limit maximum 100 else ask"
 RAISED = f"{SEARCH} level write"
+ORIGIN = f"{UPDATE} changes.email not_from_outside else forbid"
 
 
 @pytest.fixture
@@ -38,20 +39,21 @@ def saved(world: World, admin: Client, *lines: str, **more: Any) -> Any:
 
 
 def test_lines_become_limits_and_come_back_as_they_were(world: World, admin: Client) -> None:
-    answer = saved(world, admin, RAISED, STATUS, LIMIT)
+    answer = saved(world, admin, RAISED, STATUS, LIMIT, ORIGIN)
     assert answer.status_code == 302, faults(answer)
     search = Grant.objects.get(employee=world.employee, tool=SEARCH)
     assert search.level == "write"
     assert search.conditions == [{"param": "limit", "rule": "maximum", "value": 100, "otherwise": "ask"}]
     form = admin.get(address(world.employee, "change")).context["adminform"].form
-    assert set(form.initial["limits"]) == {RAISED, STATUS, LIMIT}
+    assert set(form.initial["limits"]) == {RAISED, STATUS, LIMIT, ORIGIN}
     assert AuditEntry.objects.filter(action="employee_changed", payload__fields__has_key="limits").exists()
 
 
 def test_the_employees_page_tells_them(world: World, admin: Client) -> None:
-    saved(world, admin, STATUS)
+    saved(world, admin, STATUS, ORIGIN)
     html = admin.get(f"/employees/{world.employee.pk}/").content.decode()
     assert "changes.status: one of [&quot;active&quot;,&quot;pending&quot;]; otherwise it is refused" in html
+    assert "changes.email: not from outside; otherwise it is refused" in html
 
 
 @pytest.mark.parametrize(
@@ -62,7 +64,8 @@ def test_the_employees_page_tells_them(world: World, admin: Client) -> None:
         (f"{SEARCH} limit below 1", "&#x27;below&#x27; is not a rule"),
         (f"{SEARCH} limit maximum", "expected a line like"),
         (f"{SEARCH} limit maximum many", "does not start with a JSON value"),
-        (f"{SEARCH} limit maximum 1 or ask", "after the value, not"),
+        (f"{SEARCH} limit maximum 1 or ask", "at the end, not"),
+        (f"{UPDATE} changes.email not_from_outside 1", "at the end, not"),
         (f"{SEARCH} limit maximum true", "is not a number"),
         (f'{SEARCH} text pattern "("', "is not a valid RE2 regular expression"),
         (f"{SEARCH} limit equals NaN", "Out of range float"),

@@ -69,6 +69,7 @@ class ReadFile(Tool):
     display_name = "Read a file"
     description = "Read a text file in your organization's folder, or some of its lines."
     level = Level.READ
+    returns_outside_text = True
     Output = FileText
 
     class Params(BaseModel):
@@ -97,6 +98,7 @@ class SearchFiles(Tool):
         "backreferences, no look-around). ^ and $ match the start and the end of a line."
     )
     level = Level.READ
+    returns_outside_text = True
     Output = FileHits
 
     class Params(BaseModel):

@@ -47,6 +47,9 @@ class Tool(ABC):
         transactional: writes only Gadget's own database, at most 1,000 rows, inside the engine's transaction.
         volatile: the same call may be repeated right away (clocks, polling).
         open_world: contacts addresses chosen by its params.
+        returns_outside_text: its results hold what strangers wrote or people uploaded; open-world tools always do.
+        destination_params: names, at every depth, of params that say to whom, where or how much. Usual names, such as
+            `recipient` or `amount`, need not be listed.
         carries_requests: its params may hold requests of their own (batch, GraphQL, RPC), and its level takes that into
             account. Otherwise a call of an outside tool that carries requests is destructive.
         suspends: may return a `Suspend` instead of a result, and then waits for a person or another employee.
@@ -71,6 +74,8 @@ class Tool(ABC):
     transactional: bool = False
     volatile: bool = False
     open_world: bool = False
+    returns_outside_text: bool = False
+    destination_params: frozenset[str] = frozenset()
     carries_requests: bool = False
     suspends: bool = False
     cacheable_s: float = 0
@@ -161,6 +166,11 @@ class Tool(ABC):
     def address_params(self) -> frozenset[str]:
         """Names of the params, at every depth, that hold addresses or hosts."""
         return find_address_params(self.schema)
+
+    @property
+    def has_outside_results(self) -> bool:
+        """True if values in its results come from outside the organization."""
+        return self.open_world or self.returns_outside_text
 
     @cached_property
     def schema(self) -> dict[str, Any]:

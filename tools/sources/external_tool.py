@@ -19,6 +19,8 @@ _KEYED_BY_NAME = ("properties", "dependentSchemas", "dependentRequired")
 class ExternalTool(Tool):
     """A tool of another system, with params described by a JSON schema."""
 
+    returns_outside_text = True
+
     @property
     def definition(self) -> dict[str, Any]:
         """The definition shown to the model, with the original names of all params."""

@@ -9,6 +9,7 @@ from typing import Any
 import re2
 
 from tools.contract import canonical_json, storable_json
+from tools.toolbox.provenance import Provenance
 
 LONGEST_SEARCHED = 2_000
 _MAX_SHOWN = 80
@@ -25,6 +26,8 @@ class Rule(StrEnum):
     MAXIMUM = "maximum"
     MAX_LENGTH = "max_length"
     """Characters of a text, or entries of a list."""
+    NOT_FROM_OUTSIDE = "not_from_outside"
+    """No value in the param was first seen in a result from outside; the value of the condition is True."""
 
 
 class Otherwise(StrEnum):
@@ -75,8 +78,13 @@ class Condition:
             "otherwise": self.otherwise.value,
         }
 
-    def explain_violation(self, params: Mapping[str, Any]) -> str:
-        """Explain how the params break the condition; empty if they do not. A missing param breaks it."""
+    def explain_violation(self, params: Mapping[str, Any], provenance: Provenance | None = None) -> str:
+        """Explain how the params break the condition; empty if they do not.
+
+        A missing param breaks it, except for NOT_FROM_OUTSIDE, which is broken where the provenance is not known.
+        """
+        if self.rule is Rule.NOT_FROM_OUTSIDE:
+            return _explain_origin(self.param, provenance)
         for value in _find_values(params, self.param.split(".")):
             if not _HOLDS[self.rule](value, self.value):
                 return f"{self.param} is {_format_value(value)}, but must be {self._describe_rule()}"
@@ -95,6 +103,7 @@ class Condition:
             Rule.MINIMUM: "at least {}",
             Rule.MAXIMUM: "at most {}",
             Rule.MAX_LENGTH: "at most {} characters or entries",
+            Rule.NOT_FROM_OUTSIDE: "not from outside",
         }
         return words[self.rule].format(_format_value(self.value))
 
@@ -107,6 +116,8 @@ class Condition:
             raise ValueError(f"{self.param} {self.rule.value}: {value!r} is not a number")
         if self.rule is Rule.MAX_LENGTH and not (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
             raise ValueError(f"{self.param} max_length: {value!r} is not a whole number of 0 or more")
+        if self.rule is Rule.NOT_FROM_OUTSIDE and value is not True:
+            raise ValueError(f"{self.param} not_from_outside takes no value")
         if self.rule is Rule.PATTERN:
             try:
                 _compile(str(value))
@@ -124,16 +135,29 @@ class BrokenCondition:
     reason: str
 
 
-def find_broken_condition(conditions: Iterable[Condition], params: Mapping[str, Any]) -> BrokenCondition | None:
+def find_broken_condition(
+    conditions: Iterable[Condition], params: Mapping[str, Any], provenance: Provenance | None = None
+) -> BrokenCondition | None:
     """Return the first broken condition that forbids, else the first that asks; None if all hold."""
     asks: BrokenCondition | None = None
     for condition in conditions:
-        reason = condition.explain_violation(params)
+        reason = condition.explain_violation(params, provenance)
         if reason and condition.otherwise is Otherwise.FORBID:
             return BrokenCondition(Otherwise.FORBID, reason)
         if reason and asks is None:
             asks = BrokenCondition(Otherwise.ASK, reason)
     return asks
+
+
+def _explain_origin(param: str, provenance: Provenance | None) -> str:
+    if provenance is None:
+        return f"{param} is of unknown origin, but must not come from outside"
+    found = provenance.find_outside(param)
+    if found is not None:
+        seen = f" was first seen in {found.title}" if found.title else ""
+        return f"{param} comes from outside: {_format_value(found.value)}{seen}"
+    is_unknown = provenance.unsearched or provenance.is_partial
+    return f"{param} is of unknown origin: there are too many values or results to search" if is_unknown else ""
 
 
 _ABSENT = object()

@@ -1,17 +1,19 @@
 """The gate: one pure function judges whether a call runs, waits for a person, or is refused."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from tools.contract import ErrorCode, Level, Tool, ToolError, find_embedded_requests, find_named_hosts, parse_arguments
 from tools.contract.embedded_requests import describe_requests
-from tools.toolbox.conditions import BrokenCondition, Condition, Otherwise, find_broken_condition
+from tools.toolbox.conditions import BrokenCondition, Condition, Otherwise, Rule, find_broken_condition
 from tools.toolbox.isolation import run_isolated
+from tools.toolbox.provenance import Provenance
 
 MAX_HOSTS = 5
-"""The most hosts named in a reason."""
+"""The most hosts, or values, named in a reason."""
+_MAX_VALUE = 80
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,16 @@ class Policy:
     withheld: Mapping[str, str] = field(default_factory=dict)
 
 
+class ValueSearch(Protocol):
+    """Searches for the values of a call in everything that its run has seen; asked only where the verdict needs it."""
+
+    def trace(self, tool: Tool, params: Mapping[str, Any]) -> Provenance:
+        """Find the origin of each value in the params."""
+
+    def find_own_data(self, tool: Tool, params: Mapping[str, Any]) -> list[str]:
+        """List the values that come from the organization's own data."""
+
+
 class Permission(StrEnum):
     """The machine's judgment of a call."""
 
@@ -78,6 +90,7 @@ class Verdict:
         reason: the reason in plain words, for the card.
         params: the canonical params; empty if the call is forbidden.
         error: the error for the model; set if and only if the call is forbidden.
+        provenance: the origins of the values, if a condition needed them.
     """
 
     permission: Permission
@@ -85,14 +98,16 @@ class Verdict:
     reason: str
     params: dict[str, Any] = field(default_factory=dict)
     error: ToolError | None = None
+    provenance: Provenance | None = None
 
 
-def judge_call(
+def judge_call(  # noqa: PLR0913, PLR0917 - see MANY_ARGUMENTS in the architecture test
     tool: Tool | None,
     arguments: str | dict[str, Any],
     grants: Grants,
     policy: Policy,
     name: str = "",
+    values: ValueSearch | None = None,
 ) -> Verdict:
     """Judge one call. It never raises, even if the arguments are invalid or the tool fails to check them.
 
@@ -100,6 +115,7 @@ def judge_call(
         tool: the tool, or None if there is no tool with this name.
         arguments: the model's JSON text, or params that are already parsed.
         name: the requested name, to quote if there is no such tool.
+        values: searches for the origins of values; None if there is no run in which they could have been seen.
     """
     refusal = find_refusal(tool, grants, policy, name)
     if tool is None or refusal is not None:
@@ -112,16 +128,18 @@ def judge_call(
         requests = find_embedded_requests(params) if tool.is_from_outside else ()
         if requests and not tool.carries_requests:
             level = Level.DESTRUCTIVE
-        broken = find_broken_condition(grants.conditions.get(tool.name, ()), params)
+        conditions = grants.conditions.get(tool.name, ())
+        provenance = _trace_values(tool, params, conditions, values)
+        broken = find_broken_condition(conditions, params, provenance)
         if broken is not None and broken.otherwise is Otherwise.FORBID:
-            return _forbid(level, _build_condition_error(tool, broken))
-        why = (_explain_level(tool, level, requests), _explain_hosts(tool, params, policy), _explain_condition(broken))
-        reason = "; ".join(filter(None, why))
+            return replace(_forbid(level, _build_condition_error(tool, broken)), provenance=provenance)
+        hosts = _explain_hosts(tool, params, policy) or _explain_own_data(tool, params, values)
+        reason = "; ".join(filter(None, (_explain_level(tool, level, requests), hosts, _explain_condition(broken))))
     except ToolError as error:
         return _forbid(level, error)
     if reason:
-        return Verdict(Permission.ASK, level, reason, params)
-    return Verdict(Permission.AUTO, level, f"{level} level: runs without approval", params)
+        return Verdict(Permission.ASK, level, reason, params, provenance=provenance)
+    return Verdict(Permission.AUTO, level, f"{level} level: runs without approval", params, provenance=provenance)
 
 
 def find_refusal(tool: Tool | None, grants: Grants, policy: Policy, name: str = "") -> ToolError | None:
@@ -205,6 +223,26 @@ def _explain_hosts(tool: Tool, params: dict[str, Any], policy: Policy) -> str:
         return ""
     more = f" and {len(unlisted) - MAX_HOSTS:,} more" if len(unlisted) > MAX_HOSTS else ""
     return f"contacts {', '.join(unlisted[:MAX_HOSTS])}{more}, not on the list of allowed hosts"
+
+
+def _trace_values(
+    tool: Tool, params: dict[str, Any], conditions: tuple[Condition, ...], values: ValueSearch | None
+) -> Provenance | None:
+    """Find the origins of the values if a condition depends on them."""
+    is_needed = any(condition.rule is Rule.NOT_FROM_OUTSIDE for condition in conditions)
+    return values.trace(tool, params) if is_needed and values is not None else None
+
+
+def _explain_own_data(tool: Tool, params: dict[str, Any], values: ValueSearch | None) -> str:
+    """Name the organization's own values that a call to allowed hosts would tell them."""
+    carried = values.find_own_data(tool, params) if tool.open_world and values is not None else []
+    if not carried:
+        return ""
+    quoted = ", ".join(
+        f'"{value[:_MAX_VALUE]}{"…" if len(value) > _MAX_VALUE else ""}"' for value in carried[:MAX_HOSTS]
+    )
+    more = f" and {len(carried) - MAX_HOSTS:,} more" if len(carried) > MAX_HOSTS else ""
+    return f"sends your own data outside: {quoted}{more}"
 
 
 def _find_hosts(tool: Tool, params: dict[str, Any]) -> frozenset[str] | None:

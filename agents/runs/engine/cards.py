@@ -212,6 +212,7 @@ def replace_card(tx: Transaction, card: Approval, effect: CallEffect, why: str) 
         signature=call.signature,
         level=call.level,
         why=call.why,
+        provenance=call.provenance,
         version=call.version,
         definition_hash=call.definition_hash,
         drifts=call.drifts,

@@ -21,6 +21,7 @@ from agents.providers.base import ModelSettings, ProviderConfig, ProviderError
 from agents.providers.registry import build_provider
 from agents.providers.wire_names import get_plain_wire_name
 from agents.runs.models import Run, ToolCall
+from agents.runs.provenance import RunValues
 from tools.contract import SHORTEST_SECRET, Level, Person, Tool, ToolContext, ToolResult, storable_json
 from tools.contract.excerpts import parse_handle
 from tools.toolbox import Toolbox
@@ -49,6 +50,8 @@ class RunContext:
     """The organization's tools."""
     policy: Policy
     """The rules for all employees of the organization."""
+    edited: tuple[str, ...] = ()
+    """Values that a person has just typed into a call's params."""
     _sessions: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The session data given to each call, by its idempotency key."""
 
@@ -57,7 +60,7 @@ class RunContext:
         tool = self.toolbox.get_tool(tool_name)
         if tool is None and (refused := self._refuse_wire_name(tool_name)) is not None:
             return None, refused
-        return tool, judge_call(tool, arguments, self.grants, self.policy, name=tool_name)
+        return tool, judge_call(tool, arguments, self.grants, self.policy, tool_name, self.values)
 
     def _refuse_wire_name(self, wire: str) -> Verdict | None:
         """Return the refusal of a tool that was not offered, called by the wire form of its name.
@@ -119,6 +122,11 @@ class RunContext:
             logger.error("call %s: its session data has %d characters and was discarded", call.pk, len(text))
             return
         run.session = session
+
+    @cached_property
+    def values(self) -> RunValues:
+        """The values that the run has seen, to find where those of a call come from."""
+        return RunValues(self.run, self.toolbox, self.edited)
 
     @property
     def calls_at_once(self) -> int:

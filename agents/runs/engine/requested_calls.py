@@ -90,6 +90,7 @@ def plan_call(context: RunContext, index: int, requested: RequestedCall | CallRe
         tool=requested.tool[:120],
         level=str(verdict.level),
         why=verdict.reason,
+        provenance=verdict.provenance.as_json() if verdict.provenance else None,
         idempotency_key=new_idempotency_key(),
     )
     row.params_hash = row.signature = fingerprint([requested.tool, requested.arguments])
@@ -100,12 +101,14 @@ def plan_call(context: RunContext, index: int, requested: RequestedCall | CallRe
 
 
 def preview_card(lease: Lease, context: RunContext, plan: PlannedCall) -> None:
-    """Compute the effect for the card of a call; refuse the call if its preview does."""
+    """Compute the effect for the card of a call, and where its values come from; refuse it if its preview does."""
     tool = context.find_tool(plan.row)
     if tool is None:
         message = f"{plan.row.tool} is no longer installed."
         plan.refuse(ToolError(ErrorCode.TOOL_NOT_FOUND, message, attempted=False))
         return
+    if plan.row.provenance is None:
+        plan.row.provenance = context.values.trace(tool, plan.row.params).as_json()
     lease.expect_step(timing().preview_s)
     try:
         plan.effect = compute_effect(tool, plan.row.params, context.build_tool_context(plan.row))

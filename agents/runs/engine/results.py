@@ -6,10 +6,12 @@ from typing import Any
 
 from django.conf import settings
 
+from agents.employees.toolboxes import load_toolbox
 from agents.platform.queries.writes import update_each
 from agents.runs.engine.transaction import Transaction
 from agents.runs.events import ToolFinished, ToolRejected
 from agents.runs.models import CallStatus, ToolCall
+from agents.runs.provenance import remember_outside_values
 from tools.contract import ToolError, ToolResult, canonical_json, format_error
 from tools.contract.excerpts import format_for_model, format_handle
 
@@ -70,10 +72,12 @@ def build_end_columns(tx: Transaction, call: ToolCall, result: ToolResult, durat
 
 
 def publish_result(tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int = 0) -> None:
-    """Publish the result, and log it if `gadget.yaml` says so."""
+    """Publish the result, and log it if `gadget.yaml` says so; values from outside that it stored keep their mark."""
     if settings.GADGET_CONFIG.tools.log_calls:
         outcome = "succeeded" if result.success else f"failed ({result.error.code})" if result.error else "failed"
         logger.info("run %s: %s %s in %d ms", call.run_id, call.tool, outcome, duration_ms)
+    if call.provenance and result.success:
+        remember_outside_values(call, load_toolbox(call.organization_id))
     tx.publish(ToolFinished.of(call, result, duration_ms))
 
 

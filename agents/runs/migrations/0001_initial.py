@@ -195,6 +195,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("why", models.TextField(blank=True)),
+                ("provenance", models.JSONField(null=True)),
                 ("exec_epoch", models.PositiveIntegerField(null=True)),
                 ("attempts", models.PositiveSmallIntegerField(default=0)),
                 ("drifts", models.PositiveSmallIntegerField(default=0)),
@@ -256,6 +257,35 @@ class Migration(migrations.Migration):
             field=models.OneToOneField(
                 null=True, on_delete=django.db.models.deletion.PROTECT, related_name="child_run", to="runs.toolcall"
             ),
+        ),
+        migrations.CreateModel(
+            name="OutsideValue",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("key", models.CharField(max_length=32)),
+                ("param", models.CharField(max_length=200)),
+                ("title", models.CharField(max_length=200)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="accounts.organization",
+                    ),
+                ),
+                (
+                    "call",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="runs.toolcall"
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("id",),
+                "constraints": [models.UniqueConstraint(fields=("organization", "key"), name="outside_value_once")],
+            },
         ),
         migrations.CreateModel(
             name="Pass",

@@ -61,6 +61,8 @@ class ToolCall(models.Model):
         finished_seq: the number of the event of its end, to find what came after it.
         drifts: the number of times that a guard sent the call back to its card.
         why: the verdict's reason.
+        provenance: where the values of the params were seen before, as `tools.toolbox.provenance.Provenance.as_json`;
+            None if nobody needed to know, because the call asked nobody and no limit named it.
         late_effect: set if the call was declared not done and its executor later reported a success: `reported_at`, the
             `result`, and `done_again_by`, the ids of later calls that may have done the same. Nothing else changes.
     """
@@ -87,6 +89,7 @@ class ToolCall(models.Model):
     idempotency_key = models.CharField(max_length=64, default=new_idempotency_key)
     status = models.CharField(max_length=20, choices=CallStatus, default=CallStatus.READY)
     why = models.TextField(blank=True)
+    provenance = models.JSONField(null=True)
     exec_epoch = models.PositiveIntegerField(null=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     drifts = models.PositiveSmallIntegerField(default=0)

@@ -140,7 +140,12 @@ def _beyond(hosts: frozenset[str] | None, allowed: frozenset[str]) -> list[str]:
 
 
 def holds(condition: Condition, params: Mapping[str, Any]) -> bool:
-    """Whether every value that the condition's path leads to is there and within its rule."""
+    """Whether every value that the condition's path leads to is there and within its rule.
+
+    Without a run, nobody knows where a value comes from, so that condition never holds.
+    """
+    if condition.rule is Rule.NOT_FROM_OUTSIDE:
+        return False
     found = list(_found(params, condition.param.split(".")))
     return all(value is not None and _within(condition.rule.value, value, condition.value) for value in found)
 
@@ -222,6 +227,7 @@ _BOUNDS = {
     Rule.MINIMUM: st.sampled_from([-1, 0, 1, 2.5, 4]),
     Rule.MAXIMUM: st.sampled_from([-1, 0, 1, 2.5, 4, 9]),
     Rule.MAX_LENGTH: st.integers(0, 6),
+    Rule.NOT_FROM_OUTSIDE: st.sampled_from([True]),
 }
 
 

@@ -7,7 +7,7 @@ results takes a few milliseconds.
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache, partial
 from itertools import accumulate
@@ -192,23 +192,29 @@ def _trace_leaf(index: SourceIndex, leaf: Leaf, is_many: bool) -> Iterator[Sight
     if whole is not None and (source := index.outside.find(whole, is_many=is_many)):
         yield _build_sighting(leaf, whole, SeenIn.OUTSIDE, source)
         return
-    is_outside = False
-    for part in leaf.parts:
-        if index.typed.find(part, is_many=is_many):
-            continue
-        if source := index.outside.find(part, is_many=is_many):
-            is_outside = True
-            yield _build_sighting(leaf, part, SeenIn.OUTSIDE, source)
-    if is_outside or whole is None:
-        return
-    source = index.own.find(whole, is_many=is_many)
-    yield _build_sighting(leaf, whole, SeenIn.OWN if source else SeenIn.NOWHERE, source)
+    found = [part for part in leaf.parts if not index.typed.find(part, is_many=is_many)]
+    outside = [(part, source) for part in found if (source := index.outside.find(part, is_many=is_many))]
+    for part, source in outside:
+        yield _build_sighting(leaf, part, SeenIn.OUTSIDE, source)
+    if not outside:
+        yield from _trace_own(index, leaf, found, is_many)
+
+
+def _trace_own(index: SourceIndex, leaf: Leaf, parts: list[Part], is_many: bool) -> Iterator[Sighting]:
+    """Yield that the value, or its first part in own data, is from there; else that it was nowhere."""
+    for part in (*filter(None, [leaf.whole]), *parts):
+        if source := index.own.find(part, is_many=is_many):
+            yield replace(_build_sighting(leaf, part, SeenIn.OWN, source), keys=leaf.keys)
+            return
+    if leaf.whole is not None:
+        yield _build_sighting(leaf, leaf.whole, SeenIn.NOWHERE)
 
 
 def _build_sighting(leaf: Leaf, part: Part, origin: SeenIn, source: SeenText | None = None) -> Sighting:
-    place = {} if source is None else {"tool": source.tool, "title": source.title}
-    ids = {} if source is None else {"call_id": source.call_id, "run_id": source.run_id}
-    return Sighting(leaf.path, leaf.param, part.text, origin, leaf.stands_out, **place, **ids)  # type: ignore[arg-type]
+    found = Sighting(leaf.path, leaf.param, part.text, origin, leaf.stands_out, keys=part.keys)
+    if source is None:
+        return found
+    return replace(found, tool=source.tool, title=source.title, call_id=source.call_id, run_id=source.run_id)
 
 
 def _find_words(text: bytes, words: tuple[bytes, ...], start: int) -> int:

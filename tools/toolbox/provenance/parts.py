@@ -1,5 +1,6 @@
 """Parts: the values in a call's params, and what is looked for to find each of them in earlier results."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -11,6 +12,7 @@ from urllib.parse import unquote
 from tools.contract.destinations import is_destination
 from tools.toolbox.provenance.folding import split_words
 
+KEY_LENGTH = 32
 SMALLEST_NUMBER = 100
 MAX_LEAVES = 2_000
 """The most values of one call that are looked for."""
@@ -63,6 +65,12 @@ class Needle:
     number: Decimal | None = None
     code: bytes = b""
 
+    @property
+    def key(self) -> str:
+        """A digest that is equal for equal values, in whatever spelling."""
+        number = b"" if self.number is None else f"{self.number.normalize():f}".encode()
+        return hashlib.sha256(b"\0".join((b" ".join(self.words), number, self.code))).hexdigest()[:KEY_LENGTH]
+
 
 @dataclass(frozen=True)
 class Part:
@@ -71,6 +79,11 @@ class Part:
     text: str
     needles: tuple[Needle, ...]
     is_host: bool = False
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of its needles."""
+        return tuple(needle.key for needle in self.needles)
 
 
 @dataclass(frozen=True)
@@ -89,6 +102,11 @@ class Leaf:
     stands_out: bool
     whole: Part | None
     parts: tuple[Part, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the value and of all its parts."""
+        return tuple(key for part in (*filter(None, [self.whole]), *self.parts) for key in part.keys)
 
     @property
     def param(self) -> str:

@@ -1,7 +1,7 @@
 """Sightings: the origin of each value in a call's params, and the JSON in which a call keeps them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -33,6 +33,7 @@ class Sighting:
         stands_out: the param says to whom, where or how much.
         tool, call_id, run_id: the call whose result has the value; empty if it was no call.
         title: the tool's name for people, or another description of the source.
+        keys: digests of the value, by which it is recognized once it was stored; of its parts too if it is own data.
     """
 
     path: str
@@ -44,6 +45,7 @@ class Sighting:
     title: str = ""
     call_id: int | None = None
     run_id: int | None = None
+    keys: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the sighting as a call keeps it, without the fields that are empty."""
@@ -57,8 +59,9 @@ class Sighting:
             "title": self.title,
             "call": self.call_id,
             "run": self.run_id,
+            "keys": list(self.keys) if self.origin is SeenIn.OUTSIDE else None,
         }
-        return {key: value for key, value in kept.items() if value not in ("", None, False)}
+        return {key: value for key, value in kept.items() if value not in ("", None, False, [])}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Sighting":
@@ -73,6 +76,7 @@ class Sighting:
             title=str(stored.get("title", "")),
             call_id=stored.get("call"),
             run_id=stored.get("run"),
+            keys=tuple(stored.get("keys", ())),
         )
 
 
@@ -104,9 +108,21 @@ class Provenance:
             if is_meant and sighting.origin is SeenIn.OUTSIDE:
                 yield sighting
 
+    def list_own_keys(self) -> list[str]:
+        """List the keys of all values that come from own data."""
+        return sorted({key for each in self.sightings if each.origin is SeenIn.OWN for key in each.keys})
+
+    def mark_stored(self, stored: Mapping[str, Sighting]) -> "Provenance":
+        """Return the same with own values turned into values from outside if they were stored from outside.
+
+        Args:
+            stored: by key, the sighting from which title and call are taken.
+        """
+        return replace(self, sightings=tuple(_mark_stored(each, stored) for each in self.sightings))
+
     def as_json(self) -> dict[str, Any]:
         """Return what a call keeps; `unlisted` counts the sightings that are left out."""
-        listed = sorted(self.sightings, key=lambda sighting: (sighting.origin is not SeenIn.OUTSIDE,))[:MAX_KEPT]
+        listed = sorted(self.sightings, key=lambda sighting: sighting.origin is not SeenIn.OUTSIDE)[:MAX_KEPT]
         return {
             "sightings": [sighting.as_json() for sighting in listed],
             "unlisted": len(self.sightings) - len(listed),
@@ -121,6 +137,15 @@ class Provenance:
             return cls()
         sightings = tuple(Sighting.from_json(each) for each in stored["sightings"])
         return cls(sightings, stored["unsearched"] + stored["unlisted"], stored["is_partial"])
+
+
+def _mark_stored(sighting: Sighting, stored: Mapping[str, Sighting]) -> Sighting:
+    key = next((key for key in sighting.keys if key in stored), None) if sighting.origin is SeenIn.OWN else None
+    if key is None:
+        return sighting
+    first = stored[key]
+    source = {"tool": first.tool, "title": first.title, "call_id": first.call_id, "run_id": first.run_id}
+    return replace(sighting, origin=SeenIn.OUTSIDE, keys=(key,), **source)  # type: ignore[arg-type]
 
 
 def shorten(text: str) -> str:

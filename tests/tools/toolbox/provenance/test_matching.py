@@ -71,7 +71,7 @@ def test_paths_number_the_entries_of_lists_and_params_do_not() -> None:
 
 
 def test_findings_survive_being_stored() -> None:
-    found = trace(SourceIndex([PAGE], is_partial=True), {"to": "Mallory Quill", "n": 4711})
+    found = trace(SourceIndex([PAGE], is_partial=True), {"to": "Mallory Quill"})
     assert Provenance.from_json(json.loads(json.dumps(found.as_json()))) == found
     assert Provenance.from_json(None) == Provenance()
 
