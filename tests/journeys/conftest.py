@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -14,7 +14,7 @@ from tests.awaiting import await_that
 from tests.browser import find_browser, launch_arguments
 from tests.emptying import empty_tables
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit, Visitor
 from tests.model_server import Answer, ModelServer
 from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation
@@ -24,8 +24,6 @@ from tests.workshop.invariants import assert_invariants
 
 PATIENCE_MS = 20_000
 UNSAFE = "DJANGO_ALLOW_ASYNC_UNSAFE"
-
-Visit = Callable[..., Visitor]
 
 
 @pytest.fixture(scope="package")
@@ -71,7 +69,7 @@ def office(transactional_db: None, installation: Installation, recorder: Recorde
 
 @pytest.fixture
 def visit(office: Office, chromium: Browser) -> Iterator[Visit]:
-    """Yield a function that opens browsers: in `visit("approver")`, that person is logged in. Errors of pages fail the test."""
+    """Yield a function that opens a browser, where a person is logged in: `visit("approver")`. Page errors fail it."""
     with ExitStack() as contexts:
         visitors = []
 

@@ -30,7 +30,7 @@ from tests.workshop import Workshop
 
 @dataclass
 class Office:
-    """Everything a journey needs: `workshop` has the rows, `installation` the processes, `recorder` the effects outside."""
+    """Everything a journey needs: rows in `workshop`, processes in `installation`, effects in `recorder`."""
 
     installation: Installation
     workshop: Workshop
@@ -72,7 +72,7 @@ class Office:
 
     def await_status(self, run_id: int, *statuses: str) -> Run:
         """Wait until the run has one of these statuses, and return it."""
-        await_that(lambda: load_run(run_id).status in statuses, lambda: f"run {run_id} is {statuses}: {describe_run(run_id)}")
+        await_that(lambda: load_run(run_id).status in statuses, lambda: f"{statuses}: {describe_run(run_id)}")
         return load_run(run_id)
 
     def await_cards(self, run_id: int, count: int = 1) -> list[Approval]:

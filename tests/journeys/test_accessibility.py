@@ -13,7 +13,7 @@ from agents.accounts import invitations, members
 from agents.insight.models import ToolFigures
 from agents.urls import urlpatterns
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit
 from tests.web.test_access import READ
 from tests.workshop import asking, call, eventually
 from tools.records.models import Draft
@@ -122,7 +122,7 @@ def test_faults_in_dark_mode_only_are_found(chromium: Browser, only_in_the_dark:
     assert all(fault.startswith("here (dark)") for fault in found), found
 
 
-def test_every_page_is_accessible(office: Office, visit: Callable[..., Visitor], places: dict[str, str]) -> None:
+def test_every_page_is_accessible(office: Office, visit: Visit, places: dict[str, str]) -> None:
     faults: list[str] = []
     visitor = visit("admin")
     for name, path in places.items():
@@ -139,7 +139,7 @@ def test_every_page_is_accessible(office: Office, visit: Callable[..., Visitor],
 
 
 @pytest.mark.parametrize("width", [1440, 360])
-def test_the_page_of_the_api_is_accessible(visit: Callable[..., Visitor], width: int) -> None:
+def test_the_page_of_the_api_is_accessible(visit: Visit, width: int) -> None:
     page = visit("admin").page
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/api/docs")

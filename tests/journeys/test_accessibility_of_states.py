@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -15,15 +14,13 @@ from agents.accounts.models import Membership
 from agents.approvals.models import Approval
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import find_faults
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import asking, call
 from tests.workshop.colleagues import ask, delegate, hire, may_ask, may_delegate, question_of
 from tools.records.changes import ChangeAuthor, create_record
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 BAD_ROWS = "name,status\nNorth,active\nSouth,dead\n,active\n"
 SUBMIT = "() => document.querySelector('form.approve').submit()"
@@ -161,9 +158,7 @@ def test_reports_of_imports_are_accessible(office: Office, visit: Visit) -> None
     checker.assert_clear()
 
 
-def test_a_running_run_and_a_lost_connection_are_accessible(
-    office: Office, visit: Visit, model: ModelServer
-) -> None:
+def test_a_running_run_and_a_lost_connection_are_accessible(office: Office, visit: Visit, model: ModelServer) -> None:
     office.workshop.connect(model.url)
     office.recorder.hold("one")
     gate = Call("probe.gate", {"name": "one"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from django.contrib import admin
@@ -16,7 +16,7 @@ from agents.employees.models import ToolRule
 from tests.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import find_faults
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit
 from tests.workshop import asking, call
 from tools.connections.models import AllowedHost, Source
 from tools.records.models import Draft, ListEntry, RecordChange, RecordList
@@ -61,7 +61,7 @@ def list_pages(model: type[Model], shown: ScopedAdmin) -> Iterator[str]:
 
 
 @pytest.mark.timeout(240)
-def test_every_page_of_the_admin_is_accessible(office: Office, visit: Callable[..., Visitor], rows: None) -> None:
+def test_every_page_of_the_admin_is_accessible(office: Office, visit: Visit, rows: None) -> None:
     ours = {model: shown for model, shown in admin.site._registry.items() if isinstance(shown, ScopedAdmin)}
     places = ["/admin/", *(page for model, shown in ours.items() for page in list_pages(model, shown))]
     visitor = visit("admin")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from agents.accounts.models import Membership, Role
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit, Visitor
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 PASSWORD = "correct-horse-battery"
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import expect
 
 from agents.runs.models import Run
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit, Visitor
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 
 def submit_task(visitor: Visitor, task: str) -> None:
@@ -43,9 +39,7 @@ def test_an_invalid_task_is_explained(office: Office, visit: Visit, task: str, w
 
 
 @pytest.mark.parametrize("path", ["/", "/runs/{run}/"])
-def test_a_text_that_is_too_long_is_counted_and_kept(
-    office: Office, visit: Visit, path: str
-) -> None:
+def test_a_text_that_is_too_long_is_counted_and_kept(office: Office, visit: Visit, path: str) -> None:
     office.workshop.play()
     run = office.submit()
     office.await_end(run.pk)

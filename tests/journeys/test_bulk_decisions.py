@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -11,12 +9,10 @@ from agents.approvals.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.test_the_inbox_by_keyboard import in_the_inbox, press, row, rows, toast
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit, Visitor
 from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 
 def await_group(office: Office, emails: list[str], deletes: int = 0) -> list[Approval]:

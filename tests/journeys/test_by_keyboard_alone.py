@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,18 +14,16 @@ from agents.employees.models import Employee
 from agents.runs.models import Run, RunStatus
 from tests.awaiting import await_that
 from tests.journeys.office import Office, load_run
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit, Visitor
 from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
 
-Visit = Callable[..., Visitor]
-
 MAX_STOPS = 60
 PLACE_OF_NEXT = {"Tab": "FOLLOWING", "Shift+Tab": "PRECEDING"}
 # Before each Tab the focused element is stored with its style. Afterwards the next one must be in the window, uncovered
-# and later in the document, and the one before must look different without the focus. Only the selected card of the inbox
-# keeps its frame while the focus moves on inside it.
+# and later in the document, and the one before must look different without the focus. Only the selected card of the
+# inbox keeps its frame while the focus moves on inside it.
 WATCH_FOCUS = """
 window.said = [];
 const looksOf = (element) => {
@@ -56,7 +54,7 @@ const faultOf = (before, element, way) => {
   if (!before?.element.isConnected || before.element === element) return "";
   if (before.element.matches("[data-selected] > [data-card]")) return "";
   if (!(before.element.compareDocumentPosition(element) & way)) return "comes before the last stop";
-  return looksOf(shownFor(before.element)) === before.looks ? `the last stop looks the same without the focus: ${before.looks}` : "";
+  return looksOf(shownFor(before.element)) === before.looks ? `the last stop looks the same: ${before.looks}` : "";
 };
 addEventListener("DOMContentLoaded", () => {
   const place = document.querySelector("[role=status][aria-live=polite][data-announcer]");
@@ -108,7 +106,7 @@ class Typist:
 
     def await_announcement(self, words: str) -> None:
         """Wait until the page has announced this text."""
-        await_that(lambda: words in self.get_announcements(), f"{words!r} is announced; so far: {self.get_announcements()!r}")
+        await_that(lambda: words in self.get_announcements(), f"{words!r} in {self.get_announcements()!r}")
 
     def get_announcements(self) -> str:
         return str(self.page.evaluate("() => window.said.join(' | ')"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,13 +10,11 @@ from playwright.sync_api import expect
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs.models import CallStatus, Run, ToolCall
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit, Visitor
 from tests.workshop import asking, call
 from tools.records.models import Record
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 # Presses Approve as soon as there is a card, faster than anybody could have read it.
 HASTY = """() => new Promise((resolve) => {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import WebSocketRoute, expect
@@ -12,13 +11,11 @@ from agents.approvals.models import Approval
 from agents.runs.models import RunStatus
 from tests.journeys.office import Office
 from tests.journeys.test_cards_in_a_browser import decisions_sent, delete, update, waiting
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit, Visitor
 from tests.workshop import asking, call
 from tools.records.models import Record
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 # The response to the next POST is lost, or replaced by a proxy's error; the request itself arrives or not.
 LOSE_AN_ANSWER = """([arrives, status]) => {

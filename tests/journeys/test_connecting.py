@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -16,7 +16,7 @@ from tests.emptying import empty_tables
 from tests.journeys.conftest import UNSAFE
 from tests.journeys.office import Office, describe_run, load_run
 from tests.journeys.test_accessibility import find_faults
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit
 from tests.model_server import Answer, Call, ModelServer
 from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation
@@ -108,7 +108,7 @@ def connect_program(page: Page) -> None:
     page.locator("[name=command_line]").fill(PROGRAM)
     save(page)
     confirm(page)
-    expect(page.get_by_text("2 of 2 tools")).to_be_visible()  # the page refreshes until a worker has read the description
+    expect(page.get_by_text("2 of 2 tools")).to_be_visible()  # once a worker has read the description
     page.get_by_label("Enable clock.get_current_time").check()
     save(page)
     expect(page.get_by_text("Choose a level for clock.get_current_time")).to_be_visible()
@@ -146,9 +146,7 @@ def grant(page: Page, employee_id: int) -> None:
 
 
 @pytest.mark.timeout(180)
-def test_from_nothing_to_an_approved_request(
-    office: Office, visit: Callable[..., Visitor], model: ModelServer, pets: Outside
-) -> None:
+def test_from_nothing_to_an_approved_request(office: Office, visit: Visit, model: ModelServer, pets: Outside) -> None:
     shop = office.workshop
     shop.admin.user.is_superuser = True
     shop.admin.user.save()

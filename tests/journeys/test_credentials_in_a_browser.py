@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import expect
@@ -14,7 +14,7 @@ from tests.emptying import empty_tables
 from tests.journeys.conftest import UNSAFE
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import find_faults
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit
 from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation
 from tests.recorder import Recorder
@@ -36,7 +36,7 @@ def installation(
         empty_tables()
 
 
-def test_a_value_is_written_and_not_shown_again(office: Office, visit: Callable[..., Visitor]) -> None:
+def test_a_value_is_written_and_not_shown_again(office: Office, visit: Visit) -> None:
     update_admin_access(office.workshop.admin.user)
     page = visit("admin").page
     faults: list[str] = []

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import FilePayload, expect
 
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import IS_TOO_WIDE, Visit
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 FILES = [
     FilePayload(name="notes.txt", mimeType="text/plain", buffer=b"Hello"),
     FilePayload(name=f"{'a-long-name-' * 12}.html", mimeType="text/html", buffer=b"<script>alert(1)</script>"),
     FilePayload(name="nul.txt", mimeType="text/plain", buffer=b"x"),
 ]
-IS_TOO_WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])

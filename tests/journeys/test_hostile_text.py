@@ -21,13 +21,11 @@ from agents.web.text.safe_text import replace_hidden_characters
 from tests.hostile import packed
 from tests.hostile.world import IN_ALL, HostileWorld, make_hostile_world
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit, Visitor
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 HIDDEN = "Acme\u202eproC\u200b\u0007 \u2066x\u2069 \ufeff"
 TOKENS = ("⟦U+202E⟧", "⟦U+200B⟧", "⟦U+2066⟧", "⟦U+FEFF⟧")
@@ -145,7 +143,7 @@ def test_nothing_runs_and_nothing_is_hidden_on_any_page(hostile: Office, visit: 
 
 
 def assert_tokens_in_cards(visitor: Visitor, office: Office, run_id: int) -> None:
-    """Check that each card's own page marks hidden characters in its facts and effect, and the employee's words as such."""
+    """Check that each card's own page shows hidden characters and marks the employee's words as not verified."""
     for card in office.workshop.cards(Run.objects.get(pk=run_id)):
         visitor.page.goto(f"/approvals/{card.pk}/")
         assert_tokens(visitor, f"#card-{card.pk} .facts")
@@ -200,7 +198,7 @@ HIDDEN_NOW = r"""() => {
 
 
 class ServedPage:
-    """A browser page that this process answers: Django's client renders pages with all headers; static files are read."""
+    """A browser page whose requests this process answers, with Django's client and the static files."""
 
     def __init__(self, context: BrowserContext, client: Client) -> None:
         self._client = client
@@ -262,7 +260,9 @@ def test_every_page_with_every_string_is_safe_in_a_browser(
         browser.assert_tame(path)
 
 
-def test_the_admin_with_every_string_is_safe_in_a_browser(served: tuple[HostileWorld, Callable[[str], ServedPage]]) -> None:
+def test_the_admin_with_every_string_is_safe_in_a_browser(
+    served: tuple[HostileWorld, Callable[[str], ServedPage]],
+) -> None:
     """The admin's policy allows inline code, so only escaping keeps these strings from running."""
     made, opened = served
     browser = opened("root")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 
 import pytest
@@ -11,7 +10,7 @@ from playwright.sync_api import expect
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from agents.runs.models import ExitReason, Run, RunStatus
 from tests.journeys.office import Office, describe_run, list_payloads, load_run
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit
 from tests.model_server import Answer, Call, ModelServer, failing, html, nonsense
 from tests.workshop import event_types
 
@@ -53,8 +52,6 @@ REFUSED_CALLS = {
     ),
 }
 
-Visit = Callable[..., Visitor]
-
 
 def hire(office: Office, name: str, url: str) -> Employee:
     """Create another employee, with the model at this address."""
@@ -73,7 +70,7 @@ def hire(office: Office, name: str, url: str) -> Employee:
 
 
 def start_all(office: Office, answers: dict[str, Answer], stack: ExitStack) -> dict[str, int]:
-    """Start a run for each answer, all at once; its model requests a sum first, then gives this answer, then the last one."""
+    """Start a run for each answer, all at once; its model first requests a sum, then gives this answer."""
     outside = office.api_client("operator")
     started = {}
     for name, answer in answers.items():
@@ -121,7 +118,7 @@ def test_a_permanent_fault_ends_the_run_with_its_reason(office: Office, visit: V
         visitor = visit("viewer")
         for name, (_, why) in PERMANENT.items():
             run = office.await_end(runs[name])
-            assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR), (name, describe_run(run.pk))
+            assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR), describe_run(run.pk)
             assert why in run.problem, (name, run.problem)
             assert "sk-test" not in run.problem
             (end,) = list_payloads(run.pk, "run_finished")

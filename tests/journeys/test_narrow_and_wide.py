@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from agents.accounts.members import update_admin_access
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit
 from tests.workshop import asking
 from tests.workshop.colleagues import ask, may_ask
 from tools.records.models import Draft
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 PLACES = 13
 IN_SIGHT = """() => [...document.querySelectorAll(".places a")].filter((link) => {

@@ -172,9 +172,7 @@ def test_a_person_edits_over_rest_and_the_model_reads_that(
     assert "edited the request" in told[0]
 
 
-def test_a_message_resumes_an_ended_run(
-    office: Office, model: ModelServer
-) -> None:
+def test_a_message_resumes_an_ended_run(office: Office, model: ModelServer) -> None:
     office.workshop.connect(model.url)
     model.enqueue(Answer(text="First answer."), Answer(text="Second answer."))
     operator = office.api_client("operator")

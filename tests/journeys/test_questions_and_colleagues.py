@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import expect
 
@@ -11,13 +9,11 @@ from agents.approvals.models import ApprovalKind, ApprovalStatus
 from agents.runs.models import CallStatus, Run, RunStatus
 from tests.awaiting import await_that
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit
 from tests.workshop import asking, call, statuses
 from tests.workshop.colleagues import ask, child_of, delegate, hire, may_ask, may_delegate, question_of
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 
 @pytest.fixture
@@ -59,9 +55,7 @@ class TestAQuestion:
         expect(badge).to_have_text("Waiting for an answer")
         office.workshop.cancel(run)
 
-    def test_is_answered_by_keyboard_alone(
-        self, office: Office, visit: Visit, run: Run
-    ) -> None:
+    def test_is_answered_by_keyboard_alone(self, office: Office, visit: Visit, run: Run) -> None:
         card = question_of(run)
         visitor = visit("approver")
         visitor.page.goto("/approvals/")

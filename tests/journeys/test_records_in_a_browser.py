@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import FilePayload, expect
 
 from agents.employees.models import Grant
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit
 from tests.workshop import asking, call
 from tools.records.models import Draft, Record
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 FILE = "name,region,status,phone\nNorth & Co,EU,active,+49 1\nSouth,EU,dead,\nWest <i>,UK,pending,\n"
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import find_faults
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import IS_TOO_WIDE, Visit
 
 pytestmark = pytest.mark.once
 
-Visit = Callable[..., Visitor]
-
-IS_TOO_WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
 LONG = "Summarize " + "everything-that-was-ever-written " * 20
 
 
@@ -68,9 +63,7 @@ def test_a_refused_form_keeps_its_values_and_the_page_can_be_reloaded(office: Of
 
 
 @pytest.mark.parametrize("width", [360, 768, 1440])
-def test_every_width_fits_and_is_accessible(
-    office: Office, visit: Visit, width: int
-) -> None:
+def test_every_width_fits_and_is_accessible(office: Office, visit: Visit, width: int) -> None:
     page = visit("operator").page
     page.set_viewport_size({"width": width, "height": 900})
     faults: list[str] = []

@@ -99,7 +99,7 @@ class TestNobody:
 class TestOthers:
     def test_a_run_of_another_organization_is_not_found(self, office: Office, run: Run) -> None:
         outsider = build_workshop("globex").admin
-        for headers in (browser_headers(office, outsider), ApiClient(office.url, issue_journey_token(outsider)).headers):
+        for headers in (browser_headers(office, outsider), ApiClient(office.url, create_token(outsider)).headers):
             assert close_code(office, f"/ws/runs/{run.pk}/", headers) == NOT_THERE
 
     @pytest.mark.parametrize("run_id", ["987654", "9" * 30])
@@ -107,7 +107,7 @@ class TestOthers:
         assert close_code(office, f"/ws/runs/{run_id}/", browser_headers(office, office.member("admin"))) == NOT_THERE
 
     def test_another_organizations_inbox_counts_its_own_cards(self, office: Office, run: Run) -> None:
-        outsider = ApiClient(office.url, issue_journey_token(build_workshop("globex").admin))
+        outsider = ApiClient(office.url, create_token(build_workshop("globex").admin))
         with open_socket(office.url, "/ws/inbox/", outsider.headers) as socket:
             assert socket.next() == {"type": "inbox_changed", "payload": {"pending": 0, "stopped": None}, "html": ""}
         with open_socket(office.url, "/ws/inbox/", office.api_client("viewer").headers) as socket:
@@ -138,7 +138,7 @@ def test_an_open_socket_closes_when_access_ends(office: Office, run: Run) -> Non
         assert staying.next()["type"] == "message_added"
 
 
-def issue_journey_token(member: Membership) -> str:
+def create_token(member: Membership) -> str:
     return issue_token(member, "journey")[1]
 
 
@@ -150,7 +150,9 @@ class TestWhatASocketHears:
         self, office: Office, run: Run, after: str, first: int
     ) -> None:
         expected = list_event_numbers(run.pk)[first - 1 :]
-        with open_socket(office.url, f"/ws/runs/{run.pk}/?after={after}", office.api_client("viewer").headers) as socket:
+        with open_socket(
+            office.url, f"/ws/runs/{run.pk}/?after={after}", office.api_client("viewer").headers
+        ) as socket:
             assert [socket.next()["seq"] for _ in expected] == expected
             assert_hears_what_is_next(office, run, socket)
 
@@ -158,17 +160,19 @@ class TestWhatASocketHears:
     def test_a_number_that_is_not_there_yet_is_silent_until_it_resumes(
         self, office: Office, run: Run, after: str
     ) -> None:
-        with open_socket(office.url, f"/ws/runs/{run.pk}/?after={after}", office.api_client("viewer").headers) as socket:
+        with open_socket(
+            office.url, f"/ws/runs/{run.pk}/?after={after}", office.api_client("viewer").headers
+        ) as socket:
             with pytest.raises(TimeoutError):
                 socket.next(0.5)
-            socket.say('{"after": 1}')
+            socket.send('{"after": 1}')
             assert socket.next()["seq"] == 2
 
     def test_it_resumes_where_it_is_told_to(self, office: Office, run: Run) -> None:
         numbers = list_event_numbers(run.pk)
         with office.api_client("viewer").socket(run.pk) as socket:
             assert [socket.next()["seq"] for _ in numbers] == numbers
-            socket.say('{"after": 2}')
+            socket.send('{"after": 2}')
             assert [socket.next()["seq"] for _ in numbers[2:]] == numbers[2:]
             assert_hears_what_is_next(office, run, socket)
 
@@ -177,8 +181,8 @@ class TestWhatASocketHears:
         with office.api_client("viewer").socket(run.pk) as socket:
             assert [socket.next()["seq"] for _ in numbers] == numbers
             for text in NONSENSE:
-                socket.say(text)
-            socket.say(b"\xff\xfe\x00")
+                socket.send(text)
+            socket.send(b"\xff\xfe\x00")
             assert_hears_what_is_next(office, run, socket)
 
     @pytest.mark.parametrize(("length", "code"), [(5000, TOO_LONG), (100_000, None)])
@@ -187,7 +191,7 @@ class TestWhatASocketHears:
     ) -> None:
         outside = office.api_client("viewer")
         with outside.socket(run.pk) as socket, outside.socket(run.pk) as neighbor:
-            socket.say("x" * length)
+            socket.send("x" * length)
             assert socket.close_code() == code
             assert [neighbor.next()["seq"] for _ in list_event_numbers(run.pk)] == list_event_numbers(run.pk)
         assert outside.get("/health")["status"] == "ok"

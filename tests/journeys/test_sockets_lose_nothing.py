@@ -16,7 +16,7 @@ SILENCE_S = 7.0
 
 @pytest.fixture
 def burst(office: Office) -> int:
-    """Start a run with five passes of a hundred calls, which publish more than a thousand events; its worker is paused."""
+    """Start a run with five passes of a hundred calls, which publish over 1,000 events; its worker is paused."""
     passes = [
         asking(*[call("utility.calculate", operation="add", a=number, b=place) for place in range(100)])
         for number in range(5)
@@ -83,7 +83,8 @@ def test_a_socket_stays_open_through_7_s_of_silence(office: Office) -> None:
             socket.next(SILENCE_S)
         office.recorder.release("gate")
         heard = socket.receive_until("run_finished")
-    assert [message["seq"] for message in select_events(heard)] == list_event_numbers(run_id)[-len(select_events(heard)) :]
+    numbers = [message["seq"] for message in select_events(heard)]
+    assert numbers == list_event_numbers(run_id)[-len(numbers) :]
 
 
 def test_bells_arrive_again_when_redis_is_back(office: Office) -> None:

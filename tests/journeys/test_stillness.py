@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,13 +10,11 @@ from playwright.sync_api import Page, expect
 from agents.runs.models import Run
 from tests.awaiting import await_that
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit, Visitor
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 STILL = 0.02
 """The maximum sum of a page's layout shifts; browsers call 0.1 good."""
@@ -60,7 +57,7 @@ GATES = ("one", "two", "three")
 
 
 def queue_three_gates_and_a_card(office: Office, model: ModelServer) -> None:
-    """Set the model's answers: three calls side by side, then a change beside another call, then an answer that is held."""
+    """Set the model's answers: three calls side by side, a change beside another call, and an answer that is held."""
     office.workshop.connect(model.url)
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
     for gate in (*GATES, "four"):

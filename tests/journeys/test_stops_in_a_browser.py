@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from agents.runs import stops
 from agents.runs.models import Run, RunStatus
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit
 from tests.workshop import asking, call, eventually
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 # Records what a screen reader would say: each new text of a visible live region.
 LISTEN = """() => {
@@ -40,6 +36,10 @@ LISTEN = """() => {
 def list_announcements(page: Page, part: str) -> list[str]:
     texts: list[str] = page.evaluate("window.said")
     return [text for text in texts if part in text]
+
+
+def list_ends(page: Page) -> list[str]:
+    return list_announcements(page, "may continue.") + list_announcements(page, "stop is lifted.")
 
 
 def start_waiting_run(office: Office) -> Run:
@@ -137,9 +137,9 @@ def test_a_stop_and_its_end_are_announced_once_on_every_page(office: Office, vis
         assert len(list_announcements(page, "stopped everything")) == 1, path
     stops.release_everything(office.member("admin"))
     for path, page in pages.items():
-        eventually(lambda page=page: bool(list_announcements(page, "may continue.") + list_announcements(page, "stop is lifted.")))  # type: ignore[misc]
+        eventually(lambda page=page: bool(list_ends(page)))  # type: ignore[misc]
         page.wait_for_timeout(600)
-        assert len(list_announcements(page, "may continue.") + list_announcements(page, "stop is lifted.")) == 1, path
+        assert len(list_ends(page)) == 1, path
     office.workshop.cancel(run)
 
 

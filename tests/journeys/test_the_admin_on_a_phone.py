@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from django.urls import reverse
 from playwright.sync_api import expect
@@ -11,7 +9,7 @@ from playwright.sync_api import expect
 from agents.accounts.members import update_admin_access
 from agents.employees.models import Employee, ModelProvider
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit
 
 pytestmark = pytest.mark.once
 
@@ -20,7 +18,7 @@ TOO_WIDE = """() => [...document.querySelectorAll("#content-main *")]
   .map((each) => `${each.tagName}.${each.className} ${Math.round(each.getBoundingClientRect().right)}`)"""
 
 
-def test_no_form_is_wider_than_the_screen(office: Office, visit: Callable[..., Visitor]) -> None:
+def test_no_form_is_wider_than_the_screen(office: Office, visit: Visit) -> None:
     employee, provider = Employee.objects.first(), ModelProvider.objects.first()
     assert employee is not None
     assert provider is not None

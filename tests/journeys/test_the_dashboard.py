@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import expect
@@ -12,12 +11,10 @@ from agents.employees.models import Employee
 from agents.runs.models import Run
 from tests.awaiting import await_that
 from tests.journeys.office import Office, load_run
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit
 from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 EXAMPLES = ["Say hello", "Say goodbye"]
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Locator, expect
 
 from agents.approvals.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit, Visitor
 from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 FOCUSED = "() => document.activeElement.name ?? document.activeElement.id"
 SETTLED = """() => {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 from django.contrib.sessions.models import Session
@@ -13,14 +12,12 @@ from agents.runs.models import RunStatus
 from tests.awaiting import await_that
 from tests.journeys.api_client import select_events
 from tests.journeys.office import Office, list_event_numbers, load_run
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit, Visitor
 from tests.model_server import Answer, Call, ModelServer, failing
 from tests.workshop import asking, call
 from tests.workshop.colleagues import ask, may_ask
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 
 def gates_and_calls(*gates: str) -> list[dict[str, object]]:
@@ -82,7 +79,7 @@ def test_an_open_page_recovers_when_the_web_process_is_killed(office: Office, vi
     expect(visitor.answer).to_have_text("Done.")
     visitor.assert_panel_is_whole(run_id)
     heard = [message["seq"] for message in select_events(visitor.received)]
-    assert heard == list_event_numbers(run_id)[-len(heard) :], "each event came once, although the socket was opened again"
+    assert heard == list_event_numbers(run_id)[-len(heard) :], "each event came once, also on the new socket"
 
 
 def test_a_page_open_through_1000_events_shows_every_line_once(office: Office, visit: Visit) -> None:
@@ -193,7 +190,9 @@ def test_a_pass_is_the_same_live_and_loaded(office: Office, visit: Visit) -> Non
     expect(visitor.page.locator("#timeline-1 rect")).to_have_count(9)
     expect(visitor.page.locator("#timeline-1")).to_contain_text("5 more")
     expect(visitor.page.locator("#timeline-2 rect")).to_have_count(3)
-    assert len(set(visitor.page.locator("#timeline-1 rect").evaluate_all("(all) => all.map((one) => one.outerHTML)"))) > 2
+    assert (
+        len(set(visitor.page.locator("#timeline-1 rect").evaluate_all("(all) => all.map((one) => one.outerHTML)"))) > 2
+    )
     office.recorder.release("three")
     office.await_end(run_id)
     visitor.assert_panel_is_whole(run_id)
@@ -240,9 +239,7 @@ def test_the_badge_is_the_same_live_and_loaded(office: Office, visit: Visit) -> 
     assert_same(RunStatus.CANCELLED.label)
 
 
-def test_the_answer_is_on_top_until_there_is_another(
-    office: Office, visit: Visit
-) -> None:
+def test_the_answer_is_on_top_until_there_is_another(office: Office, visit: Visit) -> None:
     office.workshop.play(answer="First answer.")
     visitor = visit("operator")
     run_id = visitor.start("Dana", "Answer")
@@ -304,9 +301,7 @@ def test_text_is_shown_while_the_model_writes_and_once_at_its_end(
     visitor.assert_panel_is_whole(run_id)
 
 
-def test_text_that_was_cut_off_is_replaced_by_the_next_answer(
-    office: Office, visit: Visit, model: ModelServer
-) -> None:
+def test_text_that_was_cut_off_is_replaced_by_the_next_answer(office: Office, visit: Visit, model: ModelServer) -> None:
     visitor = visit("operator")
     answers = (
         Answer(text="A first answer, which is never finished because it is cut.", fault="cut"),
@@ -325,9 +320,7 @@ def test_text_that_was_cut_off_is_replaced_by_the_next_answer(
     visitor.assert_panel_is_whole(run_id)
 
 
-def test_text_is_replaced_when_another_worker_takes_over(
-    office: Office, visit: Visit, model: ModelServer
-) -> None:
+def test_text_is_replaced_when_another_worker_takes_over(office: Office, visit: Visit, model: ModelServer) -> None:
     visitor = visit("operator")
     answer = Answer(text="A first answer, of which the half is written.", hold="middle")
     run_id = start_writing(office, visitor, model, "Write an answer", answer)
@@ -343,9 +336,7 @@ def test_text_is_replaced_when_another_worker_takes_over(
     visitor.assert_panel_is_whole(run_id)
 
 
-def test_a_pause_of_the_provider_is_shown_with_its_end(
-    office: Office, visit: Visit, model: ModelServer
-) -> None:
+def test_a_pause_of_the_provider_is_shown_with_its_end(office: Office, visit: Visit, model: ModelServer) -> None:
     office.workshop.connect(model.url)
     model.enqueue(failing(429, "slow down", Retry_After="100"), Answer(text="Done."))
     visitor = visit("operator")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import expect
@@ -14,7 +13,7 @@ from tests.gadget_site.commands.demo_world import build_demo
 from tests.gadget_site.commands.test_demo_plays import INACTIVE
 from tests.journeys.api_client import select_events
 from tests.journeys.office import Office, list_event_numbers, load_run
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit, Visitor
 from tools.records.models import Record
 
 REASON = "They called us <b>yesterday</b>"
@@ -24,7 +23,7 @@ def load_versions() -> dict[int, int]:
     return dict(Record.objects.values_list("pk", "version"))
 
 
-def test_a_newcomer_approves_one_change_and_denies_another(office: Office, visit: Callable[..., Visitor]) -> None:
+def test_a_newcomer_approves_one_change_and_denies_another(office: Office, visit: Visit) -> None:
     build_demo()
     before = load_versions()
     worker = office.installation.process("worker1")
@@ -108,7 +107,7 @@ def started_after_its_grace(card: Approval) -> bool:
 
 
 @pytest.mark.once
-def test_calls_of_one_pass_run_side_by_side(office: Office, visit: Callable[..., Visitor]) -> None:
+def test_calls_of_one_pass_run_side_by_side(office: Office, visit: Visit) -> None:
     gates = ("left", "middle", "right")
     office.workshop.play({"calls": [{"tool": "probe.gate", "params": {"name": gate}} for gate in gates]})
     for gate in gates:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from agents.runs.models import Origin, RunStatus
 from tests.journeys.office import Office, load_run
 from tests.journeys.test_accessibility import find_faults
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import IS_TOO_WIDE, Visit
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
-IS_TOO_WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
 def open_form(page: Page, words: str) -> Locator:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs.models import Run
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit
 from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
@@ -44,7 +43,7 @@ def start_waiting_run(office: Office) -> tuple[Run, Approval]:
     return run, card
 
 
-def test_examples_are_rows_of_the_reader(office: Office, visit: Callable[..., Visitor]) -> None:
+def test_examples_are_rows_of_the_reader(office: Office, visit: Visit) -> None:
     run, card = start_waiting_run(office)
     page = visit("operator").page
     asked: list[str] = []
@@ -69,7 +68,7 @@ def test_examples_are_rows_of_the_reader(office: Office, visit: Callable[..., Vi
     [("cancel_run", "run_id"), ("approve", "approval_id"), ("deny", "approval_id"), ("resolve_tool_call", "call_id")],
 )
 def test_operations_that_change_something_have_no_example_ids(
-    office: Office, visit: Callable[..., Visitor], name: str, field: str
+    office: Office, visit: Visit, name: str, field: str
 ) -> None:
     run, card = start_waiting_run(office)
     page = visit("admin").page
@@ -88,21 +87,21 @@ def test_operations_that_change_something_have_no_example_ids(
     office.await_end(run.pk)
 
 
-def test_a_missing_description_is_reported_on_the_page(visit: Callable[..., Visitor]) -> None:
+def test_a_missing_description_is_reported_on_the_page(visit: Visit) -> None:
     page = visit("operator").page
     page.route("**/api/openapi.json", lambda route: route.abort())
     page.goto("/api/docs")
     expect(page.locator("#swagger-ui")).to_contain_text("Failed to load API definition")
 
 
-def test_without_example_ids_the_operations_are_shown(visit: Callable[..., Visitor]) -> None:
+def test_without_example_ids_the_operations_are_shown(visit: Visit) -> None:
     page = visit("operator").page
     page.route("**/api/runs?*", lambda route: route.abort())
     page.goto("/api/docs")
     expect(open_form(page, "show_run").locator("tr[data-param-name=run_id] input")).to_have_value("")
 
 
-def test_without_a_login_there_are_no_example_ids(office: Office, visit: Callable[..., Visitor]) -> None:
+def test_without_a_login_there_are_no_example_ids(office: Office, visit: Visit) -> None:
     page = visit().page
     page.goto("/api/docs")
     block = open_form(page, "show_run")

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import expect
 
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs.models import ToolCall
 from tests.journeys.office import Office, load_run
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit
 from tests.workshop import asking, call
 from tools.records.models import Record
 
 pytestmark = pytest.mark.once
 
 
-def test_a_card_is_approved_another_denied_and_the_answer_read(office: Office, visit: Callable[..., Visitor]) -> None:
+def test_a_card_is_approved_another_denied_and_the_answer_read(office: Office, visit: Visit) -> None:
     records = [office.workshop.record(name=name) for name in ("Acme Corp", "Borealis Freight")]
     changes = [call("data.updateRecord", record_id=str(each.pk), changes={"status": "inactive"}) for each in records]
     office.workshop.play(asking(*changes, text="I *suggest* two changes."), answer="They are changed.")
@@ -49,7 +47,7 @@ def test_a_card_is_approved_another_denied_and_the_answer_read(office: Office, v
     assert [Record.objects.get(pk=record.pk).status for record in records] == ["inactive", "active"]
 
 
-def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Callable[..., Visitor]) -> None:
+def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Visit) -> None:
     records = [office.workshop.record(name=f"Lead {number}") for number in range(3)]
     office.workshop.play(asking(call("data.bulkDelete", record_ids=[str(record.pk) for record in records])))
     run_id = office.submit("Delete the leads").pk
@@ -85,7 +83,7 @@ def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Callable[.
     assert ToolCall.objects.get(run_id=run_id).attempts == 1
 
 
-def test_a_run_gets_a_message_continues_and_is_cancelled(office: Office, visit: Callable[..., Visitor]) -> None:
+def test_a_run_gets_a_message_continues_and_is_cancelled(office: Office, visit: Visit) -> None:
     office.workshop.allow_passes(1)
     office.workshop.play(asking(call("probe.sleep", ms=0)), answer="Here I am.")
     visitor = visit("operator", scripts=False)

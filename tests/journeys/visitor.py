@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator, Page, Request, Response, expect
@@ -15,6 +16,7 @@ from tests.journeys.office import list_line_numbers
 # Console messages of the browser about refused requests and lost servers; the tests check those cases themselves.
 NETWORK_MESSAGES = ("Failed to load resource", "WebSocket connection to")
 STANDS_STILL_S = 0.45
+IS_TOO_WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
 PANEL_LINES = "() => [...document.querySelectorAll('#panel > li')].map((line) => Number(line.dataset.seq ?? -1))"
 STILL = """(card) => {
   const top = card.getBoundingClientRect().top + scrollY;
@@ -127,7 +129,7 @@ class Visitor:
         assert [int(line.get_attribute("data-seq") or -1) for line in lines.all()] == list_line_numbers(run_id)
 
     def assert_no_complaints(self) -> None:
-        """Assert that there was no script error, dialog, policy violation, failed response or request to another host."""
+        """Assert that there was no script error, dialog, policy violation, server error or request to another host."""
         assert not self._complaints, self._complaints
 
     # Recording
@@ -152,3 +154,6 @@ class Visitor:
     def _note_response(self, response: Response) -> None:
         if response.status >= 500 or (response.status >= 400 and "/static/" in response.url):
             self._complaints.append(f"{response.status} {response.url}")
+
+
+Visit = Callable[..., Visitor]
