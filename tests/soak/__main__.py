@@ -1,7 +1,7 @@
-"""`make soak`: random names of tools, hostile Markdown; on both databases random permissions and kills under work; and
-four hosts with PostgreSQL whose links are cut under work.
+"""`make soak`: random tool names and hostile Markdown; on both databases, random permissions, and kills during work; and
+cuts between four hosts with PostgreSQL during work.
 
-No two tools may look the same to a model; nothing may start that is not permitted; nothing may be lost or done twice.
+No two tools may look the same to a model, nothing may start without permission, nothing may be lost or done twice.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from tests import services
 
 PARTS = ("names", "markdown", "permissions", "on_database", "hosts")
 ONCE = {"names": "sqlite", "markdown": "sqlite", "hosts": "postgresql"}
-"""The parts that run on one database only: two need none, and one file cannot serve several hosts."""
+"""The parts that run on one database only: two need no database, and a SQLite file cannot serve several hosts."""
 KILLS = 200
 CUTS = 20
 MINUTES = 40
 
 
 def main() -> int:
-    """0 if every promise held on every database."""
+    """Run the parts; return 0 if every promise held on every database."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
-    parser.add_argument("--kills", type=int, default=KILLS, help="kill -9 of workers, on each database")
+    parser.add_argument("--kills", type=int, default=KILLS, help="kills of workers, on each database")
     parser.add_argument("--cuts", type=int, default=CUTS, help="cuts of a link between hosts")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help="the most that each database may take")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="the time limit for each database")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="repeats the choices, not the times")
     parser.add_argument("--database", choices=("sqlite", "postgresql"), help="only this one")
     parser.add_argument("--part", choices=PARTS, help="only this one; on_database is the kills, hosts the cuts")
@@ -49,12 +49,12 @@ def main() -> int:
     ]
     if not chosen:
         parser.error(f"{options.part} runs with --database {ONCE[options.part]} only")
-    failed = [f"{part} on {kind}" for part, kind in chosen if not _held(part, kind, given[part])]
+    failed = [f"{part} on {kind}" for part, kind in chosen if not _is_held(part, kind, given[part])]
     print(f"soak: {'failed: ' + ', '.join(failed) if failed else 'every promise held'}", flush=True)
     return 1 if failed else 0
 
 
-def _held(part: str, kind: str, arguments: list[str]) -> bool:
+def _is_held(part: str, kind: str, arguments: list[str]) -> bool:
     environment = {**os.environ, services.DATABASE_VARIABLE: kind, "DJANGO_SETTINGS_MODULE": "tests.settings"}
     command = [sys.executable, "-m", f"tests.soak.{part}", *arguments]
     return subprocess.run(command, env=environment, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""Work on four hosts whose links are cut; `python -m tests.soak.hosts` makes the hosts and starts this."""
+"""Runs on four hosts whose links are cut; `python -m tests.soak.hosts` creates the hosts and starts this."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from tests.probes import RECORDER_VARIABLE  # noqa: E402
 from tests.processes import Installation, RealProcess  # noqa: E402
 from tests.recorder import Recorder  # noqa: E402
 from tests.soak.network import HOSTS, OUTSIDE, SERVICES, WEB, WORKERS, Network  # noqa: E402
-from tests.soak.soaking import Plan, soak, tell  # noqa: E402
-from tests.soak.trouble import alarms_of  # noqa: E402
+from tests.soak.soaking import Plan, report, soak  # noqa: E402
+from tests.soak.trouble import list_alarms  # noqa: E402
 from tests.soak.world import SlowRecorder  # noqa: E402
 from tests.workshop import build_workshop  # noqa: E402
 
 POSTGRESQL_PORT, REDIS_PORT, WEB_PORT = 5432, 6379, 8000
 CUT_S, PEACE_S = (1.0, 15.0), (1.0, 5.0)
 READINESS_S = 3.0
-"""It is to answer within two seconds; one more because this machine is busy with everything else."""
+"""Readiness promises an answer within two seconds; one more, because everything runs on this machine."""
 READY_AGAIN_S = 20.0
-ASK_EVERY_S = 1.0
+CHECK_EVERY_S = 1.0
 _HOST_OF = {"web": WEB, "sweeper": WEB, "worker1": WORKERS[0], "worker2": WORKERS[1]}
 
 
@@ -67,18 +67,18 @@ def main() -> int:
 
 
 def _soak_hosts(network: Network, plan: Plan) -> int:
-    setup_databases(verbosity=0, interactive=False)  # it goes with its server
+    setup_databases(verbosity=0, interactive=False)  # removed together with its server
     try:
         with network.inside(OUTSIDE):
             outside = SlowRecorder(plan.chance, network.address(OUTSIDE))
         with outside as recorder, ModelServer() as model:
-            with network.inside(SERVICES):  # its Redis belongs there
+            with network.inside(SERVICES):  # its Redis has to run on that host
                 installation = Hosts(variables=_variables(network, recorder), network=network)
             with installation:
                 _listen_to_hosts(installation)
                 installation.start_all(workers=len(WORKERS))
                 site = Site(installation, build_workshop(), recorder, model)
-                return tell(*soak(site, Cuts(network, installation, plan.chance), plan))
+                return report(*soak(site, Cuts(network, installation, plan.chance), plan))
     finally:
         connection.close()
 
@@ -97,7 +97,7 @@ def _variables(network: Network, recorder: Recorder) -> dict[str, str]:
 
 
 def _listen_to_hosts(installation: Installation) -> None:
-    """The embedded Redis listens on a socket file only."""
+    """Let the embedded Redis listen on TCP: by default it only listens on a socket file."""
     with redis.Redis.from_url(installation.redis.url) as client:
         client.config_set("protected-mode", "no")
         client.config_set("bind", "0.0.0.0")
@@ -105,7 +105,7 @@ def _listen_to_hosts(installation: Installation) -> None:
 
 
 class Cuts:
-    """Cuts one host off at a time, silently, and asks the web part meanwhile whether it is ready."""
+    """Cuts off one host at a time, silently, and checks the readiness of the web part meanwhile."""
 
     unit = "cuts"
 
@@ -113,23 +113,23 @@ class Cuts:
         self.done: Counter[str] = Counter()
         self._network, self._installation, self._chance = network, installation, chance
         self._found: list[str] = []
-        self._change_at = self._ask_at = time.monotonic()
+        self._change_at = self._check_at = time.monotonic()
         self._mended_at: float | None = None
 
     @property
     def alarms(self) -> list[str]:
-        """What broke, and every failure of the engine that a part has logged."""
-        return self._found + [alarm for each in self._installation.processes for alarm in alarms_of(each)]
+        """Broken promises, and every failure of the engine that a part has logged."""
+        return self._found + [alarm for each in self._installation.processes for alarm in list_alarms(each)]
 
     def replace_the_dead(self) -> None:
-        """Nobody may die of a cut."""
+        """Note the processes that ended: a cut must not end any."""
         for process in self._installation.processes:
             if not process.is_alive:
                 self._found.append(f"{process.name} ended with {process.exit_code}: {process.output[-500:]}")
         self._installation.processes[:] = [each for each in self._installation.processes if each.is_alive]
 
     def ready_workers(self) -> list[RealProcess]:
-        """Those that reach PostgreSQL and Redis."""
+        """Return the workers that reach PostgreSQL and Redis."""
         away = self._network.cut_hosts
         workers = [each for each in self._installation.processes if each.name.startswith("worker")]
         return [] if SERVICES in away else [each for each in workers if _HOST_OF[each.name] not in away]
@@ -139,14 +139,14 @@ class Cuts:
         is_at_peace = not self._network.cut_hosts and self._mended_at is None
         if now >= self._change_at and (self._network.cut_hosts or is_at_peace):
             self._mend_all() if self._network.cut_hosts else self._cut()
-        if now >= self._ask_at:
-            self._ask_at = now + ASK_EVERY_S
-            self._ask()
+        if now >= self._check_at:
+            self._check_at = now + CHECK_EVERY_S
+            self._check_readiness()
 
     def calm_down(self) -> None:
         self._mend_all()
         while self._mended_at is not None:
-            self._ask()
+            self._check_readiness()
             time.sleep(0.1)
 
     def _cut(self) -> None:
@@ -162,23 +162,23 @@ class Cuts:
         self._mended_at = time.monotonic()
         self._change_at = time.monotonic() + self._chance.uniform(*PEACE_S)
 
-    def _ask(self) -> None:
+    def _check_readiness(self) -> None:
         if WEB in self._network.cut_hosts:
             return
         began = time.monotonic()
-        status = self._readiness()
+        status = self._fetch_readiness()
         if (took := time.monotonic() - began) > READINESS_S:
-            self._found.append(f"41: readiness took {took:.1f} s ({status}), cut off: {self._network.cut_hosts}")
+            self._found.append(f"readiness took {took:.1f} s ({status}), cut off: {self._network.cut_hosts}")
         if self._mended_at is None:
             return
         if status == 200:
             self._mended_at = None
         elif began - self._mended_at > READY_AGAIN_S:
-            self._found.append(f"41: not ready {began - self._mended_at:.0f} s after the link was back: {status}")
+            self._found.append(f"not ready {began - self._mended_at:.0f} s after the link was back: {status}")
             self._mended_at = None
 
-    def _readiness(self) -> int:
-        """The status of the answer; 0 if there was none."""
+    def _fetch_readiness(self) -> int:
+        """Return the status of the readiness check; 0 without an answer."""
         url = f"http://{self._network.address(WEB)}:{WEB_PORT}/api/ready"
         try:
             with urllib.request.urlopen(url, timeout=2 * READINESS_S) as answer:

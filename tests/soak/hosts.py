@@ -1,4 +1,4 @@
-"""Makes a network of four hosts, starts PostgreSQL on one of them, and lets `tests.soak.cuts` work there."""
+"""Creates a network of four hosts, starts PostgreSQL on one of them, and runs `tests.soak.cuts` there."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.soak.network import SERVICES, Network, NoNamespacesError
 
 
 def main(arguments: list[str]) -> int:
-    """Return 0 if every promise held, or if this machine cannot make hosts, which is said."""
+    """Run the soak; return 0 if every promise held, or if this machine cannot create hosts (a message says so)."""
     try:
         with Network() as network:
             return _soak(network, arguments)
     except NoNamespacesError as error:
-        print(f"hosts: left out. {error}", flush=True)
+        print(f"hosts: skipped. {error}", flush=True)
         return 0
 
 

@@ -1,4 +1,4 @@
-"""ProcessSpec of `make soak`: 1,000 hostile Markdown texts of 20 KB, each rendered within 100 ms and 200 KB."""
+"""A part of `make soak`: 1,000 hostile Markdown texts of 20 KB, each rendered within 100 ms and 200 KB."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from tests.hostile.markdown import hostile_texts  # noqa: E402
 TEXTS = 1_000
 MAX_MS, MAX_BYTES = 100, 200_000
 TRIES = 3
-"""The best of these counts: a machine that does other work is no fault of the text."""
+"""The fastest counts, because other work on the machine slows some down."""
 
 
 def main() -> int:
-    """0 if each text kept both bounds."""
+    """Render the texts; return 0 if each was within both limits."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak.markdown", description=__doc__)
     parser.add_argument("--seed", type=int, default=5)
     seed = parser.parse_args().seed
-    figures = [_measured(text) for text in hostile_texts(TEXTS, seed)]
+    figures = [_measure(text) for text in hostile_texts(TEXTS, seed)]
     slowest, largest = max(ms for ms, _ in figures), max(size for _, size in figures)
     mean = sum(ms for ms, _ in figures) / len(figures)
     print(f"markdown: {TEXTS:,} texts (seed {seed}), mean {mean:.0f} ms, at most {slowest:.0f} ms and {largest:,} B")
     return 0 if slowest <= MAX_MS and largest <= MAX_BYTES else 1
 
 
-def _measured(text: str) -> tuple[float, int]:
-    """Milliseconds of processor time, and bytes of HTML."""
+def _measure(text: str) -> tuple[float, int]:
+    """Return the milliseconds of CPU time, and the bytes of HTML."""
     best = float("inf")
     for _ in range(TRIES):
         began = time.thread_time()

@@ -1,4 +1,4 @@
-"""The soak of tool names on the wire: random ones, such as are made to look alike, and those of published APIs.
+"""The soak of tool names on the wire: random names, also similar ones, and the names of published APIs.
 
 `python -m tests.soak.names` is a part of `python -m tests.soak`.
 """
@@ -27,25 +27,25 @@ SHUFFLES = 20
 
 
 def main() -> int:
-    """0 if every name was legal on the wire, differed from all others there, and came back."""
+    """Check the names; return 0 if each was valid and unique on the wire and could be converted back."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--names", type=int, default=NAMES, help="random ones")
+    parser.add_argument("--names", type=int, default=NAMES, help="the number of random names")
     parser.add_argument("--seed", type=int, required=True)
     options = parser.parse_args()
     began = time.monotonic()
     print(f"names on the wire, seed {options.seed}", flush=True)
     try:
-        random_ones = _check_random(options.names, options.seed)
-        real_ones = _check_published(random.Random(options.seed))
+        random_count = _check_random(options.names, options.seed)
+        published_count = _check_published(random.Random(options.seed))
     except AssertionError as error:
         print(f"  BROKEN {error} {' '.join(getattr(error, '__notes__', ()))}", flush=True)
         return 1
-    print(f"  {random_ones:,} random, {real_ones:,} of published APIs, {time.monotonic() - began:.0f} s", flush=True)
+    print(f"  {random_count:,} random, {published_count:,} of published APIs, {time.monotonic() - began:.0f} s", flush=True)
     return 0
 
 
 def _check_random(count: int, first_seed: int) -> int:
-    """How many names were checked, at least so many; raises AssertionError with the smallest set that is wrong."""
+    """Check at least this number of names, and return their number; raise AssertionError with the smallest faulty set."""
     checked, rounds = 0, 0
 
     def check(names: list[str]) -> None:
@@ -63,7 +63,7 @@ def _check_random(count: int, first_seed: int) -> int:
 
 
 def _check_published(chance: random.Random) -> int:
-    """How many names; each stands in several tables, beside others by chance."""
+    """Check each name in several random sets; return the number of names."""
     operations = [each for published in PUBLISHED for each in read_description(published.text).operations]
     names = sorted({name for each in operations for name in (f"api.{each.name}", each.operation_id, each.key) if name})
     for _ in range(SHUFFLES):

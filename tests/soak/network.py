@@ -1,4 +1,4 @@
-"""Four hosts on one machine: network namespaces with a link each, which can be cut without a word to either side."""
+"""Four hosts on one machine: network namespaces, each with a link that can be cut silently."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pathlib import Path
 CLONE_NEWNET = 0x40000000
 SUBNET = "10.213.77"
 SERVICES, WEB, WORKERS = "services", "web", ("one", "two")
-"""PostgreSQL with Redis; the web part with the sweeper; a worker on each of two."""
+"""PostgreSQL and Redis; the web part and the sweeper; two hosts with a worker each."""
 HOSTS = (SERVICES, WEB, *WORKERS)
 OUTSIDE = "outside"
-"""Where writes take effect: not this process's own side, which a firewall may close to hosts. It is never cut off."""
+"""The place of outside effects. A firewall may close this process's own side to the hosts. It is never cut off."""
 _NAMESPACES = (*HOSTS, OUTSIDE)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class NoNamespacesError(Exception):
-    """This machine cannot make network namespaces; the text says why."""
+    """This machine cannot create network namespaces; the text says why."""
 
 
 class Network:
@@ -43,7 +43,7 @@ class Network:
         return f"{SUBNET}.0/24"
 
     def address(self, host: str) -> str:
-        """The address of a host."""
+        """Return the address of a host."""
         return f"{SUBNET}.{2 + _NAMESPACES.index(host)}"
 
     def __enter__(self) -> Network:
@@ -61,7 +61,7 @@ class Network:
 
     @contextmanager
     def inside(self, host: str) -> Iterator[None]:
-        """Whatever this thread starts or opens in the block belongs to the host."""
+        """Run the block inside the host: what this thread starts or opens there belongs to the host."""
         with Path("/proc/thread-self/ns/net").open() as ours, Path("/run/netns", self._namespace(host)).open() as its:
             _enter(its.fileno())
             try:
@@ -70,7 +70,7 @@ class Network:
                 _enter(ours.fileno())
 
     def cut(self, host: str) -> None:
-        """From now on no packet reaches the host or leaves it, and nobody is told."""
+        """Drop all packets to and from the host silently, from now on."""
         _ip("link", "set", self._port(host), "nomaster")
         self.cut_hosts.add(host)
 

@@ -1,4 +1,4 @@
-"""The soak on one database, which is made for it and removed afterwards; `python -m tests.soak` starts this."""
+"""The soak on one database, which is created for it and removed afterwards; `python -m tests.soak` starts this."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.faults.site import Site  # noqa: E402
 from tests.model_server import ModelServer  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
 from tests.processes import Installation  # noqa: E402
-from tests.soak.soaking import Plan, soak, tell  # noqa: E402
+from tests.soak.soaking import Plan, report, soak  # noqa: E402
 from tests.soak.trouble import Kills  # noqa: E402
 from tests.soak.world import SlowRecorder  # noqa: E402
 from tests.workshop import build_workshop  # noqa: E402
 
 
 def main() -> int:
-    """0 if every promise held."""
+    """Run the soak; return 0 if every promise held."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, required=True)
     parser.add_argument("--minutes", type=float, required=True)
@@ -46,7 +46,7 @@ def _soak(plan: Plan, seed: int) -> int:
         Installation(variables={RECORDER_VARIABLE: recorder.url}) as installation,
     ):
         site = Site(installation, build_workshop(), recorder, model)
-        return tell(*soak(site, Kills(site, plan.chance), plan))
+        return report(*soak(site, Kills(site, plan.chance), plan))
 
 
 if __name__ == "__main__":

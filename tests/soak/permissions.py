@@ -1,4 +1,4 @@
-"""The soak of permissions: thousands of calls judged purely, then hundreds of runs whose permissions change meanwhile.
+"""The soak of permissions: thousands of calls judged by the gate alone, then hundreds of runs with changing permissions.
 
 `python -m tests.soak.permissions` is one database's part of `python -m tests.soak`.
 """
@@ -32,26 +32,26 @@ from tests.workshop.invariants import assert_invariants  # noqa: E402
 
 PURE = 10_000
 RUNS = 300
-LOOK_EVERY = 50
+CHECK_EVERY = 50
 LEAST_SHARE = 0.05
 
 
 def main() -> int:
-    """0 if every verdict was the documented one, and nothing started without its permission."""
+    """Run the soak; return 0 if every verdict was as documented, and nothing started without permission."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pure", type=int, default=PURE, help="configurations that only the gate judges")
-    parser.add_argument("--runs", type=int, default=RUNS, help="configurations that a run goes through")
+    parser.add_argument("--pure", type=int, default=PURE, help="configurations judged by the gate alone")
+    parser.add_argument("--runs", type=int, default=RUNS, help="configurations of runs")
     parser.add_argument("--seed", type=int, required=True)
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     print(f"{connection.vendor}: permissions, seed {options.seed}", flush=True)
     faults: list[str] = []
-    with _told("judged purely") as figures:
+    with _report("judged by the gate alone") as figures:
         figures.update(_judge(options.pure, options.seed))
     faults += [
         f"only {count} are {decision}" for decision, count in figures.items() if count < LEAST_SHARE * options.pure
     ]
-    with _told("through the engine") as figures:
+    with _report("through the engine") as figures:
         faults += _work(options.runs, random.Random(options.seed), figures)
     for fault in faults:
         print(f"  BROKEN {fault}", flush=True)
@@ -59,15 +59,15 @@ def main() -> int:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[Counter[str]]:
-    """The figures, which are printed with the seconds that the block took."""
+def _report(what: str) -> Iterator[Counter[str]]:
+    """Yield a counter of figures, and print it with the seconds that the block took."""
     began, figures = time.monotonic(), Counter[str]()
     yield figures
     print(f"  {what}, {time.monotonic() - began:.0f} s: {dict(sorted(figures.items()))}", flush=True)
 
 
 def _judge(count: int, chosen: int) -> Counter[str]:
-    """How often each decision was the right one; raises AssertionError with the smallest call whose verdict is not."""
+    """Count the permissions of correct verdicts; raise AssertionError with the smallest call whose verdict is wrong."""
     decisions: Counter[str] = Counter()
 
     @seed(chosen)
@@ -89,8 +89,8 @@ def _work(runs: int, chance: random.Random, figures: Counter[str]) -> list[str]:
             with world:
                 for number in range(1, runs + 1):
                     world.live()
-                    if number % LOOK_EVERY == 0 or number == runs:
-                        world.faults += _broken_invariants()
+                    if number % CHECK_EVERY == 0 or number == runs:
+                        world.faults += _list_broken_invariants()
             figures.update(world.figures)
             return world.faults
     finally:
@@ -98,7 +98,7 @@ def _work(runs: int, chance: random.Random, figures: Counter[str]) -> list[str]:
         teardown_databases(databases, verbosity=0)
 
 
-def _broken_invariants() -> list[str]:
+def _list_broken_invariants() -> list[str]:
     try:
         assert_invariants()
     except AssertionError as error:

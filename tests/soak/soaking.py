@@ -1,4 +1,4 @@
-"""The soak itself: trouble and work at the same time, then peace until everything has settled, then the reckoning."""
+"""The soak itself: trouble during work, then calm until all runs have ended, then the checks."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.workshop.invariants import assert_invariants
 from tools.records.models import Record
 
 SETTLES_WITHIN_S = 120.0
-TELL_EVERY = 25
+REPORT_EVERY = 25
 _OUTSIDE = ("probe.effect", "probe.doom")
-_RIGHTFUL_ENDS = (
+_EXPECTED_ENDS = (
     ExitReason.FINAL_ANSWER,
     ExitReason.ALL_TOOLS_DUPLICATE,
     ExitReason.MAX_PASSES,
@@ -33,7 +33,7 @@ _RIGHTFUL_ENDS = (
 
 @dataclass(frozen=True)
 class Plan:
-    """How often harm is done, for how many seconds at most, and the source of every choice."""
+    """The number of harms, the time limit in seconds, and the source of every random choice."""
 
     harms: int
     seconds: float
@@ -41,7 +41,7 @@ class Plan:
 
 
 def soak(site: Site, trouble: Trouble, plan: Plan) -> tuple[dict[str, object], list[str]]:
-    """Return the figures, and every broken promise in words."""
+    """Run the soak; return the figures, and a sentence for every broken promise."""
     began = time.monotonic()
     watch = Watch()
     people = People(site.workshop, site.recorder, plan.chance)
@@ -56,12 +56,12 @@ def soak(site: Site, trouble: Trouble, plan: Plan) -> tuple[dict[str, object], l
     def has_harmed(goal: int) -> bool:
         return trouble.done[trouble.unit] >= goal
 
-    for goal in [*range(TELL_EVERY, plan.harms, TELL_EVERY), plan.harms]:
+    for goal in [*range(REPORT_EVERY, plan.harms, REPORT_EVERY), plan.harms]:
         _until(partial(has_harmed, goal), began + plan.seconds, lambda: live(harmful=True))
         print(f"  {trouble.done[trouble.unit]} {trouble.unit} after {time.monotonic() - began:.0f} s", flush=True)
     trouble.calm_down()
     is_settled = _until(lambda: not _open_runs(), time.monotonic() + SETTLES_WITHIN_S, lambda: live(harmful=False))
-    faults = [*trouble.alarms, *watch.faults(), *_broken(site)]
+    faults = [*trouble.alarms, *watch.faults(), *_list_broken_promises(site)]
     if not has_harmed(plan.harms):
         faults.append(f"only {trouble.done[trouble.unit]} of {plan.harms} {trouble.unit} in {plan.seconds:.0f} s")
     if not site.recorder.effects:
@@ -70,21 +70,21 @@ def soak(site: Site, trouble: Trouble, plan: Plan) -> tuple[dict[str, object], l
         faults += [f"not settled: run {run.pk} is {run.status}" for run in _open_runs()]
     figures: dict[str, object] = {
         **dict(trouble.done),
-        "runs": _how_runs_ended(),
+        "runs": _count_ends(),
         "calls": dict(Counter(ToolCall.objects.values_list("status", flat=True))),
         "effects outside": sum(site.recorder.effects.values()),
         "unknown outcomes": AuditEntry.objects.filter(action="outcome_unknown").count(),
         "settled by people": AuditEntry.objects.filter(action="outcome_resolved").count(),
         "late reports": AuditEntry.objects.filter(action="late_report").count(),
-        "acts that were refused": dict(people.refused),
+        "refused actions": dict(people.refused),
         "longest unclaimed": f"{watch.longest_unclaimed_s:.1f} s",
         "seconds": round(time.monotonic() - began),
     }
     return figures, faults
 
 
-def tell(figures: dict[str, object], faults: list[str]) -> int:
-    """Print both; return the exit code."""
+def report(figures: dict[str, object], faults: list[str]) -> int:
+    """Print the figures and faults; return the exit code."""
     for name, value in figures.items():
         print(f"  {name}: {value}", flush=True)
     for fault in faults:
@@ -105,28 +105,28 @@ def _open_runs() -> list[Run]:
     return list(Run.objects.exclude(status__in=ENDED))
 
 
-def _how_runs_ended() -> dict[str, int]:
+def _count_ends() -> dict[str, int]:
     ends = Run.objects.values_list("status", "exit_reason")
     return dict(Counter(f"{status}: {reason}" for status, reason in ends))
 
 
-def _broken(site: Site) -> list[str]:
-    """The invariants, and what the outside and the records say about each call."""
+def _list_broken_promises(site: Site) -> list[str]:
+    """Check the invariants, and compare each call with the outside and the records."""
     faults = []
     try:
         assert_invariants()
     except AssertionError as error:
         faults += str(error).splitlines()
-    for run in Run.objects.filter(status__in=ENDED).exclude(exit_reason__in=_RIGHTFUL_ENDS):
+    for run in Run.objects.filter(status__in=ENDED).exclude(exit_reason__in=_EXPECTED_ENDS):
         faults.append(f"run {run.pk} ended as {run.exit_reason}: {run.problem}")
     effects = site.recorder.effects
     faults += [f"I1: the effect {key} happened {count} times" for key, count in effects.items() if count > 1]
     for call in ToolCall.objects.filter(tool__in=_OUTSIDE):
         happened = effects[call.idempotency_key]
         if happened and not call.attempts:
-            faults.append(f"call {call.pk} was never started, but had its effect")
+            faults.append(f"call {call.pk} was never started, but had an effect")
         if call.status == CallStatus.SUCCEEDED and not happened:
-            faults.append(f"call {call.pk} is said to have succeeded, but had no effect")
+            faults.append(f"call {call.pk} succeeded, but had no effect")
     renamed = Counter(
         call.params["record_id"] for call in ToolCall.objects.filter(tool="probe.rename", status=CallStatus.SUCCEEDED)
     )

@@ -1,4 +1,4 @@
-"""Random trouble of one host: kill -9 and SIGSTOP of workers, dead sweepers, a wiped Redis."""
+"""Random trouble on one host: SIGKILL and SIGSTOP for workers, dead sweepers, an emptied Redis."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ WORKERS = 3
 LONGER_THAN_A_LEASE_S = (3.5, 6.0)
 LONGEST_PEACE_S = 1.5
 ALARM = "the engine failed"
-LINE_OF_LOG = re.compile(r"\d{4}-\d\d-\d\dT")
-MAX_OF_TRACE = 12
-"""Lines."""
+LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT")
+MAX_TRACE_LINES = 12
 
 
-def alarms_of(process: RealProcess) -> list[str]:
-    """Each failure of the engine that the process has logged, with where and why."""
+def list_alarms(process: RealProcess) -> list[str]:
+    """List the failures of the engine in the process's log, with their tracebacks."""
     found = [process.lines[at:] for at, line in enumerate(process.lines) if ALARM in line]
-    return ["\n    ".join([f"{process.name}: {lines[0]}", *_trace(lines[1:])]) for lines in found]
+    return ["\n    ".join([f"{process.name}: {lines[0]}", *_cut_trace(lines[1:])]) for lines in found]
 
 
-def _trace(lines: list[str]) -> list[str]:
-    """The end of the trace that these lines begin with."""
-    return list(takewhile(lambda line: not LINE_OF_LOG.match(line), lines))[-MAX_OF_TRACE:]
+def _cut_trace(lines: list[str]) -> list[str]:
+    """Return the end of the traceback at the beginning of these lines."""
+    return list(takewhile(lambda line: not LOG_LINE.match(line), lines))[-MAX_TRACE_LINES:]
 
 
 class Trouble(Protocol):
@@ -49,7 +48,7 @@ class Trouble(Protocol):
         """Return the workers that take runs now."""
 
     def act(self) -> None:
-        """Harm somebody, if it is time again."""
+        """Harm a process, if it is time."""
 
     def calm_down(self) -> None:
         """Undo all harm."""
@@ -69,11 +68,11 @@ class Kills:
         self._next_at = time.monotonic()
 
     def replace_the_dead(self) -> None:
-        """Start what is missing, without waiting for it."""
+        """Start missing processes, without waiting until they are ready."""
         processes = self._site.installation.processes
         for dead in [process for process in processes if not process.is_alive]:
             processes.remove(dead)
-            self._alarms += alarms_of(dead)
+            self._alarms += list_alarms(dead)
             self._paused.pop(dead, None)
         if not any(process.name == "sweeper" for process in processes):
             self._site.installation.spawn(build_sweeper_process())
@@ -83,16 +82,16 @@ class Kills:
 
     @property
     def alarms(self) -> list[str]:
-        """Of the dead and of the living."""
-        return self._alarms + [alarm for each in self._site.installation.processes for alarm in alarms_of(each)]
+        """Failures logged by ended and running processes."""
+        return self._alarms + [alarm for each in self._site.installation.processes for alarm in list_alarms(each)]
 
     def ready_workers(self) -> list[RealProcess]:
-        """Those that take runs now."""
+        """Return the workers that take runs now."""
         ready = [each for each in self._site.workers() if any("worker ready" in line for line in each.lines)]
         return [each for each in ready if each not in self._paused]
 
     def act(self) -> None:
-        """Harm somebody, if it is time again."""
+        """Harm a process, if it is time."""
         now = time.monotonic()
         for process in [each for each, until in self._paused.items() if until < now]:
             process.resume()
@@ -101,10 +100,10 @@ class Kills:
         if now < self._next_at or not victims or (len(victims) == 1 and self._chance.random() < 0.9):
             return
         self._next_at = now + self._chance.uniform(0, LONGEST_PEACE_S)
-        self._harm(self._busiest(victims))
+        self._harm(self._choose_victim(victims))
 
     def calm_down(self) -> None:
-        """No more harm; whoever stands still goes on."""
+        """Resume all paused processes."""
         for process in self._paused:
             process.resume()
         self._paused.clear()
@@ -122,8 +121,8 @@ class Kills:
         else:
             self._site.installation.wipe_redis()
 
-    def _busiest(self, victims: list[RealProcess]) -> RealProcess:
-        """Mostly somebody who drives a run just now."""
+    def _choose_victim(self, victims: list[RealProcess]) -> RealProcess:
+        """Choose a victim, usually a worker that drives a run."""
         owners = Run.objects.filter(status=RunStatus.RUNNING).values_list("lease_owner", flat=True)
         pids = {owner.partition("-")[0] for owner in owners}
         busy = [victim for victim in victims if str(victim.pid) in pids]

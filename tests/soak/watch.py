@@ -1,4 +1,4 @@
-"""What only somebody who looks all the time can tell: that ended rows stay as they are, and that no run lies about."""
+"""Checks that need constant observation: ended rows do not change, and no due run stays unclaimed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPEN_CARDS = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
 
 
 class Watch:
-    """Look often; `faults` then says what broke I5, I8 or I10."""
+    """Call `look` often; `faults` then lists violations of I5, I8 and I10."""
 
     def __init__(self) -> None:
         self.longest_unclaimed_s = 0.0
@@ -36,7 +36,7 @@ class Watch:
         self._look_at_queue(a_worker_is_free)
 
     def faults(self) -> list[str]:
-        """In words, after a last look."""
+        """List the violations, after a last look at the ended rows."""
         found = [f"I8: call {pk} executed beyond its deadline" for pk in self._late]
         if self.longest_unclaimed_s > LONGEST_UNCLAIMED_S:
             found.append(f"I10: a due run stayed unclaimed for {self.longest_unclaimed_s:.0f} s")

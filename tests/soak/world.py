@@ -1,4 +1,4 @@
-"""The world around the soak: a slow outside, and people who start runs, decide cards, cancel, and find out."""
+"""The surroundings of the soak: a slow outside, and people who start and cancel runs and decide cards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SLOWEST_INSIDE_S = 0.1
 
 
 class SlowRecorder(Recorder):
-    """Takes every effect at once and replies after a while."""
+    """Counts every effect at once, and replies after a random delay."""
 
     def __init__(self, chance: random.Random, host: str = "127.0.0.1") -> None:
         super().__init__(host)
@@ -56,7 +56,7 @@ SCRIPTS = {
 
 
 class People:
-    """They act when asked to, a little each time; what the product refuses, they leave."""
+    """People who do a few things at each `act`; refused actions are only counted."""
 
     def __init__(self, workshop: Workshop, recorder: Recorder, chance: random.Random) -> None:
         self.refused: Counter[str] = Counter()
@@ -67,7 +67,7 @@ class People:
         provider.save()
 
     def act(self, start_more: bool) -> None:
-        """Start what is missing, decide some cards, now and then cancel a run."""
+        """Start missing runs, decide some cards, and sometimes cancel a run."""
         try:
             if start_more:
                 self._start()
@@ -97,14 +97,14 @@ class People:
             if self._chance.random() < 0.2:
                 continue
             if card.kind == ApprovalKind.UNKNOWN:
-                self._find_out(card)
+                self._resolve(card)
             elif self._chance.random() < 0.1:
                 self._workshop.deny(card)
             else:
                 self._workshop.approve(card, grace_s=self._chance.choice((0, 0, 0, 1)))
 
-    def _find_out(self, card: Approval) -> None:
-        """Looks at the outside, like a person would."""
+    def _resolve(self, card: Approval) -> None:
+        """Resolve the card by the effects outside, like a person."""
         happened = self._recorder.effects[card.tool_call.idempotency_key]
         outcome = "succeeded" if happened else "not_done"
         resolutions.resolve(self._workshop.approver, card.tool_call_id, outcome, "Looked at it outside.")
