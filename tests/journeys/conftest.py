@@ -69,7 +69,7 @@ def office(transactional_db: None, installation: Installation, recorder: Recorde
 
 @pytest.fixture
 def visit(office: Office, chromium: Browser) -> Iterator[Visit]:
-    """Yield a function that opens a browser, where a person is logged in: `visit("approver")`. Page errors fail it."""
+    """Yield a function that opens a browser: `visit("approver")` logs that person in. Page errors fail the test."""
     with ExitStack() as contexts:
         visitors = []
 

@@ -40,12 +40,12 @@ def main() -> int:
     except AssertionError as error:
         print(f"  BROKEN {error} {' '.join(getattr(error, '__notes__', ()))}", flush=True)
         return 1
-    print(f"  {random_count:,} random, {published_count:,} of published APIs, {time.monotonic() - began:.0f} s", flush=True)
+    print(f"  {random_count:,} random, {published_count:,} published, {time.monotonic() - began:.0f} s", flush=True)
     return 0
 
 
 def _check_random(count: int, first_seed: int) -> int:
-    """Check at least this number of names, and return their number; raise AssertionError with the smallest faulty set."""
+    """Check at least this number of names; return the number. Raise AssertionError with the smallest faulty set."""
     checked, rounds = 0, 0
 
     def check(names: list[str]) -> None:

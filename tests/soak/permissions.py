@@ -1,4 +1,4 @@
-"""The soak of permissions: thousands of calls judged by the gate alone, then hundreds of runs with changing permissions.
+"""The soak of permissions: thousands of calls judged by the gate alone, then hundreds of runs while permissions change.
 
 `python -m tests.soak.permissions` is one database's part of `python -m tests.soak`.
 """
