@@ -25,7 +25,7 @@ from django.db import connection  # noqa: E402
 
 from gadget_site.garbage_collection import freeze_loaded_objects  # noqa: E402
 from tests import services  # noqa: E402
-from tests.bench import arrival, crowd, decisions, history, pages, passes, slow_model  # noqa: E402
+from tests.bench import arrival, crowd, decisions, desk, history, pages, passes, slow_model  # noqa: E402
 from tests.bench.figures import Figure, say  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
 from tests.processes import Installation  # noqa: E402
@@ -84,6 +84,7 @@ def _measure(results: Results, repeats: int, only: str) -> None:
         "passes": lambda site: passes.in_worker(site, repeats),
         "arrival": lambda site: arrival.events(site, ARRIVALS * repeats),
         "decisions": lambda site: decisions.approvals(site, LATENCY_SAMPLES * repeats),
+        "desk": desk.decide_all,
         "crowd": lambda site: crowd.at_once(site, repeats),
         "slow_model": slow_model.on_a_slow_model,
     }
