@@ -59,7 +59,7 @@ class Answer:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Answer":
-        """Build an answer from JSON with the fields' names; `calls` is [{tool, params}]. Raise ValueError for others."""
+        """Build an answer from a JSON object of fields; `calls` is [{tool, params}]. Others raise ValueError."""
         known = {each.name for each in fields(cls)}
         if unknown := set(value) - known:
             raise ValueError(f"an answer has no fields {sorted(unknown)}, only {sorted(known)}")

@@ -1,5 +1,5 @@
-"""`make soak`: random tool names and hostile Markdown; on both databases, random permissions and kills during work; cuts
-between four hosts with PostgreSQL during work.
+"""`make soak`: random tool names and hostile Markdown; on both databases, random permissions and kills during work;
+cuts between four hosts with PostgreSQL during work.
 
 No two tools may look the same to a model, nothing may start without permission, nothing may be lost or done twice.
 """
