@@ -23,6 +23,7 @@ from agents.web.cards.differences import Change, find_differences
 from agents.web.cards.edit_form import build_fields
 from agents.web.cards.effects import Effect
 from agents.web.cards.form_fields import FormField, FormInput
+from agents.web.cards.origins import ValueOrigins, describe_origins
 from agents.web.cards.questions import AskedQuestion, read_question
 from agents.web.cards.surroundings import Surroundings, load_surroundings
 from agents.web.panel.child_runs import describe_delegations
@@ -215,6 +216,11 @@ class Card:
         return {
             format_name(target.label).strip("*"): target.id for target in self.effect.first_targets[:1] if target.id
         }
+
+    @cached_property
+    def origins(self) -> ValueOrigins:
+        """The places where the values of the request were seen before."""
+        return describe_origins(self.call)
 
     @cached_property
     def confirmation_phrase(self) -> str:

@@ -33,6 +33,7 @@ class Sighting:
         stands_out: the param says to whom, where or how much.
         tool, call_id, run_id: the call whose result has the value; empty if it was no call.
         title: the tool's name for people, or another description of the source.
+        is_stored: the call is the one that stored the value; `title` is still the tool that brought it.
         keys: digests of the value, by which it is recognized once it was stored; of its parts too if it is own data.
     """
 
@@ -46,6 +47,7 @@ class Sighting:
     call_id: int | None = None
     run_id: int | None = None
     keys: tuple[str, ...] = ()
+    is_stored: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return the sighting as a call keeps it, without the fields that are empty."""
@@ -59,6 +61,7 @@ class Sighting:
             "title": self.title,
             "call": self.call_id,
             "run": self.run_id,
+            "is_stored": self.is_stored,
             "keys": list(self.keys) if self.origin is SeenIn.OUTSIDE else None,
         }
         return {key: value for key, value in kept.items() if value not in ("", None, False, [])}
@@ -77,6 +80,7 @@ class Sighting:
             call_id=stored.get("call"),
             run_id=stored.get("run"),
             keys=tuple(stored.get("keys", ())),
+            is_stored=bool(stored.get("is_stored")),
         )
 
 
@@ -145,7 +149,7 @@ def _mark_stored(sighting: Sighting, stored: Mapping[str, Sighting]) -> Sighting
         return sighting
     first = stored[key]
     source = {"tool": first.tool, "title": first.title, "call_id": first.call_id, "run_id": first.run_id}
-    return replace(sighting, origin=SeenIn.OUTSIDE, keys=(key,), **source)  # type: ignore[arg-type]
+    return replace(sighting, origin=SeenIn.OUTSIDE, keys=(key,), is_stored=True, **source)  # type: ignore[arg-type]
 
 
 def shorten(text: str) -> str:
