@@ -91,7 +91,7 @@ export async function refreshCard(card, newest) {
   keepTypedValues(card, current);
   const duplicate = document.getElementById(current.id);
   if (duplicate && duplicate !== card) {
-    (duplicate.closest("[data-inbox-card]") ?? duplicate).remove(); // the list has shown it already
+    duplicate.remove(); // a live message has shown it already
   }
   card.replaceWith(current);
   current.dispatchEvent(new CustomEvent("card-shown", { bubbles: true }));
@@ -154,14 +154,6 @@ export async function refreshIfChanged(card, text) {
   if (isReplaced && !newest.matches(".unknown")) {
     offerNewCard(card, text);
   } else if (isReplaced || !("open" in newest.dataset)) {
-    await refreshCard(card, false);
-  }
-}
-
-// Refreshes the card only if it was decided: an open card keeps the values that are typed into it.
-export async function refreshIfDecided(card) {
-  const current = await fetchCard(card, false);
-  if (current && !("open" in current.dataset)) {
     await refreshCard(card, false);
   }
 }

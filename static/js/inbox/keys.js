@@ -3,7 +3,7 @@ const STORAGE_KEY = "gadget-keys";
 const TYPING = "input, textarea, select, [contenteditable]";
 const HANDLES_ENTER = "a, button, summary";
 
-export function areKeysOn() {
+function areKeysOn() {
   try {
     return localStorage.getItem(STORAGE_KEY) !== "off";
   } catch {
