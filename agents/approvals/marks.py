@@ -183,10 +183,10 @@ def _inspect_text(field: str, text: str) -> Iterator[tuple[str, str]]:
             (ALPHABETS, where + quote_excerpt(text[max(0, word.start - 10) : word.end + 10]))
             for word in find_odd_words(text)
         )
-    if "." in text:
+    if "." in text or "://" in text:
         yield from ((ADDRESS, where + detail) for detail in find_false_addresses(text))
         yield from (
-            (ADDRESS, f"{where}{one.value} reads {decode_host(one.value)}")
+            (ADDRESS, f"{where}{one.value}")
             for one in (list_contacts(text) if PUNYCODE in text.lower() else ())
             if PUNYCODE in one.value
         )

@@ -1,0 +1,68 @@
+"""Each planted deception is in view at first sight, or Approve is off until it was seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ViewportSize
+
+from agents.approvals.models import Approval, ApprovalStatus
+from tests.deceptions.harmless import COUNT, make_harmless
+from tests.deceptions.planting import EFFECT, make_office, update
+from tests.deceptions.plants import PLANTS
+from tests.deceptions.reading_page import ReadingPage
+from tests.world import World
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+MAX_FALSE_MARKS = 0.02
+SIGNS = ("mark ", "obstacle similar", "obstacle stale", "obstacle same-target", "outliers")
+SIZES: tuple[ViewportSize, ...] = ({"width": 1440, "height": 900}, {"width": 360, "height": 740})
+
+
+@pytest.fixture
+def office(settings: object, tmp_path: Path) -> World:
+    return make_office()
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(PLANTS) >= 60
+    assert len({plant.kind for plant in PLANTS}) >= 20
+    assert len({(plant.kind, plant.name) for plant in PLANTS}) == len(PLANTS)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: str(size["width"]))
+def test_each_is_seen_before_it_can_be_approved(office: World, chromium: Browser, size: ViewportSize) -> None:
+    faults = []
+    with ReadingPage(chromium, office.client("approver"), size) as reader:
+        for plant in PLANTS:
+            card = plant.make(office)
+            reader.show(card)
+            sight = reader.look(plant.place, plant.sees)
+            Approval.objects.filter(pk__gte=card.pk).update(status=ApprovalStatus.CANCELLED)  # no open card is left
+            may_be_off = plant.is_folded or plant.place.startswith(EFFECT)
+            if not ((sight.is_in_view and not plant.is_folded) or (sight.is_off and may_be_off)):
+                faults.append(f"{plant.kind}: {plant.name}: {plant.place} {plant.sees!r}: {sight}")
+            if sight.is_too_wide:
+                faults.append(f"{plant.kind}: {plant.name}: the page is too wide")
+    assert not faults, "\n".join(faults)
+
+
+def test_ordinary_cards_carry_no_marks(office: World) -> None:
+    client = office.client("approver")
+    false_marks = []
+    for card in make_harmless(office):
+        html = client.get(f"/approvals/{card.pk}/card/").content.decode()
+        found = [sign for sign in SIGNS if f'class="{sign}' in html]
+        false_marks += [f"{sign}: {card.sentence} {card.params}" for sign in found]
+        Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.CANCELLED)
+    assert len(false_marks) <= COUNT * MAX_FALSE_MARKS, "\n".join(false_marks)
+
+
+def test_an_honest_card_has_no_sign_and_can_be_approved(office: World, chromium: Browser) -> None:
+    with ReadingPage(chromium, office.client("approver"), SIZES[0]) as reader:
+        reader.show(update(phone="+1 555 0123")(office))
+        sight = reader.look(".mark, .similar, .stale, .same-target, .new-here", "")
+    assert not sight.is_in_view
+    assert not sight.is_off
