@@ -62,6 +62,7 @@ class _Corpus:
         self._starts = [0, *accumulate(len(each) + len(_BETWEEN) for each in folded)]
         self._folded = _BETWEEN.join(folded)
         self._words = fold_words(self._folded)
+        self._absent: set[bytes] = set()
 
     @cached_property
     def vocabulary(self) -> frozenset[bytes]:
@@ -110,7 +111,17 @@ class _Corpus:
             return partial(self._compact[0].find, needle.code)
         if needle.number is not None:
             return partial(_find_number, self._folded, self._words, needle.number)
-        return partial(_find_words, self._words, needle.words)
+        return partial(self._find_words, needle.words)
+
+    def _find_words(self, words: tuple[bytes, ...], start: int) -> int:
+        """Return where these words stand in a row; a word that was searched in vain is not searched again."""
+        if not self._absent.isdisjoint(words):
+            return -1
+        anchor = max(words, key=len)
+        if self._words.find(anchor) < 0:
+            self._absent.add(anchor)
+            return -1
+        return _find_words(self._words, words, start)
 
 
 class SourceIndex:
