@@ -249,7 +249,7 @@ def compare_contacts(written: Sequence[Contact], current: Sequence[Contact]) -> 
             continue
         others = [each.value for each in current if each.kind == contact.kind]
         for other in others if contact.kind in (EMAIL, ACCOUNT) else ():
-            likeness = describe_likeness(contact.value, other)
+            likeness = describe_likeness(contact.value, other, is_number=contact.kind == ACCOUNT)
             if likeness and (contact.kind == ACCOUNT or likeness.startswith("looks")):
                 yield f"{contact.value} {likeness} {other}"
         host = _find_host(contact)

@@ -151,15 +151,19 @@ def _is_plain_ipv4(host: str) -> bool:
     return len(parts) == _PLAIN_IPV4 and all(part.isdecimal() and str(int(part)) == part for part in parts)
 
 
-def describe_likeness(value: str, other: str) -> str:
-    """Describe how a value resembles another: `looks like`, `differs by one character from`; empty if it does not."""
+def describe_likeness(value: str, other: str, *, is_number: bool = False) -> str:
+    """Describe how a value resembles another: `looks like`, `differs by one character from`; empty if it does not.
+
+    Args:
+        is_number: another digit makes another value, and not the next one of a series such as mail1 and mail2.
+    """
     one, two = value.casefold(), other.casefold()
     if one == two or min(len(one), len(two)) < MIN_LENGTH_TO_COMPARE:
         return ""
     if reduce_to_look(value) == reduce_to_look(other):
         return "looks like, but is not,"
-    if _DIGITS.sub("", one) == _DIGITS.sub("", two) != "":
-        return ""  # members of a series, such as mail1 and mail2
+    if not is_number and _DIGITS.sub("", one) == _DIGITS.sub("", two):
+        return ""
     return "differs by one character from" if _is_one_apart(one, two) else ""
 
 

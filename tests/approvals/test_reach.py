@@ -1,0 +1,64 @@
+"""A card that affects many objects, or a large share of all, is confirmed by typing and never decided in bulk."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.approvals import decisions
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.platform.refusals import Invalid
+from tests.world import World, make_world
+from tools.records.models import Record
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def update_many(world: World, affected: int, total: int) -> Approval:
+    """Create a card at write level that updates some of all records."""
+    Record.objects.filter(organization=world.acme).delete()
+    records = [Record.objects.create(organization=world.acme, name=f"C{n}", region="EU") for n in range(total)]
+    params = {"record_ids": [str(record.pk) for record in records[:affected]], "changes": {"region": "US"}}
+    return world.card(tool="data.bulkUpdate", params=params)
+
+
+@pytest.mark.parametrize(
+    ("affected", "total", "phrase"),
+    [(6, 31, ""), (6, 30, ""), (6, 29, "6"), (5, 5, ""), (50, 300, ""), (51, 300, "51")],
+)
+def test_more_than_50_objects_or_20_percent_of_all_are_confirmed(
+    world: World, affected: int, total: int, phrase: str
+) -> None:
+    assert decisions.make_confirmation_phrase(update_many(world, affected, total)) == phrase
+
+
+def test_the_limits_are_the_organizations_own(world: World) -> None:
+    world.acme.confirm_count, world.acme.confirm_percent = 7, 100
+    world.acme.save()
+    assert decisions.make_confirmation_phrase(update_many(world, 7, 8)) == ""
+    assert decisions.make_confirmation_phrase(update_many(world, 8, 8)) == "8"
+
+
+def test_it_is_approved_only_with_the_typed_count(world: World) -> None:
+    card = update_many(world, 10, 12)
+    approver = world.member("approver")
+    with pytest.raises(Invalid) as refused:
+        decisions.approve(approver, card.pk, decisions.Decision(card.digest))
+    assert refused.value.extra["field"] == "confirm"
+    assert decisions.approve(approver, card.pk, decisions.Decision(card.digest, confirm="10")).status == "approved"
+
+
+@pytest.mark.parametrize("changes", [{"notes": "a\u200bb"}, {"domain": "\u0430cme.com"}])
+def test_a_marked_card_is_refused_in_bulk_and_can_be_decided_alone(world: World, changes: dict[str, str]) -> None:
+    marked = world.card(params={"record_id": str(world.records[0].pk), "changes": changes})
+    far, plain = update_many(world, 10, 12), world.card(params={"name": "New"}, tool="data.createRecord")
+    approver = world.member("approver")
+    items = [(card.pk, "approve", decisions.Decision(card.digest, confirm="10")) for card in (marked, far, plain)]
+    assert [outcome.status for outcome in decisions.decide_many(approver, items)] == [422, 422, 200]
+    denied = decisions.decide_many(approver, [(marked.pk, "deny", decisions.Decision(marked.digest))])
+    assert [outcome.status for outcome in denied] == [200]
+    assert Approval.objects.get(pk=far.pk).status == ApprovalStatus.PENDING

@@ -1,0 +1,129 @@
+"""A card shows what a person must know beside its own content: new contacts, other cards, stale targets, outliers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees.models import Grant
+from agents.web.cards.outliers import order_outliers_first, summarize_outliers
+from tests.world import World, change, make_world
+from tools.files.changes import write_file
+from tools.records.models import Record
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def read(world: World, card: Approval) -> str:
+    return world.client("approver").get(f"/approvals/{card.pk}/card/").content.decode()
+
+
+def update(world: World, **changes: Any) -> Approval:
+    return world.card(params={"record_id": str(world.records[0].pk), "changes": changes})
+
+
+class TestNewContacts:
+    def find(self, world: World, **changes: Any) -> str:
+        html = read(world, update(world, **changes))
+        return html.split('class="new-here"')[1].split("</p>")[0] if "new-here" in html else ""
+
+    def test_an_address_that_stands_nowhere_is_new(self, world: World) -> None:
+        found = self.find(world, email="Ann@else.org", notes="See https://other.net/x")
+        assert "ann@else.org" in found
+        assert "other.net" in found
+
+    def test_an_address_of_a_record_or_a_member_is_not(self, world: World) -> None:
+        Record.objects.filter(pk=world.records[1].pk).update(email="Ann@Else.org", domain="Other.net")
+        assert self.find(world, email="ann@else.org", notes="See https://www.other.net/x") == ""
+        world.users["viewer"].email = "vera@acme.com"
+        world.users["viewer"].save()
+        assert self.find(world, email="vera@acme.com") == ""
+
+    @pytest.mark.parametrize("address", ["ann@else.org", "b\u00fccher.example"])
+    def test_an_address_that_was_approved_before_is_not(self, world: World, address: str) -> None:
+        assert address in self.find(world, notes=f"to {address}")
+        used = {"status": ApprovalStatus.APPROVED, "decided_by": world.users["approver"], "decided_at": Now()}
+        Approval.objects.filter(pk=update(world, notes=f"also {address}").pk).update(**used)
+        assert self.find(world, notes=f"again {address}") == ""
+
+    def test_an_address_of_another_organization_is_new(self, world: World) -> None:
+        Record.objects.create(organization=world.globex, name="X", email="ann@else.org")
+        assert "ann@else.org" in self.find(world, email="ann@else.org")
+
+
+class TestSameTargets:
+    def test_two_open_cards_name_each_other(self, world: World) -> None:
+        first, second = world.card(), update(world, status="inactive")
+        for card, other in ((first, second), (second, first)):
+            assert f'href="/approvals/{other.pk}/">card {other.pk}</a>' in read(world, card)
+        Approval.objects.filter(pk=second.pk).update(status=ApprovalStatus.CANCELLED)
+        assert "same-target" not in read(world, first)
+
+    def test_cards_on_other_targets_are_not_named(self, world: World) -> None:
+        first = world.card()
+        world.card(params=change(world.records[1], "+1"))
+        assert "same-target" not in read(world, first)
+
+
+class TestStaleTargets:
+    def test_a_changed_or_deleted_record_is_said_before_the_decision(self, world: World) -> None:
+        card = world.card()
+        assert "Cannot run as shown" not in read(world, card)
+        Record.objects.filter(pk=world.records[0].pk).update(version=2)
+        assert "Acme Corp has changed since" in read(world, card)
+        world.records[0].delete()
+        assert "Acme Corp no longer exists" in read(world, card)
+
+    def test_a_file_that_changed_is_said_too(self, world: World) -> None:
+        Grant.objects.create(employee=world.employee, tool="files.write")
+        card = world.card(tool="files.write", params={"path": "a.md", "text": "new"})
+        assert "Cannot run as shown" not in read(world, card)
+        write_file(world.acme.pk, ("a.md",), [b"other"], lambda _: None)
+        assert "The target has changed since" in read(world, card)
+
+
+class TestOutliers:
+    def targets(self, count: int, **odd: str) -> list[dict[str, Any]]:
+        found = [
+            {"id": str(n), "label": f"C{n}", "before": {"status": "inactive", "name": f"C{n}"}} for n in range(count)
+        ]
+        found[count // 2]["before"] = {"status": "active", "name": "odd", **odd}
+        return found
+
+    def test_few_among_many_are_counted_named_and_first(self) -> None:
+        targets = self.targets(61)
+        (summary,) = summarize_outliers(targets)
+        assert [(value.value, value.count, value.names) for value in summary.values] == [
+            ("inactive", 60, ()),
+            ("active", 1, ("C30",)),
+        ]
+        assert order_outliers_first(targets)[0]["label"] == "C30"
+        assert [one["label"] for one in order_outliers_first(targets)[1:3]] == ["C0", "C1"]
+
+    def test_a_short_list_and_a_mixed_one_have_none(self) -> None:
+        assert summarize_outliers(self.targets(5)) == []
+        mixed = [{"id": str(n), "label": "", "before": {"status": "ab"[n % 2]}} for n in range(20)]
+        assert summarize_outliers(mixed) == []
+        assert order_outliers_first(mixed) == mixed
+
+
+def test_the_share_of_all_is_shown(world: World) -> None:
+    for number in range(12):
+        Record.objects.create(organization=world.acme, name=f"R{number}")
+    ids = [str(record.pk) for record in world.records]
+    html = read(world, world.card(tool="data.bulkUpdate", params={"record_ids": ids, "changes": {"region": "US"}}))
+    assert "3 of 15 records, 20 %" in html
+
+
+def test_an_emptied_value_says_removed(world: World) -> None:
+    world.records[0].phone = "+1"
+    world.records[0].save()
+    assert '<span class="emptied">removed</span>' in read(world, update(world, phone=""))
