@@ -20,7 +20,11 @@ pytestmark = pytest.mark.once
 HASTY = """() => new Promise((resolve) => {
   const press = () => {
     const button = document.querySelector("#panel .approve-button");
-    if (button) { watcher.disconnect(); button.click(); resolve(true); }
+    if (button) {
+      watcher.disconnect();
+      button.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, detail: 1 }));
+      resolve(true);
+    }
   };
   const watcher = new MutationObserver(press);
   watcher.observe(document.getElementById("panel"), { childList: true, subtree: true });

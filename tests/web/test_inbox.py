@@ -152,7 +152,7 @@ class TestWaiting:
             world.destructive_card()
         client = world.client("approver")
         page(client)
-        with django_assert_max_num_queries(15):
+        with django_assert_max_num_queries(17):
             page(client)
 
 

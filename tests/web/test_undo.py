@@ -19,7 +19,7 @@ def world() -> World:
     ("came_from", "goes_to"),
     [
         ("/approvals/{old}/", "/approvals/{new}/"),
-        ("/approvals/?tool=x", "/approvals/?tool=x"),
+        ("/approvals/?tool=x&card={old}", "/approvals/?tool=x&card={new}"),
         ("/runs/{run}/", "/runs/{run}/"),
         ("/login/", "/runs/{run}/"),
     ],

@@ -161,14 +161,12 @@ class Inbox:
     """The list of waiting cards.
 
     Attributes:
-        waiting: the number of all waiting cards that were read, whatever the filter.
         newest: the id of the newest waiting card.
         snoozed: the number of cards that the member has snoozed.
         employees, tools, levels: the choices of the filters, each with its number of waiting cards.
     """
 
     groups: list[RowGroup]
-    waiting: int
     newest: int
     is_cut: bool = False
     snoozed: int = 0
@@ -201,7 +199,6 @@ def load_inbox(member: Membership, criteria: InboxFilter) -> Inbox:
     groups = [RowGroup([row]) for row in shown] if criteria.sort else _group_by_shape(shown)
     return Inbox(
         groups=groups,
-        waiting=len(rows),
         newest=max((row.pk for row in rows), default=0),
         is_cut=is_cut,
         snoozed=snoozed,

@@ -108,6 +108,10 @@ class Feed(ABC):
             if subscriber.viewer in checked - allowed:
                 subscriber.end(CloseCode.NOT_LOGGED_IN)
 
+    def ring(self) -> None:
+        """Read soon, as after a bell."""
+        self._bell.set()
+
     def wake_subscribers(self) -> None:
         """Wake every subscriber, so that it looks for news."""
         for subscriber in self.subscribers:

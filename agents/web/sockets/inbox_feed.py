@@ -107,6 +107,11 @@ class InboxFeed(Feed):
         self.revoke_lost_access(viewers, allowed)
         self.wake_subscribers()
 
+    def read_rows_soon(self) -> None:
+        """Read at once if a page now shows the list and no rows have been read: later changes are told from these."""
+        if self._known is None:
+            self.ring()
+
     def take_changes(self, subscriber: InboxSubscriber) -> list[RowChange]:
         """Return the changes that the subscriber has not sent; none of those that are too old to be kept."""
         if not subscriber.wants_rows:

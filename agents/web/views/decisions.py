@@ -74,7 +74,7 @@ def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     except (Conflict, Expired, StaleDigest) as refusal:
         return _render_refused_decision(request, member, replace(card, form_input=FormInput(typed)), refusal)
     messages.info(request, "This is the edited card. Nothing is approved yet.")
-    return redirect_to_card(request, new_card.pk, reverse("approval", args=(new_card.pk,)))
+    return redirect_to_card(request, new_card.pk, reverse("approval", args=(new_card.pk,)), is_waiting=True)
 
 
 @member_view("POST", page="approval")
@@ -86,7 +86,7 @@ def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     except Conflict as refusal:
         return _render_refused_decision(request, member, card, refusal)
     messages.info(request, "Undone. The card is waiting for a decision again.")
-    return redirect_to_card(request, new_card.pk, reverse("run", args=(card.run.pk,)))
+    return redirect_to_card(request, new_card.pk, reverse("run", args=(card.run.pk,)), is_waiting=True)
 
 
 @member_view("POST", page="approval")

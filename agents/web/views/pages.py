@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -127,11 +127,19 @@ def find_previous_page(request: HttpRequest, default: str = "") -> str:
     return default or reverse("home")
 
 
-def redirect_to_card(request: HttpRequest, card_id: int, default: str) -> HttpResponse:
-    """Redirect to the card on the page where the person decided; from a card's own page, to this card's page."""
+def redirect_to_card(request: HttpRequest, card_id: int, default: str, *, is_waiting: bool = False) -> HttpResponse:
+    """Redirect to the card on the page where the person decided; from a card's own page, to this card's page.
+
+    In the inbox, a card that is waiting is shown beside the list; otherwise the first of the list is.
+    """
     address = find_previous_page(request, default).partition("#")[0]
-    if _find_page(address.partition("?")[0]) == "approval":
+    path, _, query = address.partition("?")
+    page = _find_page(path)
+    if page == "approval":
         address = reverse("approval", args=(card_id,))
+    elif page == "approvals":
+        kept = [(name, value) for name, value in parse_qsl(query) if name != "card"]
+        address = f"{path}?{urlencode([*kept, ('card', card_id)] if is_waiting else kept)}".rstrip("?")
     return redirect(f"{address}#card-{card_id}")
 
 

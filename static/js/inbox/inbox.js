@@ -19,7 +19,11 @@ let shownAt = 0;
 
 // Selects a row and shows its card.
 async function select(row) {
+  const hadFocus = document.activeElement?.closest("[data-row]");
   markSelected(row);
+  if (hadFocus) {
+    linkOf(row).focus({ preventScroll: true });
+  }
   removeGone();
   hideNothing();
   try {
@@ -74,7 +78,6 @@ document.addEventListener("card-decided", (event) => {
   lastUndo = undo;
   const end = showToast(`${DONE[form.dataset.action]}: ${what.length > 80 ? `${what.slice(0, 79)}…` : what}`, { undo, seconds });
   endLastToast = end;
-  desk.dataset.waiting = String(Number(desk.dataset.waiting) - 1);
   leaveRow(row);
 });
 
@@ -133,24 +136,17 @@ let wanted = ""; // the id of the card to select as soon as its row arrives
 
 // A live message. Its numbers tell whether this list is complete; if not, it is loaded again.
 async function follow({ pending, newest, gone = [], rows = "" }) {
-  const removed = gone.map(findRow).filter(Boolean);
+  const added = rows.split("data-row=").length - 1;
+  const isComplete = Number(desk.dataset.waiting) - gone.length + added === pending && newest <= newestOf(rows);
+  Object.assign(desk.dataset, { waiting: String(pending), newest: String(newest) });
   addRows(rows);
-  for (const row of removed) {
-    forget(row.dataset.row);
-    if (row === selectedRow() && paneCard()?.dataset.card === row.dataset.row) {
-      await refreshIfChanged(paneCard(), "This card was just decided by somebody else. ");
-      row.classList.add("gone");
-      linkOf(row).title = "Decided elsewhere";
-    } else {
-      removeRow(row);
-    }
+  for (const row of gone.map(findRow).filter(Boolean)) {
+    await showGone(row);
   }
-  removeGone();
-  if (Number(desk.dataset.newest) !== newest && !rows.includes(`data-row="${newest}"`) && newest > Number(desk.dataset.newest)) {
+  if (!isComplete) {
     await reload();
   }
-  desk.dataset.newest = String(newest);
-  desk.dataset.waiting = String(pending);
+  removeGone();
   const row = findRow(wanted);
   if (row) {
     wanted = "";
@@ -160,14 +156,28 @@ async function follow({ pending, newest, gone = [], rows = "" }) {
   }
 }
 
+const newestOf = (rows) => Math.max(Number(desk.dataset.newest), ...[...rows.matchAll(/data-row="(\d+)"/g)].map(([, id]) => Number(id)));
+
+// A card that was decided elsewhere leaves the list; a selected one stays, and its card shows who decided it.
+async function showGone(row) {
+  forget(row.dataset.row);
+  if (row !== selectedRow() || paneCard()?.dataset.card !== row.dataset.row) {
+    removeRow(row);
+    return;
+  }
+  row.classList.add("gone");
+  linkOf(row).title = "Decided elsewhere";
+  await refreshIfChanged(paneCard(), "Somebody else just decided this card. ");
+}
+
 async function reload() {
   const page = await fetchPage(location.pathname + location.search).catch(() => null);
   if (page) {
     addRows([...page.querySelectorAll("[data-row]")].map((row) => row.outerHTML).join(""));
     const waiting = new Set([...page.querySelectorAll("[data-row]")].map((row) => row.dataset.row));
-    allRows()
-      .filter((row) => !waiting.has(row.dataset.row) && row !== selectedRow())
-      .forEach(removeRow);
+    for (const row of allRows().filter((one) => !waiting.has(one.dataset.row) && !one.matches(".gone"))) {
+      await showGone(row);
+    }
   }
 }
 
@@ -286,7 +296,7 @@ if (desk) {
     const row = event.target.closest("[data-row] > a")?.parentElement;
     if (row && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
       event.preventDefault();
-      select(row);
+      select(row).then(() => event.detail === 0 && paneCard()?.focus({ preventScroll: true }));
       if (getComputedStyle(desk).getPropertyValue("--is-stacked").trim() === "1") {
         document.querySelector("[data-pane]").scrollIntoView({ block: "start" });
       }

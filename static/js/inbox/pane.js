@@ -44,8 +44,12 @@ export async function showCardOf(row, isStillSelected) {
 }
 
 function showCard(card) {
+  const hadFocus = paneCard()?.contains(document.activeElement);
   paneCard()?.remove();
   pane.querySelector("[data-nothing]").before(card);
+  if (hadFocus) {
+    card.focus({ preventScroll: true });
+  }
   pane.scrollTop = 0;
   localTimes(card);
   countDown(card);
