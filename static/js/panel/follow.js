@@ -1,8 +1,9 @@
-// The page follows the newest line until the reader scrolls up; a button brings them back. It never scrolls away from a
-// card that is being decided, or from a text that is being selected.
+// The page follows the newest line until the reader scrolls up; a button brings them back. It stops at the first card that
+// needs a decision, and never scrolls away from a card that is being decided, or from a text that is being selected.
 import { hasEnded } from "./parts.js";
 
 const NEAR_PX = 48;
+const OPEN_CARD = "[data-card][data-open]";
 
 export class Follower {
   constructor(panel) {
@@ -10,6 +11,7 @@ export class Follower {
     this.bar = document.querySelector(".run-bar");
     this.button = this.bar.querySelector("[data-newest]");
     this.lastTop = scrollY;
+    this.shownCards = new WeakSet(this.findOpenCards());
     this.isFollowing = this.isNewestInView();
     addEventListener("scroll", () => this.noteScroll(), { passive: true });
     addEventListener("resize", () => this.showButton(), { passive: true });
@@ -36,12 +38,27 @@ export class Follower {
   keepUp() {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = undefined;
-      if (this.isFollowing && !this.isReaderBusy()) {
-        this.panel.lastElementChild?.scrollIntoView({ block: "nearest" });
+      const newCard = this.takeNewCard();
+      if (this.isFollowing && !this.isReaderBusy(newCard)) {
+        (newCard ?? this.panel.lastElementChild)?.scrollIntoView({ block: "nearest" });
         this.lastTop = scrollY;
       }
       this.showButton();
     });
+  }
+
+  findOpenCards() {
+    return [...this.panel.querySelectorAll(OPEN_CARD)];
+  }
+
+  // Returns the first open card if it has just come.
+  takeNewCard() {
+    const [card] = this.findOpenCards();
+    if (!card || this.shownCards.has(card)) {
+      return null;
+    }
+    this.shownCards.add(card);
+    return card;
   }
 
   goToNewest() {
@@ -54,11 +71,11 @@ export class Follower {
     this.showButton();
   }
 
-  isReaderBusy() {
+  isReaderBusy(newCard) {
     if (!getSelection().isCollapsed || document.activeElement.matches("input, textarea, select")) {
       return true;
     }
-    return [...this.panel.querySelectorAll("[data-card][data-open]")].some(isInView);
+    return this.findOpenCards().some((card) => card !== newCard && isInView(card));
   }
 
   showButton() {

@@ -60,7 +60,7 @@ class TestTheDataSteward:
         assert {record.pk for record in flagged} <= {record.pk for record in low}
         weakest, second, strongest = flagged.order_by("score")
         assert f"The lowest score is {weakest.score}: {weakest.name}." in said
-        assert f"{weakest.name} with {weakest.score} points, {second.name} with {second.score} points." in said
+        assert f"{weakest.name} has {weakest.score} points, {second.name} has {second.score} points." in said
         assert "2 of 3 no longer file accounts" in said
         looked_up = ToolCall.objects.get(run=run, tool="demo.checkRegister").result or {}
         assert {entry["name"]: entry["is_trading"] for entry in looked_up["data"]["entries"]} == {
