@@ -20,6 +20,7 @@ PAGES_WITH_CODE = [
     "write-a-tool.md",
     "test-a-tool.md",
     "permissions.md",
+    "provenance.md",
     "connect-an-api.md",
     "connect-an-mcp-server.md",
     "write-a-plugin.md",

@@ -12,6 +12,7 @@ from agents.accounts.models import Membership
 from agents.platform.refusals import NotFound
 from agents.runs.models import ToolCall
 from agents.web.cards.cards import ICONS, find_call_tool
+from agents.web.cards.origins import describe_origins
 from agents.web.panel.json_html import render_data, render_params
 from agents.web.views.pages import member_view, render_page
 
@@ -38,6 +39,7 @@ def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: in
         "is_cut": len(text) > MAX_TEXT_LENGTH,
         "data": render_data(data, MAX_ROWS) if data is not None else "",
         "params": render_params(call.params),
+        "origins": describe_origins(call),
         "requested_params": render_params(call.model_params) if call.model_params is not None else "",
         "level_icon": ICONS[call.level],
         "place": "runs",
