@@ -29,6 +29,7 @@ FILTERS = (
     template_filters.plain_words,
     template_filters.words,
     template_filters.markdown,
+    template_filters.tree,
     template_filters.money,
     template_filters.cost,
     template_filters.thousands,

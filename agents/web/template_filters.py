@@ -17,6 +17,7 @@ from agents.employees.budgets import MICROS, format_money
 from agents.runs.models import ExitReason, Run, RunStatus
 from agents.web.cards.edit_form import simplify_complaint
 from agents.web.cards.effects import AffectedTarget, Effect
+from agents.web.panel.json_html import render_tree
 from agents.web.text import durations, safe_text
 from agents.web.text.markdown import render_markdown
 from agents.web.text.run_status import StatusLabel, label_status
@@ -72,6 +73,11 @@ def chip(name: object, id_: str = "") -> SafeString:
 def brief(params: dict[str, Any]) -> SafeString:
     """Show params in one short line."""
     return safe_text.render_text(safe_text.summarize_params(params), keep="")
+
+
+def tree(value: Any) -> SafeString:
+    """Show JSON data as nested lists that fold."""
+    return render_tree(value)
 
 
 def markdown(text: str) -> SafeString:

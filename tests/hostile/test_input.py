@@ -296,6 +296,9 @@ def test_transcripts_and_exports_hide_nothing() -> None:
         whole = parts_of(client, f"/runs/{run.pk}/transcript.json")
         assert whole.isascii()
         assert json.loads(whole)["run"]
+        replay = parts_of(client, f"/runs/{run.pk}/replay.html")
+        assert hidden_in(replay) == set()
+        assert not Reading(replay.split("<main>")[1].split("</main>")[0]).faults
     assert all(tells("\n".join(told), text) for text in made.words.of(200))
     for draft in made.drafts:
         answer = client.get(f"/drafts/{draft.pk}/draft.md")

@@ -55,6 +55,7 @@ READ_ELSEWHERE = {
     "records-export": f"{INPUT}::test_a_file_of_records_holds_every_string_and_no_cell_is_a_formula",
     "transcript-markdown": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
     "transcript-json": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
+    "replay-export": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
     "draft-download": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
     "audit-export": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
     "edit": f"{INPUT}::test_a_form_that_is_refused_comes_back_as_it_was_typed",
@@ -131,6 +132,7 @@ def every_page(made: HostileWorld) -> dict[str, list[str]]:
         "schedules": ["/schedules/"],
         "cancelled schedules": ["/schedules/?cancelled=1"],
         "stop": ["/stop/"],
+        "replay": [f"/runs/{pk}/replay/" for pk in runs],
         "nested": [f"/runs/{child.pk}/nested/" for child in made.children],
         "password": ["/account/password/"],
     }

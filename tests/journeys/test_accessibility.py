@@ -53,7 +53,7 @@ PAGE_WITH_A_FORM = (
 )
 # Not pages: fragments, a missing address, and downloads.
 PAGES = frozenset(READ) - {"card", "nothing", "audit-export", "records-export", "draft-download", "file-download"}
-PAGES -= {"transcript-markdown", "transcript-json", "nested"}
+PAGES -= {"transcript-markdown", "transcript-json", "replay-export", "nested"}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not dep
 OF_MEMBERS = ("own-password", "employee", "tools", "users", "audit", "audit-export", "stop")
 OF_FILES = ("files", "file-download")
 OF_SCHEDULES = ("schedule-create", "schedule-pause", "schedule-resume", "schedule-cancel")
-OF_RUNS = ("call", "nested", "transcript-markdown", "transcript-json")
+OF_RUNS = ("call", "nested", "transcript-markdown", "transcript-json", "replay", "replay-export")
 OF_RECORDS = ("records", "record", "records-import", "records-export", "drafts", "draft", "draft-download")
 READ = (
     "home",

@@ -31,6 +31,8 @@ from tools.files.changes import write_file
 from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList
 from tools.sources.mcp import Definition
 
+RUN_PAGES = ("", "transcript.md", "transcript.json", "replay/", "replay.html")
+
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # the same queries on both databases
 
 PAGES = (
@@ -185,7 +187,7 @@ def list_row_addresses(globex: World) -> list[str]:
     cards = [card.pk for run in runs for card in run.approvals.all()]
     employee, record = globex.employee.pk, globex.records[0].pk
     return [
-        *(f"/runs/{run.pk}/{page}" for run in runs for page in ("", "transcript.md", "transcript.json")),
+        *(f"/runs/{run.pk}/{page}" for run in runs for page in RUN_PAGES),
         *(f"/runs/{call.run_id}/calls/{call.pk}/" for call in calls),
         *(f"/approvals/{pk}/{page}" for pk in cards for page in ("", "card/")),
         *(f"/api/runs/{run.pk}{page}" for run in runs for page in ("", "/events")),

@@ -17,7 +17,14 @@ from agents.web.panel.json_html import find_table, render_tree
 from agents.web.panel.lines import render_lines
 from agents.web.panel.slots import fold_events
 from tests.web.pages import read_page
-from tests.web.run_events import add_events, build_draft_result, build_run_end, build_tool_result, build_tool_start
+from tests.web.run_events import (
+    add_events,
+    build_draft_result,
+    build_run_end,
+    build_samples,
+    build_tool_result,
+    build_tool_start,
+)
 from tests.world import World, make_world, success
 from tools.records.models import Draft
 
@@ -36,45 +43,7 @@ def test_every_event_type_has_a_template(type_: str) -> None:
 
 def test_every_event_type_renders_as_one_line(world: World) -> None:
     card = world.card()
-    call = str(card.tool_call_id)
-    payloads: dict[EventType, dict[str, Any]] = {
-        EventType.RUN_STARTED: {"by": "operator"},
-        EventType.RUN_TITLED: {"title": "T"},
-        EventType.PASS_STARTED: {"pass_number": 1},
-        EventType.ASSISTANT_MESSAGE: {"text": "Hello **you**", "pass_number": 1},
-        EventType.TOOL_START: build_tool_start(card.tool_call)[1],
-        EventType.TOOL_PROGRESS: {"call_id": call, "fraction": 0.5, "text": "half"},
-        EventType.TOOL_RESULT: build_tool_result(card.tool_call)[1],
-        EventType.TOOL_SKIPPED: {"call_id": call, "tool": "x", "duplicate_of": call},
-        EventType.TOOL_REJECTED: {"call_id": call, "tool": "x", "code": "NOT_PERMITTED", "reason": "no"},
-        EventType.APPROVAL_REQUESTED: {"call_id": call, "approval_id": str(card.pk)},
-        EventType.APPROVAL_DECIDED: {
-            "call_id": call,
-            "approval_id": str(card.pk),
-            "status": "denied",
-            "decided_by": "a",
-        },
-        EventType.QUESTION_ASKED: {"call_id": call, "approval_id": "1", "text": "Which?"},
-        EventType.QUESTION_ANSWERED: {"call_id": call, "approval_id": "1", "text": "That.", "by": "a"},
-        EventType.MESSAGE_ADDED: {"text": "More", "by": "a"},
-        EventType.RUN_WAITING: {"approval_ids": ["1"]},
-        EventType.RUN_RESUMED: {},
-        EventType.RUN_NEEDS_ATTENTION: {"approval_ids": ["1"]},
-        EventType.CALL_RESOLVED: {"call_id": call, "outcome": "succeeded", "by": "a", "reason": "seen"},
-        EventType.LATE_EFFECT: {"call_id": call, "approval_id": "1", "summary": "Paid", "reason": "Look."},
-        EventType.CANCEL_REQUESTED: {"by": "a"},
-        EventType.PROVIDER_DELAYED: {
-            "code": "RATE_LIMITED",
-            "reason": "Later.",
-            "tries": 1,
-            "retry_at": "2030-01-01T00:00:00Z",
-        },
-        EventType.HISTORY_SHORTENED: {"results": 1, "texts": 0, "tokens_before": 9, "tokens_after": 5},
-        EventType.ASSISTANT_THOUGHT: {"pass_number": 1, "text": "Hm <b>"},
-        EventType.ANSWER_CUT: {"pass_number": 1, "cut_off": "length"},
-        EventType.USAGE_REPORTED: {"pass_number": 1, "input_tokens": 1_200, "output_tokens": 80, "cost": None},
-        EventType.RUN_FINISHED: {"status": "succeeded", "exit_reason": "final_answer", "answer": "Done"},
-    }
+    payloads = build_samples(card)
     assert payloads.keys() == set(EventType)
     for line in render_lines(card.run_id, add_events(card.run, *payloads.items())):
         assert line.html.startswith("<li "), line

@@ -60,7 +60,7 @@ def test_calls_side_by_side_overlap_after_the_model(world: World) -> None:
     assert places(segment, SpanKind.MODEL) == [(0, 500)]
     assert places(segment, SpanKind.READ) == [(500, 750), (500, 1000)]
     assert len({bar.y for bar in segment.bars}) == 3
-    assert segment.weight == 4000
+    assert segment.weight == 16_000
     assert segment.description == "Model 2.0 s; Search records 1.0 s; Search records 2.0 s"
 
 
@@ -84,7 +84,7 @@ def test_a_long_wait_takes_as_much_room_as_the_work_and_says_how_long_it_was(wor
     (segment,) = load_timeline(run.pk)
     assert places(segment, SpanKind.WAIT) == [(250, 750)]
     assert places(segment, SpanKind.WRITE) == [(750, 1000)]
-    assert segment.weight == 4000
+    assert segment.weight == 16_000
     assert segment.waited == "2 h 0 min"
     assert "Waiting for approval 2 h 0 min" in segment.description
 
@@ -92,7 +92,11 @@ def test_a_long_wait_takes_as_much_room_as_the_work_and_says_how_long_it_was(wor
 def test_the_run_of_a_colleague_is_nested_in_its_call(world: World) -> None:
     child = delegate_task(world)
     assert child.parent is not None
-    delegation = {"call_id": str(child.parent_call_id), "tool": "employee.delegate", "display_name": "Delegate a task"}
+    delegation: dict[str, Any] = {
+        "call_id": str(child.parent_call_id),
+        "tool": "employee.delegate",
+        "display_name": "Delegate a task",
+    }
     delegation |= {"level": "draft", "params": {"employee": "Kim"}}
     Event.objects.all().delete()
     Run.objects.update(next_event_seq=1)

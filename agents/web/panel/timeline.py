@@ -33,12 +33,15 @@ INNER_HEIGHT = 3
 MIN_BAR_WIDTH = 8
 MAX_LANES = 9
 MAX_WORDS = 12
+PX_PER_MS = 4
+MAX_WEIGHT = 1_000_000
+"""The weights are widths that the page's layout shrinks; browsers know no widths beyond 30 million."""
 MIN_IDLE_MS = 1_000
 """The least room for time in which nobody works, as if it were work of this many milliseconds."""
 
 
 @dataclass(frozen=True)
-class Bar:
+class TimeBar:
     """A bar of a segment, in the segment's own units."""
 
     kind: SpanKind
@@ -61,7 +64,7 @@ class DrawnSegment:
     """
 
     pass_number: int
-    bars: list[Bar]
+    bars: list[TimeBar]
     height: int
     weight: int
     waited: str
@@ -116,7 +119,14 @@ class _SegmentDrawer:
         waits = [self._measure(span) for span in segment.spans if span.kind == SpanKind.WAIT]
         waited = format_duration(max(waits)) if waits and max(waits) >= MIN_IDLE_MS else ""
         height = LANE_HEIGHT * min(segment.lane_count, MAX_LANES)
-        return DrawnSegment(segment.pass_number, bars, height, max(1, round(self._length)), waited, self._describe())
+        return DrawnSegment(
+            segment.pass_number,
+            bars,
+            height,
+            min(round(self._length * PX_PER_MS), MAX_WEIGHT),
+            waited,
+            self._describe(),
+        )
 
     def _build_axis(self) -> None:
         """Find the points at which work begins or ends, and their places on the shortened axis in milliseconds."""
@@ -149,18 +159,18 @@ class _SegmentDrawer:
         place = self._places[index] + (self._places[index + 1] - self._places[index]) * share
         return round(WIDTH * place / self._length)
 
-    def _draw_span(self, span: Span) -> list[Bar]:
+    def _draw_span(self, span: Span) -> list[TimeBar]:
         y = span.lane * LANE_HEIGHT + 1
         inner = [
             self._draw_bar(each, y + BAR_HEIGHT - INNER_HEIGHT, INNER_HEIGHT) for each in span.inner if each.is_busy
         ]
         return [self._draw_bar(span, y, BAR_HEIGHT), *inner]
 
-    def _draw_bar(self, span: Span, y: int, height: int) -> Bar:
+    def _draw_bar(self, span: Span, y: int, height: int) -> TimeBar:
         x = min(self._place(span.start), WIDTH - MIN_BAR_WIDTH)
         right = self._place(span.end or self.end)
         title = f"{span.title}, {self._format_span(span)}"
-        return Bar(span.kind, title, x, y, max(right - x, MIN_BAR_WIDTH), height, span.end is None)
+        return TimeBar(span.kind, title, x, y, max(right - x, MIN_BAR_WIDTH), height, span.end is None)
 
     def _measure(self, span: Span) -> int:
         return round(_to_ms((span.end or self.end) - span.start))

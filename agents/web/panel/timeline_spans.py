@@ -16,7 +16,7 @@ ENDS_WAIT = frozenset({EventType.APPROVAL_DECIDED, EventType.QUESTION_ANSWERED, 
 
 
 class SpanKind(StrEnum):
-    """What happens in a span; calls that run have the kind of their level."""
+    """The kinds of spans; calls that run have the kind of their level."""
 
     MODEL = "model"
     READ = "read"

@@ -1,0 +1,93 @@
+"""The replay of a run, as a page for members and as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from django.contrib.staticfiles import finders
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.template.loader import get_template
+from django.utils.safestring import SafeString
+
+from agents.accounts.models import Membership
+from agents.platform.refusals import NotFound
+from agents.runs.models import Run
+from agents.web.jinja_environment import JINJA
+from agents.web.panel.timeline import load_timeline
+from agents.web.replay.entries import build_entries
+from agents.web.replay.redaction import NOTHING_REDACTED, ReplayRedaction
+from agents.web.views.pages import member_view, render_page
+
+MAX_EVENTS = 5_000
+STYLES = ("css/tokens.css", "css/replay.css")
+SCRIPT = "js/replay/replay.js"
+POLICY = "default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
+"""The policy of the exported file: nothing runs or styles it but what this module put into it."""
+
+
+@member_view("GET")
+def replay_page(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
+    """Show the whole run as it happened."""
+    run = _load_run(member, run_id)
+    context = _build_context(run, NOTHING_REDACTED) | {"timeline": load_timeline(run.pk), "place": "runs"}
+    return render_page(request, member, "replay/page.html", context)
+
+
+@member_view("GET")
+def export_replay(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
+    """Download the replay as one HTML file; `?redact=values` and `?redact=texts` leave out parts of it."""
+    run = _load_run(member, run_id)
+    chosen = request.GET.getlist("redact")
+    redaction = ReplayRedaction(values="values" in chosen, texts="texts" in chosen)
+    style, script = "".join(map(_read_static, STYLES)), _read_static(SCRIPT)
+    context = _build_context(run, redaction) | {
+        "style": SafeString(style),
+        "script": SafeString(script),
+        "policy": SafeString(POLICY.format(style=_hash(style), script=_hash(script))),
+        "redaction": redaction,
+        "title": redaction.redact_text(str(run)),
+        "task": redaction.redact_text(run.task),
+    }
+    response = HttpResponse(get_template("replay/export.html", using=JINJA).render(context))
+    response["Content-Disposition"] = f'attachment; filename="run-{run.pk}-replay.html"'
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _build_context(run: Run, redaction: ReplayRedaction) -> dict[str, Any]:
+    events = list(run.events.order_by("seq")[:MAX_EVENTS])
+    return {
+        "run": run,
+        "entries": build_entries(events, redaction),
+        "left_out": max(0, run.next_event_seq - 1 - len(events)),
+    }
+
+
+def _load_run(member: Membership, run_id: int) -> Run:
+    rows = Run.objects.filter(organization_id=member.organization_id, pk=run_id)
+    run = rows.select_related("employee").first()
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    return run
+
+
+@lru_cache
+def _read_static(name: str) -> str:
+    """Read a static file from its source.
+
+    Raises:
+        FileNotFoundError: the installation lacks it.
+    """
+    path = finders.find(name)
+    if path is None:
+        raise FileNotFoundError(name)
+    return Path(path).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """Return the hash that a content security policy compares."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
