@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -39,4 +41,5 @@ def test_a_newcomer_decides_the_first_card_without_scrolling(
     worker.resume()
     expect(visitor.open_cards).to_have_count(2)
     for part in (".strip", ".sentence", ".changes", ".deny > summary", ".approve-button"):
-        await_that(lambda part=part: is_in_view(visitor.page, f"[data-card][data-open] {part}"), f"{part} is in view")
+        selector = f"[data-card][data-open] {part}"
+        await_that(partial(is_in_view, visitor.page, selector), f"{part} is in view")
