@@ -12,6 +12,8 @@ from django.urls import reverse
 from jinja2 import Environment, StrictUndefined
 
 from agents.web import template_filters
+from agents.web.frame.theme import read_theme
+from agents.web.text.initials import build_initials
 
 JINJA = "jinja2"
 """Django's name for this template engine."""
@@ -48,6 +50,7 @@ FILTERS = (
 )
 DJANGO_FILTERS = {
     "date": defaultfilters.date,
+    "initials": build_initials,
     "filesizeformat": defaultfilters.filesizeformat,
     "timesince": defaultfilters.timesince_filter,
     "timeuntil": defaultfilters.timeuntil_filter,
@@ -64,7 +67,7 @@ def create_environment(**options: Any) -> Environment:
     options |= {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(finalize=reject_method, **options)  # noqa: S701 - autoescape is one of the options
     environment.filters.update(DJANGO_FILTERS | {function.__name__: function for function in FILTERS})
-    environment.globals.update(icon=template_filters.icon, static=static, url=build_url)
+    environment.globals.update(icon=template_filters.icon, static=static, url=build_url, read_theme=read_theme)
     return environment
 
 

@@ -43,6 +43,7 @@ READ = (
     *OF_RUNS,
     *OF_FILES,
     "schedules",
+    "search",
 )
 RULES = ("invite", "revoke-invitation", "change-role", "remove-member", "password-link", "audit-verify")
 OWN_INBOX = ("snooze", "end-snooze", "save-view", "delete-view")
@@ -50,6 +51,7 @@ OWN_INBOX = ("snooze", "end-snooze", "save-view", "delete-view")
 DECISIONS = ("approve", "deny", "edit", "undo", "resolve")
 ACTS = (
     "switch-organization",
+    "theme",
     "cancel",
     "message",
     "continue",
@@ -68,9 +70,10 @@ OF_ONE = ("cancel", "message", "continue", "answer", *DECISIONS)
 DAILY = ("0 9 * * *", "UTC")
 OPEN = ("login", "logout", "join-link", "join", "new-password-link", "new-password")
 LISTS_OF_THINGS = ("records", "records-import", "drafts", "files", "schedules")
-LISTS = ("home", "employees", "runs", "approvals", "tools", "users", "audit", "stop", *LISTS_OF_THINGS)
+LISTS = ("home", "employees", "runs", "approvals", "tools", "users", "audit", "stop", "search", *LISTS_OF_THINGS)
 WITHOUT_ROW = (
     *LISTS,
+    "theme",
     "own-password",
     "audit-export",
     "records-export",
@@ -178,7 +181,7 @@ def find_form_page(path: str, name: str) -> str:
     """Find the page that contains the form of this action."""
     if name in OF_ONE:
         return path.removesuffix(path.rstrip("/").rpartition("/")[2] + "/")
-    return "/" if name == "switch-organization" else f"/{path.split('/')[1]}/"
+    return "/" if name in ("switch-organization", "theme") else f"/{path.split('/')[1]}/"
 
 
 def test_get_on_the_logout_does_not_log_out(world: World) -> None:

@@ -20,6 +20,8 @@ from agents.platform.liveness import REDIS, Presence, load_presence
 from agents.platform.refusals import NotFound, Refusal
 from agents.platform.row_ids import LARGEST_ID
 from agents.platform.writability import BackgroundCheck
+from agents.web.frame.places import list_places
+from agents.web.frame.theme import THEMES
 
 RETURN_PAGES = frozenset(
     {"home", "runs", "run", "approvals", "approval", "employees", "employee", "tools", "users", "audit", "stop"}
@@ -93,8 +95,10 @@ def render_page(request: HttpRequest, member: Membership, template: str, context
         "memberships": list(list_memberships(member.user)),
         "may_operate": member.may(Role.OPERATOR),
         "may_decide": member.may(Role.APPROVER),
-        "may_configure": member.may(Role.ADMIN) and request.user.is_staff,
         "pending_cards": count_pending_cards(member.organization_id),
+        "may_configure": member.may(Role.ADMIN) and request.user.is_staff,
+        "places": list_places(member),
+        "themes": THEMES,
         "place": template.partition("/")[0],
         "presence": PRESENCE.read(),
     }

@@ -2,9 +2,9 @@
 // move through the list and decide; live messages add and remove single rows.
 import { post } from "../cards/decisions.js";
 import { refreshIfChanged } from "../cards/cards.js";
+import { listenForKeys } from "../frame/keys.js";
 import { announce } from "../page/announce.js";
 import { fetchPage } from "../page/fragments.js";
-import { listenForKeys, prepareHelp } from "./keys.js";
 import { fetchAhead, forget, hideNothing, paneCard, showCardOf, showNothing } from "./pane.js";
 import { BULK_GRACE_S, clearPicks, decideRows, lineOf, pickGroup, summarize, togglePick, undoRows, updateBar } from "./selection.js";
 import { addRows, allRows, findRow, linkOf, markSelected, neighborOf, nextAfter, removeRow, selectedRow } from "./rows.js";
@@ -329,8 +329,6 @@ if (desk) {
     X: () => pickGroup(selectedRow()),
     A: () => decidesInBulk() && summarize("approve", decideInBulk),
     D: () => decidesInBulk() && summarize("deny", decideInBulk),
-    "/": () => document.querySelector("[data-search]").focus(),
-    "?": prepareHelp(),
     ...digits,
   };
   listenForKeys(acts, new Set(["j", "k", "ArrowDown", "ArrowUp"]));

@@ -1,7 +1,10 @@
-// On every page: times, cards and lengths of texts, and live: the number of waiting cards and a stop of everything.
+// On every page: the frame, times, cards and lengths of texts, and live: the number of waiting cards and a stop of everything.
 import { announce } from "./announce.js";
 import { prepareCards } from "../cards/cards.js";
 import "../cards/decisions.js";
+import "../frame/drawer.js";
+import "../frame/keys.js";
+import "../frame/theme.js";
 import { nodesFrom } from "./fragments.js";
 import { showCountInIcon } from "./icon.js";
 import { ReconnectingSocket, describeClose } from "./socket.js";

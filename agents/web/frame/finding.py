@@ -1,0 +1,122 @@
+"""The search for everything: pages, actions, employees, runs and records by name, a few of each.
+
+Pages and actions are few. Employees, runs and records come from the member's organization. The text of runs and the
+names of records have no index for a part of a word, so only the newest are scanned; an exact name is found in any case.
+The cost does not grow with the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from django.db.models import Model, Q, QuerySet
+from django.urls import reverse
+
+from agents.accounts.models import Membership
+from agents.employees.models import Employee
+from agents.platform.row_ids import parse_row_id_or_none
+from agents.runs.models import Run
+from agents.web.frame.actions import list_actions
+from agents.web.frame.places import list_places
+from tools.records.models import compute_look
+from tools.records.queries import get_records
+
+Row = TypeVar("Row", bound=Model)
+
+MAX_HITS = 5
+MAX_QUERY_LENGTH = 200
+MIN_TEXT_LENGTH = 2
+"""Shorter texts find pages and actions only: nearly every name contains a single letter."""
+MAX_SCANNED_RUNS = 1_000
+MAX_SCANNED_RECORDS = 5_000
+
+
+@dataclass(frozen=True)
+class Hit:
+    """Something that the search found."""
+
+    name: str
+    icon: str
+    address: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class HitGroup:
+    """The hits of one kind."""
+
+    label: str
+    hits: list[Hit]
+
+
+def find_everything(member: Membership, query: str) -> list[HitGroup]:
+    """Find what matches all words of the query, grouped by kind; an empty query finds all pages and actions."""
+    words = query.lower().split()
+    actions = [Hit(each.name, each.icon, each.address) for each in list_actions(member) if _has(each, words)]
+    places = [Hit(each.label, each.icon, each.address) for each in list_places(member) if _has(each, words)]
+    groups = [HitGroup("Actions", _put_first(actions, words)), HitGroup("Pages", _put_first(places, words))]
+    if not words:
+        groups.reverse()
+    elif len(query.strip()) >= MIN_TEXT_LENGTH or query.strip().isdigit():
+        number = parse_row_id_or_none(query.strip().removeprefix("#"))
+        groups += [
+            HitGroup("Employees", _find_employees(member.organization_id, words)),
+            HitGroup("Runs", _find_runs(member.organization_id, words, number)),
+            HitGroup("Records", _find_records(member.organization_id, words, query)),
+        ]
+    return [group for group in groups if group.hits]
+
+
+def _has(named: object, words: Iterable[str]) -> bool:
+    """Return True if the texts of an action or a place contain all words."""
+    texts = (getattr(named, name, "") for name in ("name", "label", "words", "page"))
+    text = " ".join(texts).lower()
+    return all(word in text for word in words)
+
+
+def _put_first(hits: list[Hit], words: list[str]) -> list[Hit]:
+    """Put the hits first whose names start with the first word; keep at most a few if there is one."""
+    if not words:
+        return hits
+    return sorted(hits, key=lambda hit: not hit.name.lower().startswith(words[0]))[:MAX_HITS]
+
+
+def _find_employees(organization_id: int, words: list[str]) -> list[Hit]:
+    rows = Employee.objects.filter(_contains("name", words), organization_id=organization_id)
+    found = rows.order_by("name").values_list("pk", "name", "job_title")[:MAX_HITS]
+    return [Hit(name, "bot", reverse("employee", args=(pk,)), title) for pk, name, title in found]
+
+
+def _find_runs(organization_id: int, words: list[str], number: int | None) -> list[Hit]:
+    """Find runs by number, title or task; the newest first, after the one with this number."""
+    rows = Run.objects.filter(organization_id=organization_id).order_by("-pk")
+    newest = _limit(rows, MAX_SCANNED_RUNS)
+    texts = Q(*(Q(title__icontains=word) | Q(task__icontains=word) for word in words))
+    columns = ("pk", "title", "employee__name")
+    found = list(newest.filter(texts).values_list(*columns)[:MAX_HITS])
+    if number is not None:
+        exact = rows.filter(pk=number).values_list(*columns)
+        found = [*exact, *(row for row in found if row[0] != number)][:MAX_HITS]
+    return [Hit(title, "list-checks", reverse("run", args=(pk,)), f"Run {pk} · {name}") for pk, title, name in found]
+
+
+def _find_records(organization_id: int, words: list[str], query: str) -> list[Hit]:
+    """Find records by name: those with exactly this name, then the last changed ones whose names contain it."""
+    rows = get_records(organization_id).order_by("-updated_at", "-pk")
+    columns = ("pk", "name", "category")
+    exact = list(rows.filter(look=compute_look(query)).values_list(*columns)[:MAX_HITS])
+    scanned = _limit(rows, MAX_SCANNED_RECORDS).filter(_contains("name", words)).values_list(*columns)[:MAX_HITS]
+    found = [*exact, *(row for row in scanned if row not in exact)][:MAX_HITS]
+    return [Hit(name, "database", reverse("record", args=(pk,)), category) for pk, name, category in found]
+
+
+def _contains(field: str, words: Iterable[str]) -> Q:
+    return Q(*((f"{field}__icontains", word) for word in words))
+
+
+def _limit(rows: QuerySet[Row], count: int) -> QuerySet[Row]:
+    """Return the first `count` of these rows, in the same order, as a query that takes more conditions."""
+    model = rows.model
+    return model._default_manager.filter(pk__in=rows.values("pk")[:count]).order_by(*rows.query.order_by)

@@ -1,0 +1,126 @@
+// The search for everything: Ctrl+K opens it on every page. The server finds and renders; the arrows choose, Enter opens.
+import { fetchPage } from "../page/fragments.js";
+
+const WAIT_MS = 80;
+const dialog = document.querySelector("[data-palette]");
+const field = dialog?.querySelector("[data-palette-field]");
+const results = dialog?.querySelector("[data-palette-results]");
+let timer = 0;
+let asked = 0;
+let finding = Promise.resolve();
+
+const options = () => [...results.querySelectorAll("a[role=option]")];
+const chosen = () => results.querySelector("[aria-selected=true]");
+
+function choose(option) {
+  chosen()?.setAttribute("aria-selected", "false");
+  option?.setAttribute("aria-selected", "true");
+  option?.scrollIntoView({ block: "nearest" });
+  if (option) {
+    field.setAttribute("aria-activedescendant", option.id);
+  } else {
+    field.removeAttribute("aria-activedescendant");
+  }
+}
+
+function move(step) {
+  const all = options();
+  if (all.length) {
+    choose(all[(all.indexOf(chosen()) + step + all.length) % all.length]);
+  }
+}
+
+// Shows what matches the text; an answer that arrives after a later one is dropped.
+async function find() {
+  clearTimeout(timer);
+  timer = 0;
+  const number = ++asked;
+  try {
+    const page = await fetchPage(dialog.dataset.url + encodeURIComponent(field.value.trim()));
+    if (number === asked) {
+      results.replaceChildren(...document.adoptNode(page.body).childNodes);
+      results.scrollTop = 0;
+      choose(options()[0]);
+    }
+  } catch {
+    if (number === asked) {
+      const note = document.createElement("p");
+      note.textContent = "The search could not be reached. Try again.";
+      results.replaceChildren(note);
+      choose(null);
+    }
+  }
+}
+
+export function openPalette() {
+  if (dialog.open || document.querySelector("dialog[open]")) {
+    return;
+  }
+  document.querySelectorAll(":popover-open").forEach((one) => one.hidePopover());
+  field.value = "";
+  dialog.showModal();
+  field.focus();
+  finding = find();
+}
+
+// Opens the chosen hit, once the results of the text as it stands are there.
+async function open(event) {
+  if (timer) {
+    finding = find();
+  }
+  await finding;
+  const option = chosen();
+  if (!option) {
+    return;
+  }
+  if (event.ctrlKey || event.metaKey) {
+    window.open(option.href, "_blank", "noopener");
+  } else {
+    dialog.close();
+    location.assign(option.href);
+  }
+}
+
+const KEYS = {
+  ArrowDown: () => move(1),
+  ArrowUp: () => move(-1),
+  PageDown: () => move(5),
+  PageUp: () => move(-5),
+  Enter: open,
+};
+
+if (dialog) {
+  document.addEventListener(
+    "keydown",
+    (event) => {
+      if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        dialog.open ? dialog.close() : openPalette();
+      }
+    },
+    { capture: true },
+  );
+  for (const link of document.querySelectorAll("[data-open-palette]")) {
+    if (/Mac|iPhone|iPad/.test(navigator.platform)) {
+      link.querySelector("kbd").textContent = "⌘ K";
+    }
+    link.addEventListener("click", (event) => {
+      if (!event.ctrlKey && !event.metaKey && !event.shiftKey) {
+        event.preventDefault();
+        openPalette();
+      }
+    });
+  }
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => (finding = find()), WAIT_MS);
+  });
+  field.addEventListener("keydown", (event) => {
+    if (KEYS[event.key] && !event.isComposing) {
+      event.preventDefault();
+      KEYS[event.key](event);
+    }
+  });
+  results.addEventListener("click", (event) => event.target.closest("a[role=option]") && dialog.close());
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+}

@@ -1,0 +1,136 @@
+"""In a browser: the theme, the drawer, the search for everything and the keys of every page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.journeys.office import Office
+from tests.journeys.test_accessibility import faults_of
+from tests.journeys.visitor import Visitor
+from tools.records.models import Record
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+
+GROUND = "() => getComputedStyle(document.documentElement).getPropertyValue('color-scheme')"
+FOCUS_IN_DRAWER = """() => document.activeElement === document.body
+  || document.getElementById("drawer").contains(document.activeElement)"""
+
+
+def test_the_theme_is_switched_and_remembered(office: Office, visit: Visit) -> None:
+    page = visit("viewer").page
+    page.goto("/runs/")
+    page.get_by_role("button", name="Account:").click()
+    page.get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    expect(page.get_by_role("button", name="Dark")).to_have_attribute("aria-pressed", "true")
+    assert page.evaluate(GROUND) == "dark"
+    other = page.context.new_page()
+    other.goto("/records/")
+    expect(other.locator("html")).to_have_attribute("data-theme", "dark")
+    page.get_by_role("button", name="System").click()
+    expect(other.locator("html")).not_to_have_attribute("data-theme", "dark")
+    assert page.evaluate(GROUND) == "light"
+
+
+def test_the_account_menu_works_without_scripts(office: Office, visit: Visit) -> None:
+    page = visit("viewer", scripts=False).page
+    page.goto("/runs/")
+    expect(page.get_by_role("button", name="Log out")).to_be_hidden()
+    page.get_by_role("button", name="Account:").click()
+    page.get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    expect(page).to_have_url(f"{office.url}/runs/")
+    page.get_by_role("button", name="Account:").click()
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Username")).to_be_visible()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_the_focus_stays_in_the_open_drawer(office: Office, visit: Visit) -> None:
+    page = visit("viewer").page
+    page.set_viewport_size({"width": 768, "height": 900})
+    page.goto("/runs/")
+    menu = page.get_by_role("button", name="Menu")
+    menu.click()
+    expect(page.get_by_role("navigation", name="Main")).to_be_visible()
+    for key in ["Tab"] * 24 + ["Shift+Tab"] * 4:
+        page.keyboard.press(key)
+        assert page.evaluate(FOCUS_IN_DRAWER)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("navigation", name="Main")).to_be_hidden()
+    expect(menu).to_be_focused()
+
+
+def test_the_palette_finds_and_opens_by_keyboard(office: Office, visit: Visit) -> None:
+    record = Record.objects.create(organization=office.workshop.organization, name="Zebra Works")
+    Record.objects.create(organization=office.workshop.organization, name="Zebra Farm")
+    page = visit("viewer").page
+    page.goto("/runs/")
+    press(page, "Control+k")
+    field = page.get_by_role("combobox", name="Search pages")
+    expect(field).to_be_focused()
+    expect(page.get_by_role("option", name="Approvals")).to_be_visible()
+    page.keyboard.type("zebra")
+    expect(page.get_by_role("dialog").get_by_role("option")).to_have_count(2)
+    farm, works = page.get_by_role("option", name="Zebra Farm"), page.get_by_role("option", name="Zebra Works")
+    expect(farm).to_have_attribute("aria-selected", "true")
+    press(page, "ArrowDown")
+    expect(works).to_have_attribute("aria-selected", "true")
+    expect(farm).to_have_attribute("aria-selected", "false")
+    assert field.get_attribute("aria-activedescendant") == works.get_attribute("id")
+    assert list(faults_of(page, "the palette")) == []
+    press(page, "Enter")
+    expect(page).to_have_url(f"{office.url}/records/{record.pk}/")
+    press(page, "Meta+k")
+    expect(field).to_be_focused()
+    press(page, "Escape")
+    expect(field).to_be_hidden()
+
+
+def test_enter_opens_what_was_typed_last(office: Office, visit: Visit) -> None:
+    """Enter right after the last letter waits for its hits, not for those of an earlier text."""
+    page = visit("viewer").page
+    page.goto("/runs/")
+    press(page, "Control+k")
+    expect(page.get_by_role("option", name="Approvals")).to_be_visible()
+    page.keyboard.type("draf")
+    press(page, "Enter")
+    expect(page).to_have_url(f"{office.url}/drafts/")
+
+
+def test_g_and_a_letter_go_to_a_page(office: Office, visit: Visit) -> None:
+    page = visit("approver").page
+    page.goto("/runs/")
+    press(page, "g", "e")
+    expect(page).to_have_url(f"{office.url}/employees/")
+    press(page, "g", "a")
+    expect(page).to_have_url(f"{office.url}/approvals/")
+    press(page, "g", "h")
+    expect(page).to_have_url(f"{office.url}/")
+
+
+def test_the_help_lists_the_keys_and_turns_them_off(office: Office, visit: Visit) -> None:
+    page = visit("approver").page
+    page.goto("/employees/")
+    press(page, "?")
+    dialog = page.get_by_role("dialog", name="Keyboard")
+    expect(dialog).to_contain_text("Every page")
+    expect(dialog).not_to_contain_text("This page")
+    assert list(faults_of(page, "the help")) == []
+    dialog.get_by_role("switch", name="Keyboard shortcuts").uncheck()
+    dialog.get_by_role("button", name="Close").click()
+    press(page, "g", "r", "?")
+    expect(dialog).to_be_hidden()
+    expect(page).to_have_url(f"{office.url}/employees/")
+    press(page, "Control+k")
+    expect(page.get_by_role("combobox", name="Search pages")).to_be_focused()
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)

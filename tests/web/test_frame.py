@@ -1,0 +1,142 @@
+"""The frame of every page: the theme, the pages and keys that a role has, and the search for everything."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from agents.employees.models import Employee
+from agents.runs.models import RunStatus
+from agents.web.frame import finding
+from tests.world import World, make_world
+from tools.records.models import Record
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def hits(client: Client, query: str) -> list[tuple[str, str]]:
+    """Return the address and name of each hit."""
+    html = client.get("/search/", {"q": query, "palette": "1"}).content.decode()
+    found = re.findall(r'<a href="([^"]+)" role="option".*?<span class="hit">(.*?)</span>', html, re.DOTALL)
+    return [(unescape(address), re.sub("<[^>]+>", "", unescape(name))) for address, name in found]
+
+
+class TestTheTheme:
+    def test_is_the_systems_until_one_is_chosen(self, world: World) -> None:
+        html = world.client("viewer").get("/").content.decode()
+        assert '<html lang="en">' in html
+        assert 'name="color-scheme" content="light dark"' in html
+
+    @pytest.mark.parametrize("theme", ["light", "dark"])
+    def test_chosen_by_the_form_is_in_the_next_page(self, world: World, theme: str) -> None:
+        client = world.client("viewer")
+        answer = client.post("/theme/", {"theme": theme}, headers={"referer": "http://testserver/runs/"})
+        assert answer["Location"] == "/runs/"
+        html = client.get("/runs/").content.decode()
+        assert f'<html lang="en" data-theme="{theme}">' in html
+        assert f'name="color-scheme" content="{theme}"' in html
+        assert f'data-theme="{theme}"' in client.get("/no/such/page/").content.decode()
+        client.post("/theme/", {"theme": ""})
+        assert '<html lang="en">' in client.get("/runs/").content.decode()
+
+    def test_is_never_anything_else(self, world: World) -> None:
+        client = world.client("viewer")
+        client.post("/theme/", {"theme": '"><script>'})
+        assert '<html lang="en">' in client.get("/").content.decode()
+        client.cookies["gadget_theme"] = "x onload=alert(1)"
+        assert '<html lang="en">' in client.get("/").content.decode()
+
+
+class TestThePlaces:
+    def test_have_a_key_each(self, world: World) -> None:
+        html = world.client("admin").get("/").content.decode()
+        keys = re.findall(r'data-place-key="(.)"', html)
+        assert len(keys) == len(set(keys)) >= 12
+
+    def test_are_those_of_the_role(self, world: World) -> None:
+        assert "/audit/" in world.client("admin").get("/runs/").content.decode()
+        assert "/audit/" not in world.client("approver").get("/runs/").content.decode()
+
+
+class TestTheSearch:
+    def test_finds_pages_and_actions_of_the_role(self, world: World) -> None:
+        assert ("/stop/", "Stop everything") in hits(world.client("operator"), "stop")
+        assert ("/stop/", "Stop everything") not in hits(world.client("viewer"), "stop")
+        assert ("/users/#invite-head", "Invite a person") in hits(world.client("admin"), "invite")
+        assert hits(world.client("approver"), "invite") == []
+        assert ("/audit/", "Audit") in hits(world.client("admin"), "audit")
+        assert hits(world.client("approver"), "audit") == []
+
+    def test_finds_records_runs_and_employees_by_name(self, world: World) -> None:
+        run = world.run(RunStatus.SUCCEEDED, title="Tidy the cellar", task="Sweep it")
+        client = world.client("viewer")
+        assert (f"/records/{world.records[0].pk}/", "Acme Corp") in hits(client, "acme co")
+        assert (f"/employees/{world.employee.pk}/", "Dana") in hits(client, "DANA")
+        assert hits(client, "cellar") == hits(client, "sweep") == [(f"/runs/{run.pk}/", "Tidy the cellar")]
+        assert (f"/runs/{run.pk}/", "Tidy the cellar") in hits(client, f"#{run.pk}")
+        assert (f"/runs/{run.pk}/", "Tidy the cellar") in hits(client, str(run.pk))
+
+    def test_finds_nothing_of_another_organization(self, world: World) -> None:
+        run = world.run(RunStatus.SUCCEEDED, title="Tidy the cellar", task="Sweep it")
+        outsider = world.client("outsider")
+        for query in ("acme co", "dana", "cellar", str(run.pk)):
+            assert hits(outsider, query) == [], query
+
+    def test_takes_at_most_five_of_each_and_says_so_of_none(self, world: World) -> None:
+        for number in range(8):
+            Record.objects.create(organization=world.acme, name=f"Zebra {number}")
+        assert len(hits(world.client("viewer"), "zebra")) == finding.MAX_HITS
+        answer = world.client("viewer").get("/search/", {"q": "nothing of the kind", "palette": "1"})
+        assert "Nothing found." in answer.content.decode()
+
+    def test_reads_a_bounded_number_of_rows(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The newest are scanned; an exact name is found however old it is."""
+        monkeypatch.setattr(finding, "MAX_SCANNED_RECORDS", 3)
+        old = Record.objects.create(organization=world.acme, name="Old Mill")
+        for number in range(4):
+            Record.objects.create(organization=world.acme, name=f"Zebra {number}")
+        client = world.client("viewer")
+        assert hits(client, "old") == []
+        assert hits(client, "old mill") == [(f"/records/{old.pk}/", "Old Mill")]
+
+    def test_takes_the_same_queries_for_many_rows(self, world: World) -> None:
+        client = world.client("viewer")
+        with CaptureQueriesContext(connection) as few:
+            hits(client, "zebra")
+        for number in range(20):
+            Record.objects.create(organization=world.acme, name=f"Zebra {number}")
+            world.run(RunStatus.SUCCEEDED, title=f"Zebra {number}")
+        with CaptureQueriesContext(connection) as many:
+            hits(client, "zebra")
+        assert len(many) == len(few) <= 8
+
+    def test_shows_hostile_names_as_text(self, world: World) -> None:
+        Record.objects.create(organization=world.acme, name='<img src=x onerror="alert(1)">\u202egnp.exe')
+        Employee.objects.filter(pk=world.employee.pk).update(name="<b>onerror</b>")
+        for extra in ({}, {"palette": "1"}):
+            html = world.client("viewer").get("/search/", {"q": "onerror", **extra}).content.decode()
+            assert "<img" not in html
+            assert "<b>onerror" not in html
+            assert "\u202e" not in html
+            assert "&lt;img" in html
+
+    def test_survives_any_text(self, world: World) -> None:
+        client = world.client("viewer")
+        for query in ("\0", "%_\\", "9" * 40, "#", "x" * 5000, "'\"--"):
+            assert client.get("/search/", {"q": query}).status_code == 200
+
+    def test_is_a_page_without_scripts(self, world: World) -> None:
+        html = world.client("viewer").get("/search/", {"q": "acme"}).content.decode()
+        assert '<form method="get"' in html
+        assert f'href="/records/{world.records[0].pk}/"' in html
+        assert 'role="option"' not in html.partition("<main")[2].partition("</main>")[0]
