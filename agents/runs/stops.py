@@ -183,9 +183,9 @@ def _publish(tx: Transaction, why: str) -> None:
     if run.has_ended:
         return
     tx.publish(RunResumed(MACHINE, "The stop was lifted."))
-    if run.status == RunStatus.QUEUED:
-        tx.requeue()
-    elif run.status in PARKED and not next_step.wake_if_possible(tx):
+    if run.status == RunStatus.QUEUED and (run.next_wake_at is None or run.next_wake_at <= tx.now):
+        tx.requeue()  # one that pauses for its provider waits for the end of the pause
+    elif run.status in PARKED and not next_step.wake_if_possible(tx, is_announced=True):
         ending.park(tx, needs_attention=run.status == RunStatus.NEEDS_ATTENTION)
 
 

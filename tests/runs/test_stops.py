@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 from django.db import transaction
+from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry, Organization
-from agents.approvals.models import ApprovalStatus
+from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, ToolRule
 from agents.platform.refusals import Conflict, Forbidden, NotFound
 from agents.runs import actions, stops
@@ -14,6 +15,7 @@ from agents.runs.engine import lease
 from agents.runs.models import CallStatus, Run, RunStatus
 from agents.runs.titles import title_run
 from agents.worker.sweeper import sweep_once
+from tests.model_answers import failing
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
 from tests.workshop import (
@@ -184,6 +186,29 @@ class TestAStop:
         assert event_types(run)[-4:] == ["run_waiting", "run_waiting", "run_resumed", "run_waiting"]
         assert payloads(run, "run_resumed") == [{"by": "gadget", "reason": "The stop was lifted."}]
         assert (again(run).status, payloads(run, "run_waiting")[-1]["decisions"]) == (RunStatus.WAITING, 1)
+
+    def test_that_is_lifted_leaves_a_pause_for_the_provider_as_it_is(
+        self, workshop: Workshop, stop: Stop, model: ModelServer
+    ) -> None:
+        model.script(failing(429, retry_after="800"))
+        run = workshop.work()
+        due = run.next_wake_at
+        assert due is not None
+        stop(workshop)
+        release(workshop, stop)
+        assert again(run).next_wake_at == due
+
+    def test_that_is_lifted_is_announced_once_if_an_approved_call_can_start(
+        self, workshop: Workshop, stop: Stop
+    ) -> None:
+        workshop.play(asking(call("probe.effect", name="a")))
+        run = workshop.work()
+        workshop.approve(workshop.card(run), grace_s=60)
+        stop(workshop)
+        Approval.objects.update(start_after=Now())
+        release(workshop, stop)
+        assert payloads(run, "run_resumed") == [{"by": "gadget", "reason": "The stop was lifted."}]
+        assert again(run).status == RunStatus.QUEUED
 
     def test_does_not_prevent_cancelling(self, workshop: Workshop, stop: Stop) -> None:
         run = workshop.submit()

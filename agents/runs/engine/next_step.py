@@ -45,11 +45,12 @@ def decide_next_step(tx: Transaction, must_yield: bool) -> NextStep:
     return step if step is NO_STEP else _begin_step(tx, step, must_yield)
 
 
-def wake_if_possible(tx: Transaction, by: str = MACHINE) -> bool:
+def wake_if_possible(tx: Transaction, by: str = MACHINE, *, is_announced: bool = False) -> bool:
     """Queue a parked run if a call can start now or all calls are terminal; return True if it was queued.
 
     Args:
         by: the name of the person whose decision or answer came.
+        is_announced: the caller has published that the run goes on.
     """
     run = tx.run
     if run.status not in PARKED:
@@ -60,7 +61,7 @@ def wake_if_possible(tx: Transaction, by: str = MACHINE) -> bool:
             park(tx, needs_attention=False)
         return False
     tx.requeue()
-    if not run.stopped_because:
+    if not run.stopped_because and not is_announced:
         tx.publish(RunResumed(by, pass_number=run.pass_number))
     return True
 
