@@ -10,11 +10,11 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Role
 from agents.approvals.closed_cards import find_next_card, refuse_closed
-from agents.approvals.marks import find_marks
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.reach import reaches_far
 from agents.approvals.requesters import refuse_requester
 from agents.approvals.unstarted_cards import compute_current_effect
+from agents.approvals.warnings import has_warning
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal, StaleDigest
 from agents.runs.engine import next_step
@@ -251,7 +251,7 @@ def _refuse_in_bulk(card: Approval, member: Membership) -> None:
         raise Invalid("action", "a destructive call must be approved individually")
     if reaches_far(card):
         raise Invalid("action", "a call that affects so much must be approved individually")
-    if find_marks(card) or (member.organization.restored_at is not None and card.warning):
+    if has_warning(card) or (member.organization.restored_at is not None and card.warning):
         raise Invalid("action", "a card with a warning must be approved individually")
 
 

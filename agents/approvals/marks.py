@@ -6,7 +6,7 @@ import re
 import threading
 import unicodedata
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,8 +105,8 @@ class _ReadingCache:
                 self._entries.popitem(last=False)
         return reading
 
-    def lists(self, key: str) -> bool:
-        return key in self._entries
+    def find(self, key: str) -> CardReading | None:
+        return self._entries.get(key)
 
 
 _READINGS = _ReadingCache()
@@ -123,9 +123,17 @@ def read_card(approval: Approval) -> CardReading:
     return _READINGS.get(key, lambda: _read(approval))
 
 
-def is_read(organization_id: int, digest: str) -> bool:
-    """Return True if the reading of this card is cached."""
-    return _READINGS.lists(f"{organization_id}:{digest}")
+def read_cards(organization_id: int, digests: Mapping[int, str]) -> dict[int, CardReading]:
+    """Read many cards by id, with one query for the content of those that are not cached.
+
+    Args:
+        digests: the digest of each card by its id, as a list has loaded them.
+    """
+    found = {pk: _READINGS.find(f"{organization_id}:{digest}") for pk, digest in digests.items()}
+    unread = [pk for pk, reading in found.items() if reading is None]
+    rows = Approval.objects.filter(organization_id=organization_id).select_related("tool_call").in_bulk(unread)
+    fresh = {pk: read_card(row) for pk, row in rows.items()}
+    return {pk: reading for pk in digests if (reading := fresh.get(pk) or found[pk]) is not None}
 
 
 def build_mark(kind: str, details: list[str]) -> Mark:
@@ -141,6 +149,11 @@ def quote_excerpt(text: str, longest: int = MAX_EXCERPT) -> str:
     if len(line) > longest:
         line = f"{line[: longest * 2 // 3]}…{line[-(longest // 3) :]}"
     return f"“{line}”"
+
+
+def get_family(approval: Approval) -> str:
+    """Return the first part of the tool's name, which names the kind of its targets: `data`, `files`."""
+    return approval.tool_call.tool.partition(".")[0]
 
 
 def get_preview(approval: Approval) -> dict[str, Any]:
@@ -167,8 +180,7 @@ def _read(approval: Approval) -> CardReading:
         for kind, detail in _inspect_text(field, text):
             found.setdefault(kind, []).append(detail)
     found.setdefault(LIKENESS, []).extend(_compare_contacts(targets, contacts))
-    family = approval.tool_call.tool.partition(".")[0]
-    keys = frozenset(f"{family} {each.get('id') or each.get('label')}" for each in targets)
+    keys = frozenset(f"{get_family(approval)} {each.get('id') or each.get('label')}" for each in targets)
     return CardReading(tuple(build_mark(kind, found[kind]) for kind in LABELS if found.get(kind)), contacts, keys)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.approvals.marks import get_targets
+from agents.approvals.marks import get_family, get_targets
 from agents.approvals.models import Approval
 from tools.records.models import Record
 
@@ -19,7 +19,7 @@ def count_affected(card: Approval) -> int:
 def count_objects(card: Approval) -> int | None:
     """Count all objects of the kind that the card affects; None if that is unknown, or if it creates them."""
     targets = get_targets(card)
-    is_about_records = card.tool_call.tool.partition(".")[0] == RECORDS
+    is_about_records = get_family(card) == RECORDS
     if not is_about_records or not any(target.get("id") for target in targets):
         return None
     return Record.objects.filter(organization_id=card.organization_id).count()

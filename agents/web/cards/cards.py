@@ -229,7 +229,7 @@ class Card:
 
     @property
     def share(self) -> str:
-        """The affected objects and their share of all: `427 of 515 records, 83 %`; only their number if that is unknown."""
+        """The affected objects, and their share of all if it is known: `427 of 515 records, 83 %`."""
         total = self.around.total_objects
         if not total or total < self.effect.total:
             return self.effect.count_label

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from agents.approvals.current_records import find_contact_likeness, load_record_states
 from agents.approvals.imitations import find_imitation
 from agents.approvals.marks import IMITATION, LABELS, LIKENESS, Mark, build_mark, find_marks, quote_excerpt
 from agents.approvals.models import Approval
 from agents.approvals.reach import count_objects
+from agents.approvals.similar_names import SimilarName, find_similar_names
 from agents.web.cards.new_contacts import find_new_contacts
 from agents.web.cards.same_targets import SameTargetCard, find_same_target_cards
-from agents.web.cards.similar_names import SimilarName, find_similar_names
-from agents.web.cards.stale_targets import describe_staleness, find_contact_likeness, load_record_states
+from agents.web.cards.stale_targets import describe_staleness
 from tools.contract.contacts import Contact
 
 
