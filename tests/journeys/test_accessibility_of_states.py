@@ -77,6 +77,7 @@ def test_open_cards_are_accessible(office: Office, visit: Visit) -> None:
     expect(page.locator(".changed")).to_be_visible()
     checker.check("the changed card")
     changed = visitor.open_cards.first
+    changed.get_by_role("button", name="Show all").click()
     visitor.approve(changed)
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
     checker.check("approved, with undo")
