@@ -24,7 +24,6 @@ FILTERS = (
     template_filters.plain,
     template_filters.json_value,
     template_filters.json_text,
-    template_filters.brief,
     template_filters.sentence,
     template_filters.chip,
     template_filters.as_sentence,

@@ -70,11 +70,6 @@ def chip(name: object, id_: str = "") -> SafeString:
     return safe_text.render_chip(str(name), id_)
 
 
-def brief(params: dict[str, Any]) -> SafeString:
-    """Show params in one short line."""
-    return safe_text.render_text(safe_text.summarize_params(params), keep="")
-
-
 def tree(value: Any) -> SafeString:
     """Show JSON data as nested lists that fold."""
     return render_tree(value)

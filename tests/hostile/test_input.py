@@ -296,7 +296,7 @@ def test_transcripts_and_exports_hide_nothing() -> None:
         whole = parts_of(client, f"/runs/{run.pk}/transcript.json")
         assert whole.isascii()
         assert json.loads(whole)["run"]
-        replay = parts_of(client, f"/runs/{run.pk}/replay.html")
+        replay = client.get(f"/runs/{run.pk}/replay.html").content.decode()
         assert hidden_in(replay) == set()
         assert not Reading(replay.split("<main>")[1].split("</main>")[0]).faults
     assert all(tells("\n".join(told), text) for text in made.words.of(200))

@@ -59,7 +59,7 @@ def render_params(params: dict[str, Any]) -> SafeString:
     if not params:
         return SafeString("<p>none</p>")
     rows = "".join(
-        f'<tr><th scope="row">{render_text(name, keep="")}</th><td>{_render_cell(value)}</td></tr>'
+        f'<tr><th scope="row">{render_text(name, keep="")}</th><td>{render_cell(value)}</td></tr>'
         for name, value in params.items()
     )
     return SafeString(f'<div class="scroll"><table class="params"><tbody>{rows}</tbody></table></div>')
@@ -111,7 +111,8 @@ def _count(value: Any) -> str:
     return f"{len(value):,} {noun}{'' if len(value) == 1 else 's'}"
 
 
-def _render_cell(value: Any) -> str:
+def render_cell(value: Any) -> str:
+    """Render the value of a table's cell: nested ones as a tree."""
     return render_tree(value) if isinstance(value, (dict, list)) else _render_leaf(value)
 
 
@@ -123,7 +124,7 @@ def _render_leaf(value: Any) -> SafeString:
 
 def _render_table(table: DataTable) -> str:
     head = "".join(f'<th scope="col">{render_text(name, keep="")}</th>' for name in table.columns)
-    body = "".join(f"<tr>{''.join(f'<td>{_render_cell(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
+    body = "".join(f"<tr>{''.join(f'<td>{render_cell(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
     notes = [
         f"{count:,} more {noun}{'' if count == 1 else 's'}"
         for count, noun in ((table.hidden_rows, "row"), (table.hidden_columns, "column"))

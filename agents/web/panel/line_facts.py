@@ -12,6 +12,7 @@ from agents.employees.budgets import format_money
 from agents.platform.queries.runs import DISPLAYED_CALLS, PASS_USAGE, TIMELINE_TYPES, PassUsage
 from agents.runs.models import Event, EventType, Run, ToolCall
 from agents.web.cards.cards import Card, find_call_tool, load_cards
+from agents.web.panel.call_inputs import RecordNames, load_record_names
 from agents.web.panel.child_runs import ChildRun, load_child_runs
 from agents.web.panel.documents import DraftDocument, load_documents
 from agents.web.panel.slots import CALL_EVENTS
@@ -98,6 +99,11 @@ class LineFacts:
         """The passes whose own line is in the batch."""
         starts = [event for event in self.events if event.type == EventType.PASS_STARTED]
         return frozenset(event.payload["pass_number"] for event in starts)
+
+    @cached_property
+    def record_names(self) -> RecordNames:
+        """The names of the records that calls of the batch name by id."""
+        return load_record_names(self.calls.values())
 
     @cached_property
     def timeline_seq(self) -> int:

@@ -12,16 +12,19 @@ from typing import Any
 
 from django.template.loader import get_template
 from django.urls import reverse
+from django.utils.safestring import SafeString
 
 from agents.providers.scripted import UNKNOWN_TASK
 from agents.runs.models import CallStatus, Event, EventType, ExitReason, Run, ToolCall
 from agents.web.cards.cards import ICONS, find_call_tool, find_source_name
 from agents.web.jinja_environment import JINJA
 from agents.web.panel import sentences
-from agents.web.panel.json_html import render_data, render_params
+from agents.web.panel.call_inputs import render_brief, render_inputs
+from agents.web.panel.json_html import render_data
 from agents.web.panel.line_facts import ALL_VIEWERS, LineFacts, PageContext, load_facts
 from agents.web.panel.page_parts import PageParts, find_changes
 from agents.web.panel.slots import CALL_EVENTS, is_replacement, moves_to_end, name_slot
+from tools.contract import Tool
 
 PAYLOAD_CONTEXTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     EventType.RUN_WAITING: lambda payload: {"waits_for": sentences.describe_waits(payload)},
@@ -166,12 +169,18 @@ def _build_call_context(event: Event, facts: LineFacts) -> dict[str, Any]:
         "icon_name": find_tool_icon(call.tool),
         "level_icon": ICONS[call.level],
         "mark": MARKS.get(call.status) or StatusMark("mark bad", "x", call.get_status_display()),
-        "params": render_params(call.params),
-        "original_params": render_params(call.model_params) if call.model_params is not None else "",
+        "brief": render_brief(call.params, tool, facts.record_names),
+        "params": render_inputs(call.params, tool, facts.record_names),
+        "original_params": _render_original(call, tool, facts),
     }
     if event.type == EventType.TOOL_RESULT:
         context |= _build_result_context(call, event.payload["result"], facts)
     return context
+
+
+def _render_original(call: ToolCall, tool: Tool | None, facts: LineFacts) -> SafeString | str:
+    """Render the inputs that the employee had asked for; empty unless a person edited them."""
+    return render_inputs(call.model_params, tool, facts.record_names) if call.model_params is not None else ""
 
 
 def _build_result_context(call: ToolCall, result: dict[str, Any], facts: LineFacts) -> dict[str, Any]:

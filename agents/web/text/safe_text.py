@@ -196,13 +196,6 @@ def quote_employee(text: str) -> str:
     return plain if len(plain) <= MAX_QUOTE_LENGTH else plain[: MAX_QUOTE_LENGTH - 1] + "…"
 
 
-def summarize_params(params: dict[str, Any], *, at_most: int = 120) -> str:
-    """Format params in one short line, without empty ones: `region: EU · limit: 100`."""
-    parts = [f"{name}: {_format_in_line(value)}" for name, value in params.items() if value not in (None, "", [], {})]
-    line = " · ".join(parts)
-    return line if len(line) <= at_most else line[: at_most - 1] + "…"
-
-
 def format_json_value(value: Any) -> str:
     """Format a JSON value for people: a dash if empty, commas in simple lists, JSON for nested values."""
     if value in (None, "", [], {}):
@@ -216,12 +209,6 @@ def format_json_value(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return json.dumps(value, ensure_ascii=False, indent=2)
     return str(value)
-
-
-def _format_in_line(value: Any) -> str:
-    text = format_json_value(value)
-    is_nested = text.startswith(("{", "[")) and isinstance(value, (dict, list))
-    return " ".join((json.dumps(value, ensure_ascii=False) if is_nested else text).split())
 
 
 def is_mixed_host(host: str) -> bool:
