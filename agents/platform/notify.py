@@ -216,6 +216,15 @@ def ring_inbox(organization_id: int) -> None:
     _get_publisher().put_bell(get_inbox_group(organization_id))
 
 
+async def show_viewer(organization_id: int, username: str, card_id: int) -> None:
+    """Show open inboxes that this person is looking at a card; lost without Redis, like every hint."""
+    layer = get_channel_layer()
+    if layer is not None:
+        async with asyncio.timeout(_TIMEOUT_S):
+            message = {"type": "presence", "user": username, "card": str(card_id)}
+            await layer.group_send(get_inbox_group(organization_id), message)
+
+
 def stream_text(stream: TextStream, text: str) -> None:
     """Show text on open pages while the model writes it; it has no event number and may be lost."""
     _get_publisher().put_delta(stream, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))

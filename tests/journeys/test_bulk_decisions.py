@@ -73,7 +73,7 @@ def test_the_odd_one_out_stands_first_and_is_not_selected_with_its_group(office:
     expect(rows(visitor).first).to_contain_text("email: other domain")
     press(visitor, "j Shift+X")
     expect(visitor.page.locator("[data-bulk]")).to_contain_text("3 selected")
-    expect(visitor.page.locator("[data-announcer]")).to_have_text("3 selected. 1 need a look one by one.")
+    expect(visitor.page.locator("[data-announcer]")).to_have_text("3 selected. Decide 1 one by one.")
     press(visitor, "Shift+D")
     visitor.page.get_by_label("Reason (sent to each employee)").fill("Not now")
     confirm(visitor)
@@ -118,3 +118,13 @@ def test_a_snoozed_card_leaves_this_list_and_leads_to_the_next(office: Office, v
     visitor.page.goto("/approvals/?snoozed=1")
     visitor.page.get_by_role("button", name="Put back into my list").click()
     expect(rows(visitor)).to_have_count(2)
+
+
+def test_two_people_see_that_they_look_at_the_same_card(office: Office, visit: Visit) -> None:
+    await_group(office, ["a@acme.example", "b@acme.example"])
+    approver, admin = in_the_inbox(visit), in_the_inbox(visit, "admin")
+    expect(approver.page.locator("[data-presence]")).to_have_text("acme-admin is looking at this card.")
+    expect(admin.page.locator("[data-presence]")).to_have_text("acme-approver is looking at this card.")
+    press(admin, "j")
+    expect(approver.page.locator("[data-presence]")).to_be_hidden()
+    expect(admin.page.locator("[data-presence]")).to_be_hidden()

@@ -38,7 +38,7 @@ def begin_pass(run: Run, *numbers: int) -> None:
 def create_viewer(world: World) -> Viewer:
     member = world.member("viewer")
     issue_token(member, "reader")
-    return Viewer(member.pk, member.organization_id, token_hash=ApiToken.objects.get().hash)
+    return Viewer(member.pk, member.organization_id, member.user.get_username(), token_hash=ApiToken.objects.get().hash)
 
 
 def test_a_later_line_makes_earlier_lines_of_its_slot_stale(world: World) -> None:

@@ -17,6 +17,7 @@ from django.template.loader import get_template
 from django.utils import timezone
 
 from agents.accounts.models import Membership
+from agents.approvals.marks import read_cards
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.snoozes import filter_snoozed
 from agents.employees.toolboxes import load_toolbox
@@ -63,6 +64,7 @@ class InboxRow:
         label, target_id: those of a single target.
         amount: the number of targets, if there are several: `12 records`.
         values: the params in which the cards of a group differ.
+        marks: the labels of the signs of deception on the card.
         oddity: the value by which a row differs from the rest of its group: `email: other domain`.
     """
 
@@ -83,6 +85,7 @@ class InboxRow:
     target_id: str
     amount: str
     values: tuple[tuple[str, str], ...] = ()
+    marks: tuple[str, ...] = ()
     is_grouped: bool = False
     oddity: str = ""
 
@@ -105,8 +108,13 @@ class InboxRow:
 
     @property
     def is_selectable(self) -> bool:
-        """True if the card can be decided in bulk; destructive ones are decided one at a time."""
-        return self.kind == ApprovalKind.APPROVAL and self.level != Level.DESTRUCTIVE.value
+        """True if the card can be decided in bulk; destructive and marked ones are decided one at a time."""
+        return self.is_groupable and not self.marks
+
+    @property
+    def is_groupable(self) -> bool:
+        """True if the card stands with others of its shape."""
+        return self.kind == ApprovalKind.APPROVAL and self.level != Level.DESTRUCTIVE.value and bool(self.shape)
 
     @property
     def searched_text(self) -> str:
@@ -221,7 +229,13 @@ def _list_waiting(organization_id: int) -> QuerySet[Approval]:
 def _load(waiting: QuerySet[Approval], organization_id: int) -> list[InboxRow]:
     found = waiting.order_by("tool_call_id", "pk").values_list(*_Columns._fields)[: MAX_ROWS + 1]
     toolbox = load_toolbox(organization_id)
-    return [_build_row(_Columns(*columns), toolbox) for columns in found]
+    rows = [_build_row(_Columns(*columns), toolbox) for columns in found]
+    digests = {row.pk: row.digest for row in rows if row.kind == ApprovalKind.APPROVAL}
+    readings = read_cards(organization_id, digests)
+    return [
+        replace(row, marks=tuple(mark.label for mark in readings[row.pk].marks)) if row.pk in readings else row
+        for row in rows
+    ]
 
 
 def render_rows(rows: Sequence[InboxRow]) -> str:
@@ -261,14 +275,14 @@ def _group_by_shape(rows: list[InboxRow]) -> list[RowGroup]:
     """Put the cards of equal shape together, where the oldest of them stands."""
     by_shape: dict[str, list[InboxRow]] = defaultdict(list)
     for row in rows:
-        by_shape[row.shape if row.is_selectable and row.shape else f"card {row.pk}"].append(row)
+        by_shape[row.shape if row.is_groupable else f"card {row.pk}"].append(row)
     large = {shape: found for shape, found in by_shape.items() if len(found) >= MIN_GROUP}
     ids = [row.pk for found in large.values() for row in found]
     stored = Approval.objects.filter(pk__in=ids).values_list("pk", "params") if ids else ()
     params = {pk: _flatten(each) for pk, each in stored}
     groups = []
     for row in rows:
-        if row.shape not in large or not row.is_selectable:
+        if row.shape not in large or not row.is_groupable:
             groups.append(RowGroup([row]))
         elif row is large[row.shape][0]:
             groups.append(_build_group(large[row.shape], params))
@@ -284,7 +298,7 @@ def _build_group(rows: list[InboxRow], params: dict[int, dict[str, Any]]) -> Row
     for row, values, oddity in zip(rows, each, find_oddities(each), strict=True):
         differing = _list_values(_drop_target(row, values), lambda name: name not in shared)
         found.append(replace(row, values=differing, oddity=oddity, is_grouped=True))
-    found.sort(key=lambda row: not row.oddity)
+    found.sort(key=lambda row: not (row.marks or row.oddity))
     return RowGroup(found, _list_values(first, lambda name: name in shared))
 
 

@@ -23,7 +23,16 @@ from agents.platform.database_outages import describe_outage
 from agents.platform.queries.runs import RUN_OWNER, RunOwner
 from agents.platform.row_ids import LARGEST_ID
 from agents.web.sockets.database import database_to_async
-from agents.web.sockets.feeds import RETRY_S, CloseCode, Feed, Subscriber, finish_in_background, subscribe, unsubscribe
+from agents.web.sockets.feeds import (
+    REDIS_FAILURES,
+    RETRY_S,
+    CloseCode,
+    Feed,
+    Subscriber,
+    finish_in_background,
+    subscribe,
+    unsubscribe,
+)
 from agents.web.sockets.inbox_feed import InboxFeed, InboxSubscriber
 from agents.web.sockets.run_feed import EventMessage, RunFeed, RunSubscriber, read_messages
 from agents.web.sockets.viewers import Viewer, find_viewer
@@ -182,6 +191,8 @@ class RunConsumer(FeedConsumer):
 class InboxConsumer(FeedConsumer):
     """The consumer for `/ws/inbox/`, with `?rows=1` for pages that show the list of waiting cards."""
 
+    subscriber: InboxSubscriber | None = None
+
     async def may_watch(self, _viewer: Viewer) -> bool:
         return True
 
@@ -201,7 +212,19 @@ class InboxConsumer(FeedConsumer):
         if feed.state is not None and feed.state != subscriber.sent_state:
             subscriber.sent_state = feed.state
             await self.send(text_data=feed.state.to_json(feed.take_changes(subscriber)))
+        while subscriber.presence:
+            await self.send(text_data=subscriber.presence.popleft())
         return False
+
+    async def receive_json(self, content: Any, **_: Any) -> None:
+        """Show others that this viewer looks at a card, at `{"looking_at": ID}`; ignore anything else."""
+        card_id = content.get("looking_at") if isinstance(content, dict) else None
+        subscriber = self.subscriber
+        if type(card_id) is not int or not 0 < card_id <= LARGEST_ID or subscriber is None:
+            return
+        if subscriber.may_show_itself():
+            with suppress(*REDIS_FAILURES):
+                await notify.show_viewer(subscriber.viewer.organization_id, subscriber.viewer.username, card_id)
 
 
 def _parse_seq(text: str) -> int:

@@ -7,9 +7,11 @@ that missed changes sees it by the numbers in each message, and loads its list a
 from __future__ import annotations
 
 import json
+import time
 from collections import deque
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Count, Max
 from django.template.loader import get_template
@@ -23,6 +25,8 @@ from agents.web.sockets.feeds import Feed, Subscriber
 from agents.web.sockets.viewers import Viewer, filter_allowed
 
 MAX_KEPT_CHANGES = 100
+MAX_KEPT_PRESENCE = 20
+MIN_PAUSE_S = 1.0
 MAX_NEW_ROWS = 50
 """New rows in one message; a page loads its list again if there are more."""
 
@@ -82,6 +86,16 @@ class InboxSubscriber(Subscriber):
     def __init__(self, viewer: Viewer, wants_rows: bool = False) -> None:
         super().__init__(viewer)
         self.wants_rows = wants_rows
+        self.presence: deque[str] = deque(maxlen=MAX_KEPT_PRESENCE)
+        self._shown_at = -MIN_PAUSE_S
+
+    def may_show_itself(self) -> bool:
+        """Return True at most once a second, so that a page cannot flood the others."""
+        now = time.monotonic()
+        if now - self._shown_at < MIN_PAUSE_S:
+            return False
+        self._shown_at = now
+        return True
 
 
 class InboxFeed(Feed):
@@ -106,6 +120,17 @@ class InboxFeed(Feed):
             self.change_count += 1
         self.revoke_lost_access(viewers, allowed)
         self.wake_subscribers()
+
+    def receive(self, message: dict[str, Any]) -> None:
+        """Pass on to the pages with the list that somebody is looking at a card."""
+        if message["type"] != "presence":
+            return
+        payload = {"user": message["user"], "card": message["card"]}
+        text = json.dumps({"type": "presence", "payload": payload}, ensure_ascii=False)
+        for each in self.subscribers:
+            if isinstance(each, InboxSubscriber) and each.wants_rows:
+                each.presence.append(text)
+                each.news.set()
 
     def read_rows_soon(self) -> None:
         """Read at once if a page now shows the list and no rows have been read: later changes are told from these."""

@@ -23,6 +23,7 @@ class Viewer:
 
     membership_id: int
     organization_id: int
+    username: str
     session_key: str = ""
     password_hash: str = ""
     token_hash: str = ""
@@ -35,13 +36,17 @@ def find_viewer(scope: Scope) -> Viewer | None:
     scheme, _, secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer":
         member = authenticate_token(secret.strip())
-        return Viewer(member.pk, member.organization_id, token_hash=hash_secret(secret.strip())) if member else None
+        if member is None:
+            return None
+        name = member.user.get_username()
+        return Viewer(member.pk, member.organization_id, name, token_hash=hash_secret(secret.strip()))
     session = scope["session"]
     member = load_session_member(scope["user"], session)
     if member is None:
         return None
     password_hash = hash_secret(member.user.password)
-    return Viewer(member.pk, member.organization_id, session.session_key or "", password_hash)
+    name = member.user.get_username()
+    return Viewer(member.pk, member.organization_id, name, session.session_key or "", password_hash)
 
 
 def filter_allowed(viewers: set[Viewer]) -> set[Viewer]:

@@ -8,6 +8,7 @@ import { fetchPage } from "../page/fragments.js";
 import { fetchAhead, forget, hideNothing, paneCard, showCardOf, showNothing } from "./pane.js";
 import { BULK_GRACE_S, clearPicks, decideRows, lineOf, pickGroup, summarize, togglePick, undoRows, updateBar } from "./selection.js";
 import { addRows, allRows, findRow, linkOf, markSelected, neighborOf, nextAfter, removeRow, selectedRow } from "./rows.js";
+import { startPresence } from "./presence.js";
 import { snooze } from "./snooze.js";
 import { showToast } from "./toasts.js";
 
@@ -29,6 +30,7 @@ async function select(row) {
   try {
     await showCardOf(row, () => selectedRow() === row);
     shownAt = performance.now();
+    document.dispatchEvent(new CustomEvent("card-selected"));
     history.replaceState(null, "", linkOf(row).href);
     document.querySelector("[data-end-snooze]")?.setAttribute("action", `/approvals/${row.dataset.row}/snooze/end/`);
     fetchAhead([nextAfter(row, 1), nextAfter(row, 2)].filter(Boolean));
@@ -292,6 +294,7 @@ function leaveForm(event) {
 }
 
 if (desk) {
+  startPresence();
   desk.addEventListener("click", (event) => {
     const row = event.target.closest("[data-row] > a")?.parentElement;
     if (row && !event.ctrlKey && !event.metaKey && !event.shiftKey) {

@@ -22,13 +22,13 @@ export function togglePick(row) {
 
 // Selects the rows of the same shape that have no mark; unselects them if all are selected.
 export function pickGroup(row) {
-  const group = row ? allRows().filter((other) => other.dataset.shape && other.dataset.shape === row.dataset.shape && boxOf(other)) : [];
-  const plain = group.filter((other) => !("odd" in other.dataset) && !("marked" in other.dataset));
+  const group = row ? allRows().filter((other) => other.dataset.shape && other.dataset.shape === row.dataset.shape) : [];
+  const plain = group.filter((other) => boxOf(other) && !("odd" in other.dataset));
   const areAll = plain.length > 0 && plain.every((other) => boxOf(other).checked);
   plain.forEach((other) => (boxOf(other).checked = !areAll));
   updateBar();
   const left = group.length - plain.length;
-  announce(`${pickedRows().length} selected.${left ? ` ${left} need a look one by one.` : ""}`);
+  announce(`${pickedRows().length} selected.${left ? ` Decide ${left} one by one.` : ""}`);
 }
 
 export function clearPicks() {

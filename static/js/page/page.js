@@ -77,14 +77,19 @@ function showLost(isLost, text) {
   }
 }
 
-new ReconnectingSocket(() => document.body.dataset.inbox, {
+const inbox = new ReconnectingSocket(() => document.body.dataset.inbox, {
   onMessage: ({ type, payload, html, rows }) => {
     if (type === "inbox_changed") {
       showInbox({ ...payload, rows });
       showStop(html);
+    } else if (type === "presence") {
+      document.dispatchEvent(new CustomEvent("somebody-looks", { detail: payload }));
     }
   },
   onOpen: () => showLost(false),
   onLost: () => showLost(true),
   onEnd: (code) => showLost(true, describeClose(code)),
 });
+
+// The inbox tells others which card its reader looks at.
+document.addEventListener("looking-at", ({ detail: { card } }) => inbox.send({ looking_at: Number(card) }));
