@@ -23,11 +23,14 @@ from agents.api.schemas import (
     DenyRequest,
     ListOrder,
     UndoRequest,
+    ValueFromOutside,
 )
 from agents.approvals import decisions, questions
 from agents.approvals.call_order import sort_by_call
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.refusals import Forbidden
+from agents.runs.models import ToolCall
+from tools.toolbox.provenance import Provenance
 
 router = Router(tags=["Approvals"])
 
@@ -171,6 +174,20 @@ def _build_details(cards: Sequence[Approval]) -> list[ApprovalDetail]:
     return [_fill_detail(card, ids.get((card.tool_call_id, card.sequence + 1))) for card in cards]
 
 
+def _list_outside_values(call: ToolCall) -> list[ValueFromOutside]:
+    return [
+        ValueFromOutside(
+            path=each.path,
+            value=each.value,
+            stands_out=each.stands_out,
+            tool=each.tool,
+            call_id=None if each.call_id is None else str(each.call_id),
+            run_id=None if each.run_id is None else str(each.run_id),
+        )
+        for each in Provenance.from_json(call.provenance).list_outside()
+    ]
+
+
 def _fill_detail(card: Approval, next_id: int | None) -> ApprovalDetail:
     call = card.tool_call
     return ApprovalDetail(
@@ -187,6 +204,7 @@ def _fill_detail(card: Approval, next_id: int | None) -> ApprovalDetail:
         sentence=card.sentence,
         preview=card.preview,
         why=card.why,
+        from_outside=_list_outside_values(call),
         warning=card.warning,
         confirm=decisions.make_confirmation_phrase(card),
         requested_at=card.requested_at,

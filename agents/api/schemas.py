@@ -326,6 +326,17 @@ class EventDetail(BaseModel):
     created_at: datetime
 
 
+class ValueFromOutside(BaseModel):
+    """A value in a call's params that was first seen in a result from outside."""
+
+    path: str = Field(description="Its place in the params; entries of lists are numbered from 0.")
+    value: str
+    stands_out: bool = Field(description="The param says to whom, where or how much.")
+    tool: str = Field(description="The tool of the call that brought the value, or stored it in an earlier run.")
+    call_id: str | None
+    run_id: str | None
+
+
 class ApprovalDetail(BaseModel):
     """One card: the effect of a call, sealed by its digest, and the decision about it."""
 
@@ -342,6 +353,7 @@ class ApprovalDetail(BaseModel):
     sentence: str
     preview: dict[str, Any]
     why: str
+    from_outside: list[ValueFromOutside] = Field(description="Values from the web, connected sources or files.")
     warning: str = Field(description="A warning to read before deciding; empty for most cards, and for decided ones.")
     confirm: str = Field(description="The text to send as `confirm` to approve; empty below destructive level.")
     requested_at: datetime

@@ -12,12 +12,14 @@ from agents.api.paging import encode_cursor
 from agents.approvals import decisions
 from agents.approvals.decisions import Decision
 from agents.approvals.models import Approval
+from agents.runs.models import ToolCall
 from tests.world import DELETE, World, change, make_world, pages, post, problem
+from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 FIELDS = {
-    "id", "kind", "status", "run_id", "tool", "level", "params", "digest", "sentence", "preview", "why",
+    "id", "kind", "status", "run_id", "tool", "level", "params", "digest", "sentence", "preview", "why", "from_outside",
     "requested_at", "expires_at", "decided_by", "decided_at", "reason",
 }  # fmt: skip
 
@@ -45,6 +47,17 @@ def test_a_card_has_the_promised_fields(world: World) -> None:
     assert (shown["kind"], shown["status"], shown["level"], shown["confirm"]) == ("approval", "pending", "write", "")
     assert shown["requested_at"].endswith("Z")
     assert shown["decided_by"] is None
+
+
+def test_a_card_names_its_values_from_outside(world: World) -> None:
+    card = world.card()
+    path, source = "changes.phone", {"tool": "web.fetchPage", "title": "Read", "call_id": 7, "run_id": 3}
+    found = Sighting(path, path, "+1 555 0100", SeenIn.OUTSIDE, stands_out=True, **source)  # type: ignore[arg-type]
+    known = Provenance((found, Sighting("record_id", "record_id", "1", SeenIn.OWN)))
+    ToolCall.objects.filter(pk=card.tool_call_id).update(provenance=known.as_json())
+    shown = world.client("viewer").get(f"/api/approvals/{card.pk}").json()["from_outside"]
+    where = {"path": "changes.phone", "tool": "web.fetchPage", "call_id": "7", "run_id": "3"}
+    assert shown == [{**where, "value": "+1 555 0100", "stands_out": True}]
 
 
 def test_one_card_is_shown_as_in_the_list(world: World) -> None:
