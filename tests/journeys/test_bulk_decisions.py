@@ -73,7 +73,7 @@ def test_the_odd_one_out_stands_first_and_is_not_selected_with_its_group(office:
     expect(rows(visitor).first).to_contain_text("email: other domain")
     press(visitor, "j Shift+X")
     expect(visitor.page.locator("[data-bulk]")).to_contain_text("3 selected")
-    expect(visitor.page.locator("[data-announcer]")).to_have_text("3 selected. Decide 1 one by one.")
+    expect(visitor.page.locator("[data-announcer]")).to_have_text("3 selected. 1 left to decide individually.")
     press(visitor, "Shift+D")
     visitor.page.get_by_label("Reason (sent to each employee)").fill("Not now")
     confirm(visitor)

@@ -28,7 +28,7 @@ export function pickGroup(row) {
   plain.forEach((other) => (boxOf(other).checked = !areAll));
   updateBar();
   const left = group.length - plain.length;
-  announce(`${pickedRows().length} selected.${left ? ` Decide ${left} one by one.` : ""}`);
+  announce(`${pickedRows().length} selected.${left ? ` ${left} left to decide individually.` : ""}`);
 }
 
 export function clearPicks() {
