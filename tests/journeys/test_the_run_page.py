@@ -1,0 +1,146 @@
+"""The run page in a browser: its bar, following the newest line, late viewers, and the replay with its export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.journeys.office import Office
+from tests.journeys.visitor import Visitor
+from tests.model_server import Answer, ModelServer
+from tests.workshop import asking, call
+
+pytestmark = pytest.mark.once
+
+Visit = Callable[..., Visitor]
+
+IS_NEWEST_IN_VIEW = "() => document.getElementById('panel').getBoundingClientRect().bottom <= innerHeight"
+
+
+def test_the_bar_says_what_the_run_does_and_leads_to_what_it_needs(office: Office, visit: Visit) -> None:
+    record = office.workshop.record()
+    office.recorder.hold("one")
+    changed = {"record_id": str(record.pk), "changes": {"status": "inactive"}}
+    office.workshop.play(asking(call("probe.gate", name="one")), asking(call("data.updateRecord", **changed)))
+    visitor = visit("approver")
+    run_id = visitor.start("Dana", "Set the record to inactive")
+    office.recorder.await_arrival("one")
+    bar = visitor.page.locator("#run-bar")
+    expect(bar).to_contain_text("Dana is using “probe.gate”")
+    office.recorder.release("one")
+    (card,) = office.await_cards(run_id)
+    expect(bar).to_contain_text("Approval needed")
+    bar.get_by_role("link", name="Review").click()
+    expect(visitor.card(card.pk)).to_be_focused()
+    expect(visitor.page.locator(f"#call-{card.tool_call_id} .call-brief")).to_contain_text(record.name)
+    visitor.approve(visitor.card(card.pk))
+    office.end_grace()
+    office.await_end(run_id)
+    expect(bar).to_contain_text("Finished")
+    bar.get_by_role("link", name="Read the answer").click()
+    expect(visitor.answer).to_be_in_viewport()
+    expect(visitor.page.locator("#timeline > li")).to_have_count(3)
+    expect(visitor.page.locator("#timeline-2 rect.wait")).to_have_count(1)
+
+
+def test_the_page_follows_the_newest_line_until_the_reader_scrolls_up(office: Office, visit: Visit) -> None:
+    gates = [f"gate {number}" for number in range(4)]
+    reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(12)]
+    for gate in gates:
+        office.recorder.hold(gate)
+    office.workshop.play(
+        *[asking(call("probe.gate", name=gate), *reads[3 * at : 3 * at + 3]) for at, gate in enumerate(gates)]
+    )
+    office.workshop.allow_passes(10)
+    visitor = visit("operator")
+    page = visitor.page
+    page.set_viewport_size({"width": 900, "height": 420})
+    run_id = visitor.start("Dana", "Pass four gates")
+    newest = page.get_by_role("button", name="Newest")
+    for gate in gates[:2]:
+        office.recorder.await_arrival(gate)
+        office.recorder.release(gate)
+    office.recorder.await_arrival(gates[2])
+    expect(page.locator("#pass-3")).to_be_attached()
+    if newest.is_visible():
+        newest.click()
+    page.wait_for_function(IS_NEWEST_IN_VIEW)
+    page.mouse.move(450, 200)
+    page.mouse.wheel(0, -5000)
+    expect(newest).to_be_visible()
+    office.recorder.release(gates[2])
+    office.recorder.await_arrival(gates[3])
+    expect(page.locator("#pass-4")).to_be_attached()
+    assert page.evaluate("() => scrollY") == 0, "the page stays where the reader is"
+    newest.click()
+    page.wait_for_function(IS_NEWEST_IN_VIEW)
+    expect(newest).to_be_hidden()
+    office.recorder.release(gates[3])
+    office.await_end(run_id)
+    visitor.assert_panel_is_whole(run_id)
+
+
+def test_whoever_comes_late_sees_the_text_from_its_beginning(office: Office, visit: Visit, model: ModelServer) -> None:
+    office.workshop.connect(model.url)
+    model.enqueue(Answer(text="This is quite a long answer, written word by word.", hold="middle"))
+    run = office.submit("Write an answer")
+    model.wait_for_held()
+    visitor = visit("viewer")
+    visitor.open_run(run.pk)
+    streaming = visitor.page.locator(".streaming")
+    expect(streaming).to_contain_text("This is quite")
+    visitor.page.reload()
+    expect(streaming).to_contain_text("This is quite")
+    assert streaming.inner_text().count("This is quite") == 1
+    model.release()
+    office.await_end(run.pk)
+    expect(visitor.answer).to_have_text("This is quite a long answer, written word by word.")
+
+
+def test_a_run_is_replayed_and_exported(office: Office, visit: Visit, chromium: Browser, tmp_path: Path) -> None:
+    office.workshop.play(asking(call("utility.calculate", operation="add", a=40, b=2), text="I add them."))
+    run = office.submit("Add 40 and 2")
+    office.await_end(run.pk)
+    visitor = visit("viewer")
+    visitor.open_run(run.pk)
+    visitor.page.get_by_role("link", name="Replay").click()
+    entries = visitor.page.locator("[data-at]:visible")
+    expect(entries).to_have_count(1)
+    visitor.page.get_by_role("button", name="Next").click()
+    expect(entries).to_have_count(2)
+    visitor.page.get_by_label("Speed").select_option("16")
+    visitor.page.get_by_role("button", name="Play").click()
+    expect(visitor.page.get_by_text("40 + 2 = 42")).to_be_visible()
+    expect(visitor.page.get_by_role("button", name="Play")).to_be_visible()
+    visitor.page.locator("#timeline-2 a").click()
+    expect(visitor.page.locator("[data-current]")).to_contain_text("Pass 2")
+    visitor.page.locator(".replay-export > summary").click()
+    with visitor.page.expect_download() as coming:
+        visitor.page.get_by_role("button", name="Download replay").click()
+    coming.value.save_as(tmp_path / "replay.html")
+    page = chromium.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("request", lambda request: complaints.append(request.url) if "replay.html" not in request.url else None)
+    page.goto((tmp_path / "replay.html").as_uri())
+    expect(page.locator("[data-at]:visible")).to_have_count(1)
+    page.get_by_role("button", name="Next").click()
+    expect(page.locator("[data-at]:visible")).to_have_count(2)
+    expect(page.get_by_text("40 + 2 = 42")).to_have_count(0)
+    assert complaints == []
+    page.close()
+
+
+def test_without_scripts_the_replay_lists_everything(office: Office, visit: Visit) -> None:
+    office.workshop.play(asking(call("utility.calculate", operation="add", a=40, b=2)))
+    run = office.submit("Add 40 and 2")
+    office.await_end(run.pk)
+    visitor = visit("viewer", scripts=False)
+    visitor.page.goto(f"/runs/{run.pk}/replay/")
+    expect(visitor.page.locator("[data-at]")).to_have_count(run.events.count())
+    expect(visitor.page.locator("[data-controls]")).to_be_hidden()
+    visitor.page.goto(f"/runs/{run.pk}/")
+    expect(visitor.page.locator("#run-bar")).to_contain_text("Read the answer")
