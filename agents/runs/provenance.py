@@ -8,6 +8,7 @@ an `OutsideValue`.
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,6 +74,11 @@ class RunValues:
     def find_own_data(self, tool: Tool, params: Mapping[str, Any]) -> list[str]:
         """List the values from the organization's own data that a call would carry to the outside."""
         return carries_own_data(self._index, params, list_offered(tool.schema))
+
+    @property
+    def is_partial(self) -> bool:
+        """True if older results were left out because there are too many."""
+        return self._index.is_partial
 
     @cached_property
     def _index(self) -> SourceIndex:
@@ -241,4 +247,4 @@ def _read_answer(call: _CallTexts) -> Iterator[str]:
 
 def _get_path(call: _CallTexts) -> str | None:
     path = json.loads(call.params_text).get("path")
-    return path if isinstance(path, str) else None
+    return unicodedata.normalize("NFC", path) if isinstance(path, str) else None

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.audit import NewEntry, append
 from agents.employees.models import Grant
-from agents.runs.models import CallStatus, OutsideValue, Run, ToolCall
+from agents.runs.models import CallStatus, Origin, OutsideValue, Run, ToolCall
 from tests.outside_probes import PAGE_HOST, PAGES, ReadPage
 from tests.workshop import Workshop, again, asking, build_workshop, call, calls, error_code, last_call, statuses
 from tests.workshop.colleagues import (
@@ -27,6 +27,7 @@ from tests.workshop.colleagues import (
 from tools.connections.changes import bump_tools_version
 from tools.connections.models import AllowedHost
 from tools.files.changes import write_file
+from tools.schedules.models import Schedule
 from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -190,6 +191,23 @@ class TestOutsideStaysOutside:
             workshop.play(asking(call("files.read", path=name)), asking(update(record.pk)))
             assert email_of(workshop.work()).origin is expected
 
+    def test_in_the_task_of_a_schedule_that_an_employee_created(self, workshop: Workshop) -> None:
+        """The control is the same schedule, created by a person: then a person typed its task."""
+        record = workshop.record()
+        Grant.objects.create(employee=workshop.employee, tool="schedule.create")
+        task = f"Set the address to {EVIL}"
+        workshop.play(asking(READ), asking(call("schedule.create", task=task, cron="0 9 * * *", time_zone="UTC")))
+        run = workshop.work()
+        workshop.approve(workshop.card(run))
+        workshop.drive(run)
+        schedule = Schedule.objects.get()
+        workshop.play(asking(update(record.pk)))
+        for made_in_run, expected in ((schedule.made_in_run, SeenIn.OUTSIDE), ("", SeenIn.PERSON)):
+            Schedule.objects.update(made_in_run=made_in_run)
+            request = f"schedule:{schedule.pk}:{expected}"
+            later = workshop.work(task, origin=Origin.SCHEDULE, client_request_id=request)
+            assert email_of(later).origin is expected
+
 
 class TestALimit:
     def test_may_forbid_a_value_from_outside(self, workshop: Workshop) -> None:
@@ -224,8 +242,25 @@ class TestALimit:
         record.refresh_from_db()
         assert record.email == ""
 
+    def test_is_broken_where_there_is_too_much_to_search(
+        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("agents.runs.provenance.MAX_SEARCHED", 10)
+        record = workshop.record()
+        limit(workshop, "forbid")
+        workshop.play(asking(READ), asking(update(record.pk)))
+        run = workshop.work()
+        assert error_code(last_call(run)) == "NOT_PERMITTED"
+        assert "changes.email is of unknown origin" in last_call(run).why
+
 
 class TestAReadThatReachesOut:
+    def test_asks_where_there_is_too_much_to_search(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("agents.runs.provenance.MAX_SEARCHED", 10)
+        workshop.play(asking(call("data.searchRecords")), asking(READ))
+        run = workshop.work()
+        assert "may send your own data outside" in workshop.card(run).why
+
     def test_asks_before_it_tells_an_allowed_host_own_data(self, workshop: Workshop) -> None:
         workshop.record(name="Globex Corporation")
         carrying = call(ReadPage.name, url=f"https://{PAGE_HOST}/find?q=globex%20corporation")

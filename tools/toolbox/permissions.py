@@ -69,6 +69,10 @@ class ValueSearch(Protocol):
     def find_own_data(self, tool: Tool, params: Mapping[str, Any]) -> list[str]:
         """List the values that come from the organization's own data."""
 
+    @property
+    def is_partial(self) -> bool:
+        """True if the run has seen too much to search all of it."""
+
 
 class Permission(StrEnum):
     """The machine's judgment of a call."""
@@ -235,9 +239,11 @@ def _trace_values(
 
 def _explain_own_data(tool: Tool, params: dict[str, Any], values: ValueSearch | None) -> str:
     """Name the organization's own values that a call to allowed hosts would tell them."""
-    carried = values.find_own_data(tool, params) if tool.open_world and values is not None else []
-    if not carried:
+    if not tool.open_world or values is None:
         return ""
+    carried = values.find_own_data(tool, params)
+    if not carried:
+        return "may send your own data outside: there are too many results to search" if values.is_partial else ""
     quoted = ", ".join(
         f'"{value[:_MAX_VALUE]}{"…" if len(value) > _MAX_VALUE else ""}"' for value in carried[:MAX_HOSTS]
     )

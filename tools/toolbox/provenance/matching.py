@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from tools.toolbox.provenance.folding import fold_text, fold_words, is_bounded, unescape_json
-from tools.toolbox.provenance.parts import MAX_LEAVES, Leaf, Needle, Part, list_leaves
+from tools.toolbox.provenance.parts import Leaf, Needle, Part, list_leaves
 from tools.toolbox.provenance.sightings import Provenance, SeenIn, Sighting
 
 MANY_VALUES = 60
@@ -168,11 +168,10 @@ def trace(
     named: frozenset[str] = frozenset(),
 ) -> Provenance:
     """Find the origin of each value in the params; `offered` and `named` are those of `list_leaves`."""
-    leaves = list(list_leaves(params, offered, named))
-    searched = leaves[:MAX_LEAVES]
-    is_many = len(searched) > MANY_VALUES
-    sightings = [sighting for leaf in searched for sighting in _trace_leaf(index, leaf, is_many)]
-    return Provenance(tuple(sightings), len(leaves) - len(searched), index.is_partial)
+    found = list_leaves(params, offered, named)
+    is_many = sum(1 + len(leaf.parts) for leaf in found.leaves) > MANY_VALUES
+    sightings = [sighting for leaf in found.leaves for sighting in _trace_leaf(index, leaf, is_many)]
+    return Provenance(tuple(sightings), found.unread, index.is_partial)
 
 
 def carries_own_data(index: SourceIndex, params: Mapping[str, Any], offered: frozenset[Any] = frozenset()) -> list[str]:
@@ -182,7 +181,7 @@ def carries_own_data(index: SourceIndex, params: Mapping[str, Any], offered: fro
     person typed in this run, or what a result from outside has already told.
     """
     found: list[str] = []
-    for leaf in list(list_leaves(params, offered, frozenset()))[:MAX_LEAVES]:
+    for leaf in list_leaves(params, offered, frozenset()).leaves:
         whole = leaf.whole
         if whole is not None and (whole.is_host or index.typed.find(whole)):
             continue

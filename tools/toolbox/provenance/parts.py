@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from itertools import islice
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,7 +17,7 @@ KEY_LENGTH = 32
 SMALLEST_NUMBER = 100
 MAX_LEAVES = 2_000
 """The most values of one call that are looked for."""
-MAX_PARTS = 60
+MAX_PARTS = 200
 """The most parts of one value."""
 MAX_WORDS = 60
 """Longer texts are looked for line by line and sentence by sentence."""
@@ -113,27 +114,54 @@ class Leaf:
         return ".".join(self.names)
 
 
-def list_leaves(params: Mapping[str, Any], offered: frozenset[Any], named: frozenset[str]) -> Iterator[Leaf]:
-    """Yield each value worth looking for.
+@dataclass(frozen=True)
+class LeafList:
+    """The values of some params that are worth looking for.
+
+    Attributes:
+        unread: the number of values, or of parts of values, that are too many to be looked for.
+    """
+
+    leaves: tuple[Leaf, ...]
+    unread: int
+
+
+def list_leaves(params: Mapping[str, Any], offered: frozenset[Any], named: frozenset[str]) -> LeafList:
+    """List each value worth looking for, up to `MAX_LEAVES`.
 
     Args:
         offered: values that the tool's own definition offers, such as those of an enum; they say nothing.
         named: names of params that say to whom or where, besides the usual ones.
     """
+    leaves, unread = list[Leaf](), 0
+    values = _walk(params)
+    for path, names, value in values:
+        if value in offered:
+            continue
+        stands_out = is_destination(names, named)
+        whole = _read_whole(value, stands_out)
+        found = islice(_list_parts(value, whole), MAX_PARTS + 1) if isinstance(value, str) else ()
+        parts = tuple(found)
+        unread += len(parts) > MAX_PARTS
+        if whole or parts:
+            leaves.append(Leaf(path, names, stands_out, whole, parts[:MAX_PARTS]))
+        if len(leaves) == MAX_LEAVES:
+            unread += sum(1 for _ in values)
+    return LeafList(tuple(leaves), unread)
+
+
+def _walk(params: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...], str | int | float]]:
+    """Yield path, names and value of every text and number, without recursion, because params may be nested deeply."""
     waiting: list[tuple[str, tuple[str, ...], Any]] = [("", (), params)]
-    while waiting:  # no recursion, because params may be nested deeply
+    while waiting:
         path, names, value = waiting.pop()
         prefix = f"{path}." if path else ""
         if isinstance(value, Mapping):
             waiting += [(f"{prefix}{key}", (*names, str(key)), each) for key, each in reversed([*value.items()])]
         elif isinstance(value, list):
             waiting += [(f"{prefix}{place}", names, each) for place, each in reversed([*enumerate(value)])]
-        elif isinstance(value, str | int | float) and not isinstance(value, bool) and value not in offered:
-            stands_out = is_destination(names, named)
-            whole = _read_whole(value, stands_out)
-            parts = tuple(_list_parts(value, whole))[:MAX_PARTS] if isinstance(value, str) else ()
-            if whole or parts:
-                yield Leaf(path, names, stands_out, whole, parts)
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            yield path, names, value
 
 
 def list_offered(schema: Any) -> frozenset[Any]:
@@ -160,16 +188,17 @@ def _read_whole(value: str | float, stands_out: bool) -> Part | None:
             needles.append(Needle(code=str(abs(value)).encode()))
         return Part(str(value), tuple(needles)) if needles else None
     text = value.strip()
-    if (numbers := _parse_numbers(text)) is not None:
+    is_host = _is_host(text)
+    if not is_host and (numbers := _parse_numbers(text)) is not None:
         code = _build_code_needle(text)
         needles = [*_build_number_needles(numbers), *code]
         return Part(text, tuple(needles)) if needles else None
     words = split_words(text)
     if len(words) > MAX_WORDS or _is_common(text, words, stands_out):
         return None
-    is_host = _is_host(text)
     forms = _spell_host(text) if is_host else [tuple(words)]
-    return Part(text, (*map(Needle, forms), *_build_code_needle(text)), is_host)
+    code = () if is_host else _build_code_needle(text)
+    return Part(text, (*map(Needle, forms), *code), is_host)
 
 
 def _list_parts(text: str, whole: Part | None) -> Iterator[Part]:
@@ -190,9 +219,21 @@ def _find_parts(text: str) -> Iterator[Part]:
         if needles := _build_code_needle(code):
             yield Part(code.strip(), needles)
     sentences = [each.strip() for each in _SENTENCE_END.split(text)] if len(text) > _SHORTEST else []
-    for sentence in sentences if len(sentences) > 1 else []:
-        if _SHORTEST_SENTENCE <= len(words := split_words(sentence)) <= MAX_WORDS:
+    for sentence in sentences:
+        words = split_words(sentence)
+        if len(sentences) > 1 and _SHORTEST_SENTENCE <= len(words) <= MAX_WORDS:
             yield Part(sentence, (Needle(tuple(words)),))
+        elif len(words) > MAX_WORDS:
+            yield from _split_sentence(sentence)
+
+
+def _split_sentence(sentence: str) -> Iterator[Part]:
+    """Yield a sentence that is too long in pieces of equal length."""
+    pieces = sentence.split()
+    for start in range(0, len(pieces) - _SHORTEST_SENTENCE, MAX_WORDS // 2):
+        text = " ".join(pieces[start : start + MAX_WORDS // 2])
+        if len(words := split_words(text)) >= _SHORTEST_SENTENCE:
+            yield Part(text, (Needle(tuple(words)),))
 
 
 def _read_token(token: str) -> Iterator[Part]:

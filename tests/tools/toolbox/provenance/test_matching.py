@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from tools.toolbox import Condition, Rule
 from tools.toolbox.provenance import Provenance, SeenIn, SeenText, Sighting, SourceIndex, carries_own_data, trace
+from tools.toolbox.provenance.parts import MAX_LEAVES, MAX_PARTS
 
 MOST_SECONDS = 3.0
 """Far above what the texts take, far below what a quadratic search would."""
@@ -127,3 +129,25 @@ def test_hostile_texts_take_no_longer(hostile: str) -> None:
     for params, text in (({"x": hostile}, ""), ({"x": hostile[:50], "n": 1212}, hostile * 10)):
         trace(SourceIndex([SeenText(SeenIn.OUTSIDE, text)]), params)
     assert time.process_time() - before < MOST_SECONDS
+
+
+def test_long_run_on_sentences_are_found_in_pieces() -> None:
+    copied = " ".join(f"word{number} again" for number in range(60))
+    found = trace(SourceIndex([SeenText(SeenIn.OUTSIDE, f"Before. {copied} after")]), {"notes": copied}).list_outside()
+    assert len(found) == 4
+    assert not trace(SourceIndex([SeenText(SeenIn.OUTSIDE, "word1 again")]), {"notes": copied}).list_outside()
+
+
+def test_params_with_too_many_values_say_so() -> None:
+    assert trace(SourceIndex([]), {"rows": [f"Value {number}" for number in range(MAX_LEAVES)]}).unsearched == 0
+    assert trace(SourceIndex([]), {"rows": [f"Value {number}" for number in range(MAX_LEAVES + 3)]}).unsearched == 3
+    assert trace(SourceIndex([]), {"body": " ".join(f"host{n}.example" for n in range(MAX_PARTS + 1))}).unsearched == 1
+    condition = Condition("rows", Rule.NOT_FROM_OUTSIDE, True)  # noqa: FBT003 - the rule's only value
+    assert "of unknown origin" in condition.explain_violation({}, Provenance(unsearched=1))
+    assert condition.explain_violation({}, Provenance()) == ""
+
+
+def test_an_address_of_numbers_is_a_host() -> None:
+    index = SourceIndex([SeenText(SeenIn.OUTSIDE, "Connect to 203.0.113.77:8080")])
+    assert find_one(index, {"x": "203.0.113.77"}).origin is SeenIn.OUTSIDE
+    assert find_one(index, {"x": "203.0.11.377"}).origin is SeenIn.NOWHERE

@@ -151,8 +151,12 @@ def list_planted() -> list[Planted]:
 
 
 def read_prose() -> str:
-    """Return real prose of more than 100,000 characters, with its own numbers, names and addresses."""
-    return "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md")))
+    """Return real prose of more than 100,000 characters, with its own numbers, names and addresses.
+
+    The page about provenance is left out, because it names disguises that cannot be seen.
+    """
+    pages = (path for path in sorted((ROOT / "docs").glob("*.md")) if path.name != "provenance.md")
+    return "\n".join(path.read_text(encoding="utf-8") for path in pages)
 
 
 def build_outside_sources(planted: list[Planted]) -> list[SeenText]:
@@ -302,7 +306,7 @@ INVENTED: tuple[Any, ...] = (
     "second reminder sent",
 )
 """Values of the model's own; none of them was anywhere before."""
-IN_PROSE: tuple[Any, ...] = (300, 512, 1000, 2026, "Redis", "the page")
+IN_PROSE: tuple[Any, ...] = (300, 1000, 2026, "Redis", "the page")
 """Values that are in the prose by chance, as happens in life."""
 
 
