@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 from django.db.models import F, Func, IntegerField, Q
-from django.db.models.functions import Now
+from django.db.models.functions import Lower, Now
 
 from tools.contract.look_alikes import reduce_to_joined_look
 
@@ -73,6 +73,8 @@ class Record(models.Model):
         indexes = (
             models.Index(fields=("organization", "name", "id"), name="record_name"),
             models.Index(fields=("organization", "look"), name="record_look"),
+            models.Index(F("organization"), Lower("email"), name="record_email"),
+            models.Index(F("organization"), Lower("domain"), name="record_domain"),
             models.Index(
                 F("organization"),
                 Func("score", template=SCORE_OR_LESS, output_field=IntegerField()),

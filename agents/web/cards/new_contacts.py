@@ -36,17 +36,17 @@ def find_new_contacts(card: Approval) -> list[Contact]:
 def _find_known(organization_id: int, contacts: Iterable[Contact]) -> set[str]:
     emails = [contact.value for contact in contacts if contact.kind == EMAIL]
     hosts = [contact.value for contact in contacts if contact.kind == HOST]
-    records = Record.objects.filter(organization_id=organization_id)
+    records = Record.objects.filter(organization_id=organization_id).order_by()  # sorted, no index on addresses is used
     known: set[str] = set()
     if emails:
         with_email = records.annotate(lower=Lower("email")).filter(lower__in=emails)
-        known.update(with_email.values_list("lower", flat=True))
+        known.update(with_email.values_list("lower", flat=True).distinct())
         members = Membership.objects.filter(organization_id=organization_id).annotate(lower=Lower("user__email"))
         known.update(members.filter(lower__in=emails).values_list("lower", flat=True))
     if hosts:
         spelled = {name: host for host in hosts for name in (host, host.removeprefix("www."), f"www.{host}")}
         with_domain = records.annotate(lower=Lower("domain")).filter(lower__in=spelled)
-        known.update(spelled[domain] for domain in with_domain.values_list("lower", flat=True))
+        known.update(spelled[domain] for domain in with_domain.values_list("lower", flat=True).distinct())
     return known
 
 

@@ -2,6 +2,7 @@
 
 import django.db.models.deletion
 import django.db.models.functions.datetime
+import django.db.models.functions.text
 import tools.records.models
 from django.db import migrations, models
 
@@ -160,6 +161,18 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="record",
             index=models.Index(fields=["organization", "look"], name="record_look"),
+        ),
+        migrations.AddIndex(
+            model_name="record",
+            index=models.Index(
+                models.F("organization"), django.db.models.functions.text.Lower("email"), name="record_email"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="record",
+            index=models.Index(
+                models.F("organization"), django.db.models.functions.text.Lower("domain"), name="record_domain"
+            ),
         ),
         migrations.AddIndex(
             model_name="record",
