@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.journeys.office import Office
-from tests.journeys.test_accessibility import faults_of
+from tests.journeys.test_accessibility import find_faults
 from tests.journeys.visitor import Visitor
 from tools.records.models import Record
 
@@ -83,7 +83,7 @@ def test_the_palette_finds_and_opens_by_keyboard(office: Office, visit: Visit) -
     expect(works).to_have_attribute("aria-selected", "true")
     expect(farm).to_have_attribute("aria-selected", "false")
     assert field.get_attribute("aria-activedescendant") == works.get_attribute("id")
-    assert list(faults_of(page, "the palette")) == []
+    assert list(find_faults(page, "the palette")) == []
     press(page, "Enter")
     expect(page).to_have_url(f"{office.url}/records/{record.pk}/")
     press(page, "Meta+k")
@@ -121,7 +121,7 @@ def test_the_help_lists_the_keys_and_turns_them_off(office: Office, visit: Visit
     dialog = page.get_by_role("dialog", name="Keyboard")
     expect(dialog).to_contain_text("Every page")
     expect(dialog).not_to_contain_text("This page")
-    assert list(faults_of(page, "the help")) == []
+    assert list(find_faults(page, "the help")) == []
     dialog.get_by_role("switch", name="Keyboard shortcuts").uncheck()
     dialog.get_by_role("button", name="Close").click()
     press(page, "g", "r", "?")

@@ -247,4 +247,4 @@ LATER_TIMELINE_EVENTS = CompiledQuery(
     _list_events_of_passes,
     **TIMELINE_COLUMNS,  # type: ignore[arg-type]  # mypy takes them for `placeholders`
 )
-"""The events of a run's timeline from the start of the pass that was the current one before the event of this number."""
+"""The events of a run's timeline, from the start of the pass that was current before the event of this number."""

@@ -17,7 +17,7 @@ from agents.employees.models import Grant
 from agents.runs.models import ENDED, Run
 from gadget_site.management.processes import build_sweeper_process, build_web_process, build_worker_process
 from tests.awaiting import await_that
-from tests.journeys.api_client import Outside
+from tests.journeys.api_client import ApiClient
 from tests.processes import Installation
 from tests.workshop import TASK, again, asking, build_workshop, call, calls
 
@@ -35,7 +35,7 @@ def installation(site: Path, tmp_path: Path, transactional_db: None) -> Iterator
         yield running
 
 
-def catalog(outside: Outside) -> dict[str, dict[str, Any]]:
+def catalog(outside: ApiClient) -> dict[str, dict[str, Any]]:
     """Every tool of the catalog, by its name and version."""
     page = outside.get(f"/tools?limit={LARGEST_PAGE}")
     found = list(page["items"])
@@ -53,7 +53,7 @@ def test_they_are_in_the_catalog_and_runs_call_them_whatever_the_broken_ones_do(
         installation.spawn(part) for part in (build_web_process(), build_worker_process(1), build_sweeper_process())
     ]:
         process.await_line(" ready")
-    outside = Outside(installation.url, issue_token(workshop.operator, "plugins")[1])
+    outside = ApiClient(installation.url, issue_token(workshop.operator, "plugins")[1])
 
     tools = catalog(outside)
     assert {(key, tool["source"]) for key, tool in tools.items() if tool["source"] not in ("built in", "tests")} == {
