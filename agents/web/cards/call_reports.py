@@ -1,47 +1,67 @@
-"""The progress and result of a decided card's call, as the card shows them."""
+"""What happened after a card was decided: the progress or result of its call, or the reason why it did not start."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models.fields.json import KT
 
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.runs.models import CallStatus, ToolCall
 
 MAX_LENGTH = 1000
+DID_NOT_START = (ApprovalStatus.DENIED, ApprovalStatus.EXPIRED, ApprovalStatus.CANCELLED)
 
 
 @dataclass(frozen=True)
 class CallReport:
-    """A call's progress or result. `state` (going, good or bad) chooses the icon."""
+    """A call's progress or result. `state` (going, good, bad or none) chooses the icon."""
 
     state: str
     text: str
 
 
-def describe_call(approval: Approval, status: str, report_text: str, *, is_undoable: bool) -> CallReport | None:
-    """Describe the card's call; None if this card did not start it, or the approval can still be undone.
+def describe_call(approval: Approval, call: ToolCall, report_text: str, *, is_undoable: bool) -> CallReport | None:
+    """Describe what happened after the decision; None for a question, a replaced card, or while Undo is offered.
 
     Args:
-        status: the call's current status.
+        call: the card's call, in its current state.
         report_text: the call's report, if it has ended.
         is_undoable: the approval can still be undone.
     """
+    if approval.kind == ApprovalKind.QUESTION:
+        return None
+    if approval.kind == ApprovalKind.APPROVAL and approval.status in DID_NOT_START:
+        return CallReport("none", "Did not start.")
     if approval.status == ApprovalStatus.APPROVED:
         return None if is_undoable else CallReport("going", "Not started yet.")
-    if approval.status != ApprovalStatus.CONSUMED:
-        return None
-    if status == CallStatus.EXECUTING:
+    was_settled = approval.kind == ApprovalKind.UNKNOWN and approval.status != ApprovalStatus.PENDING
+    return _describe_started(call, report_text) if was_settled or approval.status == ApprovalStatus.CONSUMED else None
+
+
+def _describe_started(call: ToolCall, report_text: str) -> CallReport:
+    if call.status == CallStatus.EXECUTING:
         return CallReport("going", "Running.")
-    if status == CallStatus.OUTCOME_UNKNOWN:
+    if call.status == CallStatus.OUTCOME_UNKNOWN:
         return CallReport("bad", "We don't know whether it happened.")
-    state, word = ("good", "Succeeded") if status == CallStatus.SUCCEEDED else ("bad", "Failed")
+    if call.late_effect is not None:
+        return CallReport("bad", "Marked as not done, but it happened later.")
+    state, word = ("good", "Succeeded") if call.status == CallStatus.SUCCEEDED else ("bad", "Failed")
     return CallReport(state, f"{word}: {report_text}" if report_text else f"{word}.")
 
 
 def load_report(call_id: int) -> str:
     """Load the error message of a call's result, or else its summary, without the rest of the result."""
-    parts = ToolCall.objects.annotate(failure=KT("result__error__message"), summary=KT("result__summary"))
-    failure, summary = parts.values_list("failure", "summary").get(pk=call_id)
-    return str(failure or summary or "")[:MAX_LENGTH]
+    return load_reports({call_id}).get(call_id, "")
+
+
+def load_reports(call_ids: Collection[int]) -> dict[int, str]:
+    """Load the report of each of these calls, as `load_report` does, in one query; calls without one are missing."""
+    if not call_ids:
+        return {}
+    rows: Any = ToolCall.objects.filter(pk__in=call_ids)
+    rows = rows.annotate(failure=KT("result__error__message"), summary=KT("result__summary"))
+    found = rows.order_by().values_list("pk", "failure", "summary")
+    return {pk: str(failure or summary)[:MAX_LENGTH] for pk, failure, summary in found if failure or summary}

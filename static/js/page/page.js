@@ -2,6 +2,7 @@
 import { announce } from "./announce.js";
 import { prepareCards } from "../cards/cards.js";
 import "../cards/decisions.js";
+import "../cards/outcomes.js";
 import "../frame/drawer.js";
 import "../frame/keys.js";
 import "../frame/theme.js";

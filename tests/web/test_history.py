@@ -1,0 +1,124 @@
+"""The history and decided cards: who decided, when, and what happened then."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.runs.models import CallStatus, ToolCall
+from tests.world import World, make_world, success
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def decide(world: World, status: ApprovalStatus, call_status: CallStatus, **result: Any) -> Approval:
+    """Create a card in this state whose call is in that one."""
+    now, card = timezone.now(), world.card()
+    columns: dict[str, Any] = {"decided_by": world.users["approver"], "decided_at": now}
+    if status == ApprovalStatus.CONSUMED:
+        columns |= {"start_after": now, "consumed_at": now}
+    Approval.objects.filter(pk=card.pk).update(status=status, **columns)
+    ends = {"finished_at": now, "result": success(None, **result), "content": "x"} if result else {}
+    if call_status in (CallStatus.EXECUTING, CallStatus.SUCCEEDED, CallStatus.FAILED, CallStatus.OUTCOME_UNKNOWN):
+        ends |= {"exec_epoch": 1, "deadline_at": now, "started_at": now, "attempts": 1}
+    ToolCall.objects.filter(pk=card.tool_call_id).update(status=call_status, **ends)
+    return card
+
+
+def history(world: World) -> str:
+    return world.client("viewer").get("/approvals/?history=1").content.decode()
+
+
+def reports(html: str) -> list[str]:
+    """Return what the rows say that happened then."""
+    found = re.findall(r'<p class="call-report[^>]*>.*?<span>(.*?)</span>', html, re.DOTALL)
+    return [" ".join(re.sub("<[^>]+>", "", text).split()) for text in found]
+
+
+ENDS = (
+    (CallStatus.SUCCEEDED, {"summary": "Updated <1> record"}, "Succeeded: Updated &lt;1&gt; record Call details"),
+    (
+        CallStatus.FAILED,
+        {"success": False, "error": {"code": "NOT_FOUND", "message": "No record 7."}},
+        "Failed: No record 7. Call details",
+    ),
+    (CallStatus.EXECUTING, {}, "Running. Call details"),
+    (CallStatus.OUTCOME_UNKNOWN, {}, "We don&#x27;t know whether it happened. Call details"),
+)
+
+
+@pytest.mark.parametrize(("status", "result", "says"), ENDS)
+def test_a_row_says_what_happened_after_an_approval(
+    world: World, status: CallStatus, result: dict[str, Any], says: str
+) -> None:
+    decide(world, ApprovalStatus.CONSUMED, status, **result)
+    html = history(world)
+    assert reports(html) == [says]
+    assert "Approved</b> by approver" in html
+
+
+@pytest.mark.parametrize(
+    ("status", "call_status"),
+    [
+        (ApprovalStatus.DENIED, CallStatus.DENIED),
+        (ApprovalStatus.EXPIRED, CallStatus.EXPIRED),
+        (ApprovalStatus.CANCELLED, CallStatus.CANCELLED),
+    ],
+)
+def test_a_row_says_that_nothing_started(world: World, status: ApprovalStatus, call_status: CallStatus) -> None:
+    decide(world, status, call_status, summary="never")
+    assert reports(history(world)) == ["Did not start. Call details"]
+
+
+def test_a_row_names_the_card_that_replaced_it(world: World) -> None:
+    card = decide(world, ApprovalStatus.SUPERSEDED, CallStatus.AWAITING_APPROVAL)
+    row = Approval.objects.get(pk=card.pk)
+    row.pk, row.sequence, row.status, row.decided_by, row.decided_at = None, 2, ApprovalStatus.PENDING, None, None
+    row.save()
+    assert reports(history(world)) == [f"Replaced by card {row.pk}: waiting for a decision."]
+
+
+def test_a_settled_outcome_says_what_was_found(world: World) -> None:
+    card = decide(world, ApprovalStatus.CANCELLED, CallStatus.SUCCEEDED, summary="approver says that it happened")
+    Approval.objects.filter(pk=card.pk).update(kind=ApprovalKind.UNKNOWN)
+    assert reports(history(world)) == ["Succeeded: approver says that it happened Call details"]
+
+
+def test_the_list_takes_the_same_queries_for_many_rows(world: World) -> None:
+    decide(world, ApprovalStatus.CONSUMED, CallStatus.SUCCEEDED, summary="x")
+    decide(world, ApprovalStatus.SUPERSEDED, CallStatus.AWAITING_APPROVAL)
+    history(world)
+    with CaptureQueriesContext(connection) as few:
+        history(world)
+    for _ in range(10):
+        decide(world, ApprovalStatus.CONSUMED, CallStatus.SUCCEEDED, summary="x")
+        decide(world, ApprovalStatus.SUPERSEDED, CallStatus.AWAITING_APPROVAL)
+    with CaptureQueriesContext(connection) as many:
+        history(world)
+    assert len(many) == len(few)
+
+
+def test_the_list_is_refreshed_often_while_something_is_under_way(world: World) -> None:
+    decide(world, ApprovalStatus.CONSUMED, CallStatus.SUCCEEDED, summary="x")
+    assert "data-refresh-often" not in history(world)
+    decide(world, ApprovalStatus.CONSUMED, CallStatus.EXECUTING)
+    assert "data-refresh-often" in history(world)
+
+
+def test_a_decided_card_is_refreshed_until_it_is_settled(world: World) -> None:
+    going = decide(world, ApprovalStatus.CONSUMED, CallStatus.EXECUTING)
+    done = decide(world, ApprovalStatus.CONSUMED, CallStatus.SUCCEEDED, summary="x")
+    viewer = world.client("viewer")
+    assert "data-unsettled" in viewer.get(f"/approvals/{going.pk}/card/").content.decode()
+    assert "data-unsettled" not in viewer.get(f"/approvals/{done.pk}/card/").content.decode()
