@@ -37,6 +37,7 @@ FILTERS = (
     template_filters.plural,
     template_filters.duration,
     template_filters.moment,
+    template_filters.date_time,
     template_filters.exact_time,
     template_filters.countdown,
     template_filters.status_label,
@@ -52,7 +53,6 @@ DJANGO_FILTERS = {
     "initials": build_initials,
     "filesizeformat": defaultfilters.filesizeformat,
     "timesince": defaultfilters.timesince_filter,
-    "timeuntil": defaultfilters.timeuntil_filter,
     "truncatechars": defaultfilters.truncatechars,
 }
 

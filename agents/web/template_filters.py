@@ -111,17 +111,26 @@ def duration(milliseconds: int | None) -> str:
 
 
 def moment(at: datetime | None) -> SafeString | str:
+    """Show a time as `5 min ago` or `in 3 h` up to a day, then as a date; the exact time on hover.
+
+    A script keeps it up to date and converts it to the reader's zone.
+    """
+    return "" if at is None else _render_time(at, durations.format_age(at, timezone.now()), "data-ago")
+
+
+def date_time(at: datetime | None) -> SafeString | str:
     """Show a time in UTC to the minute, with the exact time on hover; a script converts it to the reader's zone."""
-    if at is None:
-        return ""
+    return "" if at is None else _render_time(at, durations.format_time(at), "")
+
+
+def _render_time(at: datetime, text: str, attribute: str) -> SafeString:
     at = timezone.localtime(at, timezone.get_default_timezone())
-    text = at.strftime("%-d %b %Y, %H:%M UTC")
-    return format_html('<time datetime="{}" title="{}">{}</time>', at.isoformat(), exact_time(at), text)
+    return format_html('<time datetime="{}" title="{}" {}>{}</time>', at.isoformat(), exact_time(at), attribute, text)
 
 
 def exact_time(at: datetime) -> str:
     """Format a time in UTC to the second."""
-    return timezone.localtime(at, timezone.get_default_timezone()).strftime("%-d %b %Y, %H:%M:%S UTC")
+    return durations.format_time(at, "%H:%M:%S")
 
 
 def countdown(at: datetime | None) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from tests.journeys.office import Office
@@ -134,3 +136,15 @@ def test_the_help_lists_the_keys_and_turns_them_off(office: Office, visit: Visit
 def press(page: Page, *keys: str) -> None:
     for key in keys:
         page.keyboard.press(key)
+
+
+def test_times_are_kept_up_to_date_with_the_exact_time_on_hover(office: Office, visit: Visit) -> None:
+    record = Record.objects.create(organization=office.workshop.organization, name="Zebra Works")
+    page = visit("viewer").page
+    for age, words in ((timedelta(minutes=5), "5 min ago"), (timedelta(hours=3), "3 h ago")):
+        page.clock.set_fixed_time(timezone.now() + age)
+        page.goto(f"/records/{record.pk}/")
+        expect(page.locator("time[data-ago]").first).to_have_text(words)
+    assert str(timezone.now().year) in str(page.locator("time[data-ago]").first.get_attribute("title"))
+    page.clock.set_fixed_time(timezone.now() + timedelta(hours=30))
+    expect(page.locator("time[data-ago]").first).to_contain_text(str(timezone.now().year), timeout=30_000)

@@ -1,4 +1,6 @@
-"""Durations as text for people."""
+"""Durations and times as text for people."""
+
+from datetime import UTC, datetime
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -26,3 +28,23 @@ def format_whole_duration(seconds: int) -> str:
         return f"{seconds} s"
     minutes = seconds * SECOND // MINUTE
     return f"{minutes} min" if minutes < HOUR // MINUTE else format_duration(seconds * SECOND)
+
+
+def format_time(at: datetime, clock: str = "%H:%M") -> str:
+    """Format a time in UTC: `24 Nov 2026, 09:05 UTC`."""
+    return at.astimezone(UTC).strftime(f"%-d %b %Y, {clock} UTC")
+
+
+def format_age(at: datetime, now: datetime) -> str:
+    """Format a time as people say it: `just now`, `5 min ago`, `in 3 h`; as a date from one day on.
+
+    static/js/page/times.js uses the same words.
+    """
+    seconds = round((now - at).total_seconds())
+    distance = abs(seconds) * SECOND
+    if distance >= DAY:
+        return format_time(at)
+    if distance < MINUTE:
+        return "just now" if seconds >= 0 else "in less than a minute"
+    words = f"{distance // HOUR} h" if distance >= HOUR else f"{distance // MINUTE} min"
+    return f"{words} ago" if seconds > 0 else f"in {words}"

@@ -1,5 +1,4 @@
 // Cards on a page: prepares them for their reader, and replaces a card by its current state from the server.
-import { updateAges } from "../page/ages.js";
 import { elementsFrom, fetchPage } from "../page/fragments.js";
 import { watchLengths } from "../page/length.js";
 import { countDown, localTimes } from "../page/times.js";
@@ -15,7 +14,6 @@ export async function fetchCard(card, newest) {
 
 export function prepareCards() {
   noteMoves();
-  updateAges();
   watchLengths();
   for (const card of document.querySelectorAll("[data-card]:not([data-prepared])")) {
     card.dataset.prepared = "";

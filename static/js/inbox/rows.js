@@ -1,6 +1,6 @@
 // The list of waiting cards: one row each, at its place in the chosen order. One row is selected.
-import { updateAges } from "../page/ages.js";
 import { elementsFrom } from "../page/fragments.js";
+import { localTimes } from "../page/times.js";
 
 const desk = document.querySelector("[data-desk]");
 const list = document.querySelector("[data-rows]");
@@ -68,7 +68,7 @@ export function addRows(html) {
       list.insertBefore(row, findPlace(row));
     }
   }
-  updateAges();
+  localTimes(list);
 }
 
 // The page's address has its filters; the search looks through the row's words as the server does.

@@ -1,14 +1,50 @@
-// Times in the reader's zone, in the server's form, and countdowns.
-const FORMAT = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+// Times in the reader's zone: relative ones up to a day, kept up to date, with the exact time on hover; and countdowns.
+const DATE = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" };
+const FORMAT = new Intl.DateTimeFormat("en-GB", DATE);
+const EXACT_FORMAT = new Intl.DateTimeFormat("en-GB", { ...DATE, second: "2-digit", timeZoneName: "short" });
+const UPDATE_MS = 20_000;
+const MINUTE_S = 60;
+const HOUR_S = 3600;
+const DAY_S = 86_400;
 
 export const localTime = (text) => FORMAT.format(new Date(text));
 
-export function localTimes(root) {
-  for (const time of root.querySelectorAll("time[datetime]:not([data-local])")) {
-    time.textContent = localTime(time.dateTime);
-    time.dataset.local = "";
+// The words of `format_age` in agents/web/text/durations.py.
+function describeAge(text) {
+  const seconds = Math.round((Date.now() - new Date(text)) / 1000);
+  const distance = Math.abs(seconds);
+  if (distance >= DAY_S) {
+    return localTime(text);
+  }
+  if (distance < MINUTE_S) {
+    return seconds >= 0 ? "just now" : "in less than a minute";
+  }
+  const words = distance >= HOUR_S ? `${Math.floor(distance / HOUR_S)} h` : `${Math.floor(distance / MINUTE_S)} min`;
+  return seconds > 0 ? `${words} ago` : `in ${words}`;
+}
+
+export function updateAges(root = document) {
+  for (const time of root.querySelectorAll("time[data-ago]")) {
+    const words = describeAge(time.dateTime);
+    if (time.textContent !== words) {
+      time.textContent = words;
+    }
   }
 }
+
+// Shows the times that have come from the server since the last call.
+export function localTimes(root) {
+  for (const time of root.querySelectorAll("time[datetime]:not([data-shown])")) {
+    time.dataset.shown = "";
+    if (!("local" in time.dataset)) {
+      time.textContent = localTime(time.dateTime);
+    }
+    time.title = EXACT_FORMAT.format(new Date(time.dateTime));
+  }
+  updateAges(root);
+}
+
+setInterval(updateAges, UPDATE_MS);
 
 export function countDown(root) {
   for (const place of root.querySelectorAll("[data-countdown]:not([data-counting])")) {
