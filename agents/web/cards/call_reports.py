@@ -1,4 +1,4 @@
-"""What happened after a card was decided: the progress or result of its call, or the reason why it did not start."""
+"""Reports about a decided card: the progress or result of its call, or that it did not start."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import Pass, Run, ToolCall
 from agents.runs.models.tool_call import CARDED_LEVELS
-from agents.web.cards.call_reports import CallReport, describe_call, load_reports
+from agents.web.cards.call_reports import CallReport, describe_call
 from agents.web.cards.differences import Change, find_differences
 from agents.web.cards.edit_form import build_fields
 from agents.web.cards.effects import Effect
@@ -33,8 +33,6 @@ from tools.contract import Level, Tool
 
 MAX_EARLIER = 5
 DECIDED = (ApprovalStatus.DENIED, ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
-WITH_REPORT = (ApprovalStatus.CONSUMED, ApprovalStatus.CANCELLED, ApprovalStatus.ANSWERED)
-"""The states of a card whose call may have a report; a settled unknown outcome is cancelled or answered."""
 GRACE_S = {Level.WRITE.value: 5, Level.DESTRUCTIVE.value: 10}
 LEVEL_REASONS = {
     Level.READ.value: "Reads data, changes nothing",
@@ -165,7 +163,7 @@ class Card:
 
     @property
     def report(self) -> CallReport | None:
-        """What happened after the decision; None if there is nothing to say besides it."""
+        """The outcome after the decision; None if there is nothing to say besides the decision."""
         return describe_call(self.approval, self.call, self.report_text, is_undoable=self.undo_left_s > 0)
 
     @property
@@ -325,32 +323,6 @@ def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False) -> l
         )
         for approval in approvals
     ]
-
-
-def build_brief_cards(approvals: Iterable[Approval]) -> list[Card]:
-    """Build the cards of a list of decided approvals with what happened afterwards, in at most two queries."""
-    approvals = list(approvals)
-    started = [each for each in approvals if each.kind != ApprovalKind.QUESTION]
-    reports = load_reports({each.tool_call_id for each in started if each.status in WITH_REPORT})
-    replaced = {each.tool_call_id for each in approvals if each.status == ApprovalStatus.SUPERSEDED}
-    newest = _load_newest_cards(replaced) if replaced else {}
-    return [
-        Card(
-            approval,
-            approval.tool_call,
-            approval.run,
-            find_call_tool(approval.tool_call),
-            report_text=reports.get(approval.tool_call_id, ""),
-            successor=newest.get(approval.tool_call_id) if approval.status == ApprovalStatus.SUPERSEDED else None,
-        )
-        for approval in approvals
-    ]
-
-
-def _load_newest_cards(call_ids: set[int]) -> dict[int, Approval]:
-    """Load the newest card of each of these calls, without its preview."""
-    rows = Approval.objects.filter(tool_call_id__in=call_ids).order_by("sequence")
-    return {card.tool_call_id: card for card in rows.only("tool_call_id", "sequence", "status", "kind")}
 
 
 def _group_by_call(approvals: list[Approval]) -> dict[int, list[Approval]]:

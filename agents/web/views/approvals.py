@@ -22,7 +22,8 @@ from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import NotFound
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.cards.call_reports import load_report
-from agents.web.cards.cards import Card, build_brief_cards, load_cards
+from agents.web.cards.cards import Card, load_cards
+from agents.web.cards.decided_cards import build_decided_cards
 from agents.web.lists.decision_pages import DecisionFilter, load_decision_page, parse_cursor
 from agents.web.lists.inbox_rows import MAX_QUERY_LENGTH, MAX_ROWS, SORTS, Inbox, InboxFilter, load_inbox
 from agents.web.lists.run_pages import MAX_SCANNED
@@ -115,7 +116,7 @@ def _show_history(request: HttpRequest, member: Membership) -> HttpResponseBase:
     people = Membership.objects.filter(organization_id=member.organization_id).order_by("user__username")
     tools = load_toolbox(member.organization_id).tools()
     context = {
-        "decided": build_brief_cards(page.cards),
+        "decided": build_decided_cards(page.cards),
         "scanned_to": page.scanned_to,
         "max_scanned": f"{MAX_SCANNED:,}",
         "next_query": query.urlencode() if page.after else "",
