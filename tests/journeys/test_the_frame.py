@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -11,12 +10,10 @@ from playwright.sync_api import Page, expect
 
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import find_faults
-from tests.journeys.visitor import Visitor
+from tests.journeys.visitor import Visit
 from tools.records.models import Record
 
 pytestmark = pytest.mark.once
-
-Visit = Callable[..., Visitor]
 
 GROUND = "() => getComputedStyle(document.documentElement).getPropertyValue('color-scheme')"
 FOCUS_IN_DRAWER = """() => document.activeElement === document.body
