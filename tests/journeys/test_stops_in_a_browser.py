@@ -39,7 +39,7 @@ def list_announcements(page: Page, part: str) -> list[str]:
 
 
 def list_ends(page: Page) -> list[str]:
-    return list_announcements(page, "may continue.") + list_announcements(page, "stop is lifted.")
+    return list_announcements(page, "The stop was lifted") + list_announcements(page, "The stop is lifted.")
 
 
 def start_waiting_run(office: Office) -> Run:
