@@ -23,6 +23,7 @@ FILTERS = (
     template_filters.one_line,
     template_filters.plain,
     template_filters.json_value,
+    template_filters.attribute_value,
     template_filters.json_text,
     template_filters.sentence,
     template_filters.chip,

@@ -22,6 +22,7 @@ from agents.web.text import durations, safe_text
 from agents.web.text.markdown import render_markdown
 from agents.web.text.run_status import StatusLabel, label_status
 
+FIRST_SEPARATED = 10_000
 LINE_BREAKS = re.compile(r"[ \t\r\n]+")
 
 
@@ -54,6 +55,11 @@ def visible_lines(value: object) -> SafeString:
 def json_value(value: Any) -> SafeString:
     """Show a JSON value; a long one is folded, with its length."""
     return safe_text.render_value(value)
+
+
+def attribute_value(value: Any) -> SafeString | str:
+    """Show the value of a record's attribute; large numbers get separators, which a year does not need."""
+    return f"{value:,}" if type(value) in (int, float) and abs(value) >= FIRST_SEPARATED else json_value(value)
 
 
 def sentence(value: str, ids: Mapping[str, str] | None = None) -> SafeString:
