@@ -75,18 +75,14 @@ def render_text(text: str, *, keep: str = "\n\t") -> SafeString:
     for odd in _find_odd_parts(text)[:MAX_MARKED]:
         pieces += [escape(text[at : odd.start]), _flag_word(text, odd)]
         at = odd.end
-    return SafeString(_reveal("".join([*pieces, escape(text[at:])]), set(text), keep))
+    return SafeString(_reveal("".join([*pieces, escape(text[at:])]), keep))
 
 
-def _reveal(shown: str, characters: set[str], keep: str) -> str:
-    """Replace what is invisible in escaped text with tokens; our own markup has none of it.
-
-    Args:
-        characters: those of the text.
-    """
+def _reveal(shown: str, keep: str) -> str:
+    """Replace what is invisible in escaped text with tokens; our own markup has none of it, but decoded hosts may."""
     shown = HIDDEN_SELECTOR.sub(lambda found: _render_token(found.group()), shown)
     shown = MARKS_ON_ONE_LETTER.sub(lambda found: found[1] + _render_note(f"{len(found[2])} more marks"), shown)
-    if hidden := [char for char in characters if char in ODD_SPACES or is_hidden(char, keep)]:
+    if hidden := [char for char in set(shown) if char in ODD_SPACES or is_hidden(char, keep)]:
         run = re.compile(f"([{re.escape(''.join(hidden))}])\\1*")
         shown = run.sub(lambda found: _render_token(found[1], len(found[0])), shown)
     shown = BLANK_LINES.sub(lambda found: f"\n{_render_note(f'{count_lines(found[0])} blank lines')}\n", shown)
