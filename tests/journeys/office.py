@@ -92,10 +92,10 @@ class Office:
         with redis.Redis.from_url(self.installation.redis.url) as client:
             await_that(lambda: client.pubsub_numsub(group)[0][1] > 0, f"a socket is subscribed to run {run_id}")
 
-    def stream(self, run_id: int, epoch: int, text: str) -> None:
-        """Send text of the run's second pass, as a worker with this epoch does."""
+    def stream(self, run_id: int, epoch: int, text: str, start: int) -> None:
+        """Send text of the run's second pass from this character on, as a worker with this epoch does."""
         layer = RedisPubSubChannelLayer([self.installation.redis.url], prefix=f"{self.installation.queue}:bell")
-        delta = {"type": "delta", "pass_number": 2, "epoch": epoch, "text": text}
+        delta = {"type": "delta", "pass_number": 2, "epoch": epoch, "start": start, "text": text}
         with ThreadPoolExecutor() as beside:  # the browser's loop runs in this thread
             beside.submit(asyncio.run, layer.group_send(notify.get_run_group(run_id), delta)).result()
 

@@ -31,6 +31,7 @@ LANE_HEIGHT = 10
 BAR_HEIGHT = 7
 INNER_HEIGHT = 3
 MIN_BAR_WIDTH = 8
+MIN_LANES = 4
 MAX_LANES = 9
 MAX_WORDS = 12
 PX_PER_MS = 4
@@ -118,7 +119,7 @@ class _SegmentDrawer:
         bars = [bar for span in segment.spans if span.lane < MAX_LANES for bar in self._draw_span(span)]
         waits = [self._measure(span) for span in segment.spans if span.kind == SpanKind.WAIT]
         waited = format_duration(max(waits)) if waits and max(waits) >= MIN_IDLE_MS else ""
-        height = LANE_HEIGHT * min(segment.lane_count, MAX_LANES)
+        height = LANE_HEIGHT * min(max(segment.lane_count, MIN_LANES), MAX_LANES)
         return DrawnSegment(
             segment.pass_number,
             bars,

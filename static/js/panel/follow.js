@@ -3,6 +3,7 @@
 import { hasEnded } from "./parts.js";
 
 const NEAR_PX = 48;
+const GAP_PX = 16;
 const OPEN_CARD = "[data-card][data-open]";
 
 export class Follower {
@@ -34,17 +35,18 @@ export class Follower {
     this.showButton();
   }
 
-  // Lines have come, or have grown: once for all of a frame.
+  // Lines have come, or have grown: once for all of a frame, and after it was drawn, so that nothing else moves meanwhile.
   keepUp() {
-    this.frame ??= requestAnimationFrame(() => {
-      this.frame = undefined;
-      const newCard = this.takeNewCard();
-      if (this.isFollowing && !this.isReaderBusy(newCard)) {
-        (newCard ?? this.panel.lastElementChild)?.scrollIntoView({ block: "nearest" });
-        this.lastTop = scrollY;
-      }
-      this.showButton();
-    });
+    this.frame ??= requestAnimationFrame(() =>
+      requestAnimationFrame(() => {
+        this.frame = undefined;
+        const newCard = this.takeNewCard();
+        if (this.isFollowing && !this.isReaderBusy(newCard)) {
+          this.scrollTo(newCard);
+        }
+        this.showButton();
+      }),
+    );
   }
 
   findOpenCards() {
@@ -61,14 +63,31 @@ export class Follower {
     return card;
   }
 
+  scrollTo(newCard) {
+    if (newCard) {
+      newCard.scrollIntoView({ block: "nearest" });
+      this.lastTop = scrollY;
+    } else {
+      this.scrollToNewest();
+    }
+  }
+
   goToNewest() {
     const line = this.panel.lastElementChild;
     this.isFollowing = true;
-    line.scrollIntoView({ block: "end" });
     line.tabIndex = -1;
     line.focus({ preventScroll: true });
-    this.lastTop = scrollY;
+    this.scrollToNewest();
     this.showButton();
+  }
+
+  // Down only, until the newest line ends above the bar.
+  scrollToNewest() {
+    const hidden = this.panel.getBoundingClientRect().bottom - (innerHeight - this.bar.offsetHeight - GAP_PX);
+    if (hidden > 0) {
+      scrollBy({ top: hidden, behavior: "instant" });
+    }
+    this.lastTop = scrollY;
   }
 
   isReaderBusy(newCard) {

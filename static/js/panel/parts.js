@@ -31,7 +31,6 @@ function addToList({ into, inList }) {
   }
   const place = Object.assign(document.createElement("li"), { id: into });
   list.append(place);
-  list.parentElement.hidden = false;
   return place;
 }
 
