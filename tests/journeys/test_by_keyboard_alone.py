@@ -342,7 +342,7 @@ def test_the_inbox_the_lists_and_logging_out(office: Office, visit: Visit) -> No
     typist.go(typist.place("Records"))
     search(typist, "Lead 3", "Lead 3")
     expect(page.locator("tbody tr")).to_have_count(1)
-    typist.go(typist.button("Account: acme-approver"))
+    typist.go(page.get_by_role("button", name="Account: acme-approver"))
     typist.go(typist.button("Log out"))
     expect(typist.button("Log in")).to_be_visible()
     assert load_run(run.pk).status == RunStatus.WAITING
