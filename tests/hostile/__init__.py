@@ -10,6 +10,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from tools.contract.hidden_characters import MARKS_ON_ONE_LETTER
+
 HACK = "window.hacked=1"
 EVIL = "evil.example"
 LONG = 100_000
@@ -319,6 +321,7 @@ def squeezed(text: str, *, one_line: bool = True) -> str:
         one_line: line breaks and tabs are hidden too, in a place that cannot show them.
     """
     text = text.replace("\r\n", "\n")
+    text = MARKS_ON_ONE_LETTER.sub(lambda found: f"{found[1]}⟦{len(found[2])} more marks⟧", text)
     told = "".join(
         f"⟦U+{ord(char):04X}⟧" if is_hidden(char, before, after) or (one_line and char in "\n\t") else char
         for before, char, after in zip(f"x{text}", text, f"{text[1:]}x", strict=False)

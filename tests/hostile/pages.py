@@ -12,8 +12,15 @@ Shape = tuple[str, frozenset[str]]
 """An element with the names of its attributes."""
 
 # What the desk itself makes of text: tokens, flags, and the elements of rendered Markdown.
-OF_TEXT: frozenset[Shape] = frozenset({("span", frozenset({"class", "title"}))})
-OF_SENTENCES: frozenset[Shape] = frozenset({("strong", frozenset()), ("bdi", frozenset())})
+OF_TEXT: frozenset[Shape] = frozenset({("span", frozenset({"class", "title"})), ("span", frozenset({"class"}))})
+OF_SENTENCES: frozenset[Shape] = frozenset(
+    {("strong", frozenset({"class"})), ("strong", frozenset({"class", "title"})), ("bdi", frozenset())}
+    | {("ul", frozenset({"class", "aria-label"})), ("li", frozenset({"class"})), ("del", frozenset())}
+    | {("ins", frozenset())}
+)
+# Tokens that count what they replace, and those of spaces, which `squeezed` leaves out.
+COUNTED = re.compile("⟦(U\\+[0-9A-F]+) \N{MULTIPLICATION SIGN}([0-9,]+)⟧")
+SPACES = re.compile(r"⟦(?:U\+(?:00A0|1680|200[0-9A]|202F|205F)|[0-9,]+ (?:blank lines|spaces?))⟧")
 MARKDOWN_TAGS = frozenset(
     [
         "blockquote",
@@ -79,12 +86,12 @@ class Reading(HTMLParser):
 
     def __post_init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self._open: list[tuple[str, bool]] = []
+        self._open: list[tuple[str, bool, bool]] = []
         self._open_markdown = 0
         self._pieces: list[str] = []
         self.feed(self.html)
         self.close()
-        self.text = "".join("".join(self._pieces).replace(FLAG, "").split())
+        self.text = "".join(_expand_tokens("".join(self._pieces).replace(FLAG, "")).split())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
@@ -96,7 +103,8 @@ class Reading(HTMLParser):
             self.following = values.get("href", "")
         if tag not in VOID:
             is_markdown = "markdown" in values.get("class", "").split()
-            self._open.append((tag, is_markdown))
+            is_decoded = values.get("class") == "decoded" or bool(self._open and self._open[-1][2])
+            self._open.append((tag, is_markdown, is_decoded))
             self._open_markdown += is_markdown
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -105,15 +113,16 @@ class Reading(HTMLParser):
             self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        if not any(name == tag for name, _ in reversed(self._open)):
+        if not any(name == tag for name, *_ in reversed(self._open)):
             return
         name = ""
         while name != tag:
-            name, is_markdown = self._open.pop()
+            name, is_markdown, _ = self._open.pop()
             self._open_markdown -= is_markdown
 
     def handle_data(self, data: str) -> None:
-        self._pieces.append(data)
+        if not (self._open and self._open[-1][2]):
+            self._pieces.append(data)
         if not (self._open and self._open[-1][0] in ("textarea", "script", "style")) and (hidden := hidden_in(data)):
             self.faults.append(f"{sorted(hidden)[:5]} in text {data[:60]!a}")
 
@@ -142,6 +151,11 @@ class Reading(HTMLParser):
     def _is_tame(self, tag: str, name: str, value: str) -> bool:
         in_markdown = self._open_markdown and tag == "a" and name == "href"
         return bool((MARKDOWN_LINK if in_markdown else OWN_ADDRESS).fullmatch(value))
+
+
+def _expand_tokens(text: str) -> str:
+    """Write each counted token out, and leave out those that stand for spaces."""
+    return SPACES.sub("", COUNTED.sub(lambda found: f"⟦{found[1]}⟧" * int(found[2].replace(",", "")), text))
 
 
 def strange(hostile: Reading, known: set[Shape]) -> list[str]:
