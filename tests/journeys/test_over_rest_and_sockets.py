@@ -169,7 +169,7 @@ def test_a_person_edits_over_rest_and_the_model_reads_that(
     office.await_end(run_id)
     assert Record.objects.get(pk=records[0].pk).status == "pending"
     told = [message["content"] for message in model.requests[2]["messages"] if message.get("tool_call_id") == "call_0"]
-    assert "edited the request" in told[0]
+    assert "A person changed the params" in told[0]
 
 
 def test_a_message_resumes_an_ended_run(office: Office, model: ModelServer) -> None:

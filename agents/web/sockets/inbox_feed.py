@@ -53,21 +53,25 @@ class InboxState:
     stopped_by: str = ""
     stopped_at: datetime | None = None
 
-    def to_json(self, changes: list[RowChange]) -> str:
-        """Build the message, with the banner of the stop as HTML.
+    def to_json(self, changes: list[RowChange] | None) -> str:
+        """Build the message: `{"type": "inbox_changed", "payload": {"pending": 2, "stopped": {"by", "at"}}, "html"}`.
 
-        It is `{"type": "inbox_changed", "payload": {"pending": 2, "newest": 7, "stopped": {"by", "at"}, "gone": [5]},
-        "html", "rows"}`.
+        The HTML is the banner of the stop. For a page with the list, the payload also has `newest` and the ids that
+        are `gone`, and `rows` has the new rows as HTML.
+
+        Args:
+            changes: the changes of the list; None for pages without it.
         """
         stopped, html = None, ""
         if self.stopped_at is not None:
             stopped = {"by": self.stopped_by, "at": self.stopped_at.isoformat()}
             banner = get_template("parts/stop_banner.html", using=JINJA)
             html = banner.render({"stopped_by": self.stopped_by, "stopped_at": self.stopped_at})
-        gone = [str(pk) for change in changes for pk in change.gone]
-        payload = {"pending": self.pending, "newest": self.newest, "stopped": stopped, "gone": gone}
-        rows = "".join(change.html for change in changes)
-        message = {"type": "inbox_changed", "payload": payload, "html": html, "rows": rows}
+        payload: dict[str, Any] = {"pending": self.pending, "stopped": stopped}
+        message = {"type": "inbox_changed", "payload": payload, "html": html}
+        if changes is not None:
+            payload |= {"newest": self.newest, "gone": [str(pk) for change in changes for pk in change.gone]}
+            message["rows"] = "".join(change.html for change in changes)
         return json.dumps(message, ensure_ascii=False)
 
 
@@ -137,10 +141,13 @@ class InboxFeed(Feed):
         if self._known is None:
             self.ring()
 
-    def take_changes(self, subscriber: InboxSubscriber) -> list[RowChange]:
-        """Return the changes that the subscriber has not sent; none of those that are too old to be kept."""
+    def take_changes(self, subscriber: InboxSubscriber) -> list[RowChange] | None:
+        """Return the changes that the subscriber has not sent; none of those that are too old to be kept.
+
+        Return None for a page without the list.
+        """
         if not subscriber.wants_rows:
-            return []
+            return None
         sent = self.change_count if subscriber.sent_changes is None else subscriber.sent_changes
         subscriber.sent_changes = self.change_count
         unsent = self.change_count - sent

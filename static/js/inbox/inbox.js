@@ -131,7 +131,7 @@ async function undoBulk(ids) {
   lastUndo = null;
   endLastToast();
   const count = await undoRows(ids);
-  showToast(count === ids.length ? `Undone: ${count} cards wait again.` : `Undone: ${count} of ${ids.length}. The others have started.`);
+  showToast(count === ids.length ? `Undone: ${count} ${count === 1 ? "card waits" : "cards wait"} again.` : `Undone: ${count} of ${ids.length}. The others have started.`);
 }
 
 let wanted = ""; // the id of the card to select as soon as its row arrives
@@ -169,7 +169,7 @@ async function showGone(row) {
   }
   row.classList.add("gone");
   linkOf(row).title = "Decided elsewhere";
-  await refreshIfChanged(paneCard(), "Somebody else just decided this card. ");
+  await refreshIfChanged(paneCard(), "Somebody else just changed this card. ");
 }
 
 async function reload() {
