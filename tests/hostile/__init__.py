@@ -314,14 +314,16 @@ def hidden_in(text: str) -> set[str]:
     return {f"U+{ord(char):04X}" for char in set(text) - set(SELECTOR) if is_hidden(char)}
 
 
-def squeezed(text: str, *, one_line: bool = True) -> str:
+def squeezed(text: str, *, one_line: bool = True, counts_marks: bool = True) -> str:
     """The text as a page must tell it, hidden characters as tokens; without blanks, which a page may set anew.
 
     Args:
         one_line: line breaks and tabs are hidden too, in a place that cannot show them.
+        counts_marks: piled-up marks on a letter are counted, as on pages, and not in downloads.
     """
     text = text.replace("\r\n", "\n")
-    text = MARKS_ON_ONE_LETTER.sub(lambda found: f"{found[1]}⟦{len(found[2])} more marks⟧", text)
+    if counts_marks:
+        text = MARKS_ON_ONE_LETTER.sub(lambda found: f"{found[1]}⟦{len(found[2])} more marks⟧", text)
     told = "".join(
         f"⟦U+{ord(char):04X}⟧" if is_hidden(char, before, after) or (one_line and char in "\n\t") else char
         for before, char, after in zip(f"x{text}", text, f"{text[1:]}x", strict=False)

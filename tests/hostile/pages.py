@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -167,7 +168,8 @@ def strange(hostile: Reading, known: set[Shape]) -> list[str]:
 
 def tells(told: str, text: str) -> bool:
     """Whether the whole text is there, in one line or in several."""
-    return squeezed(text) in told or squeezed(text, one_line=False) in told
+    ways = itertools.product((True, False), (True, False))
+    return any(squeezed(text, one_line=line, counts_marks=marks) in told for line, marks in ways)
 
 
 def untold(told: str, limit: int) -> list[str]:
