@@ -321,8 +321,9 @@ class World:
                 went = {Permission.ASK: self._may_be_refused(row, tool, arguments)}
             if not went[wanted.permission] or (card or row).level != wanted.level:
                 self.faults.append(f"call {row.pk} of {name} is {row.status} at {row.level}; documented: {wanted}")
-            if not all(text in row.why for text in wanted.says):
-                self.faults.append(f"call {row.pk} says {row.why!r}; documented: {wanted.says}")
+            why = (card or row).why
+            if not all(text in why for text in wanted.says):
+                self.faults.append(f"call {row.pk} says {why!r}; documented: {wanted.says}")
 
     def _may_be_refused(self, row: ToolCall, tool: Tool | None, arguments: Arguments) -> bool:
         """Whether it was judged otherwise before it was recorded, and no other preview could be waited for."""

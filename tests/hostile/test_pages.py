@@ -78,7 +78,7 @@ READ_ELSEWHERE = {
     "schedule-create": f"{ACTS}::test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task",
     "schedule-cancel": f"{ACTS}::test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task",
     "try-tool": "tests/web/test_manual_calls.py::test_hostile_params_are_text",
-    "file-download": "tests/web/test_files.py::test_a_hostile_path_is_not_there",
+    "file-download": "tests/web/test_files.py::test_a_hostile_path_is_refused",
 }
 """By the name of an address, the test that fills what is answered there."""
 TELLS_NO_TEXT = {

@@ -174,7 +174,7 @@ def test_a_task_is_assigned_followed_read_continued_and_cancelled(
     typist.tab_to(done)
     for key in ("Enter", "Space"):
         typist.press(key)
-        expect(unfolded).to_contain_text("operation")
+        expect(unfolded).to_contain_text("Operation")
         typist.tab_to(unfolded.get_by_role("link", name="Call details"))
         typist.tab_to(done, "Shift+Tab")
         typist.press(key)
@@ -184,7 +184,7 @@ def test_a_task_is_assigned_followed_read_continued_and_cancelled(
     typist.write("And then")
     with typist.focus_kept():
         office.recorder.release("one")
-        typist.await_announcement("Run succeeded")
+        typist.await_announcement("Run ended: Answered")
         expect(typist.visitor.answer).to_have_text("It is 2.")
     typist.write(" once more")
     expect(message).to_have_value("And then once more")
@@ -247,7 +247,7 @@ def test_cards_are_denied_edited_approved_undone_and_confirmed(office: Office, v
     with typist.focus_kept():
         office.end_grace()
         typist.await_announcement("Delete records started")
-        typist.await_announcement("Run succeeded")
+        typist.await_announcement("Run ended: Partly denied")
     expect(typist.visitor.answer).to_have_text("All of it is done.")
     assert load_run(run.pk).status == RunStatus.SUCCEEDED
 

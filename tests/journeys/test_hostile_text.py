@@ -46,7 +46,7 @@ INJECTED = """() => ({
   hacked: window.hacked ?? null,
   elements: [...document.querySelectorAll(
     "img, svg:not(.icon, .icons, .chart, .timeline svg), iframe, object, embed, style, base, video, " +
-    "meta[http-equiv], template:not([data-typed-values])")]
+    "meta[http-equiv], template:not([data-typed-values], [data-toast])")]
     .map((element) => element.outerHTML),
   scripts: [...document.scripts].filter((script) => !script.src.startsWith(location.origin + "/static/")).length,
   handlers: [...document.querySelectorAll("*")].filter((element) =>
