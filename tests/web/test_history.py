@@ -46,7 +46,7 @@ def reports(html: str) -> list[str]:
     return [" ".join(re.sub("<[^>]+>", "", text).split()) for text in found]
 
 
-ENDS = (
+ENDS: tuple[tuple[CallStatus, dict[str, Any], str], ...] = (
     (CallStatus.SUCCEEDED, {"summary": "Updated <1> record"}, "Succeeded: Updated &lt;1&gt; record Call details"),
     (
         CallStatus.FAILED,
