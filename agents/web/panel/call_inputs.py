@@ -12,7 +12,7 @@ from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs.models import ToolCall
 from agents.web.cards.cards import find_call_tool
 from agents.web.panel.json_html import render_cell
-from agents.web.text.safe_text import format_json_value, render_chip, render_text
+from agents.web.text.safe_text import format_json_value, render_chip, render_text, replace_hidden_characters
 from tools.contract import Tool
 from tools.records.models import Record
 
@@ -72,7 +72,8 @@ def render_inputs(params: dict[str, Any], tool: Tool | None, names: RecordNames)
         ids = _list_record_ids({name: value}, tool)
         cell = _render_records(ids, names, MAX_TABLE_NAMES) if ids else SafeString(render_cell(value))
         label = render_text(find_label(name, tool), keep="")
-        rows.append(format_html('<tr><th scope="row" title="{}">{}</th><td>{}</td></tr>', name[:80], label, cell))
+        title = replace_hidden_characters(name[:80], keep="")
+        rows.append(format_html('<tr><th scope="row" title="{}">{}</th><td>{}</td></tr>', title, label, cell))
     table = "".join(rows)
     return SafeString(f'<div class="scroll"><table class="params"><tbody>{table}</tbody></table></div>')
 
