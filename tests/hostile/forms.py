@@ -79,7 +79,7 @@ WAYS: tuple[Callable[[str], str], ...] = (str, as_breaks, as_json)
 def _told(way: Callable[[str], str], longest: int, *, is_hostile: bool, one_line: bool) -> tuple[str, str]:
     """All strings in this way, and as a page must tell them."""
     text = way(all_strings(longest, is_hostile=is_hostile))
-    return text, squeezed(text, one_line=one_line)
+    return text, squeezed(text, one_line=one_line, counts_marks=False)
 
 
 def told_of(text: str, way: Callable[[str], str] = str, *, one_line: bool) -> str:
@@ -89,8 +89,9 @@ def told_of(text: str, way: Callable[[str], str] = str, *, one_line: bool) -> st
         whole, told = _told(way, longest, is_hostile=is_hostile, one_line=one_line)
         before, found, after = text.partition(whole)
         if found:
-            return f"{squeezed(before, one_line=one_line)}{told}{squeezed(after, one_line=one_line)}"
-    return squeezed(text, one_line=one_line)
+            start, end = (squeezed(part, one_line=one_line, counts_marks=False) for part in (before, after))
+            return f"{start}{told}{end}"
+    return squeezed(text, one_line=one_line, counts_marks=False)
 
 
 @dataclass

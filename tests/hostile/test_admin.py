@@ -167,7 +167,7 @@ def test_each_hostile_string_is_a_text_of_the_page_and_none_costs_more_than_a_mo
     began = time.process_time()
     for text in HOSTILE:
         reading = Reading(reveal_hidden(f'<p title="{escape(text)}">{escape(text)}</p><input value="{escape(text)}">'))
-        assert reading.text == squeezed(text, one_line=False)
+        assert reading.text == squeezed(text, one_line=False, counts_marks=False)
         assert reading.shapes == {("p", frozenset({"title"})), ("input", frozenset({"value"}))}
         assert not [fault for fault in reading.faults if "U+000" not in fault]
     assert time.process_time() - began < SECONDS
