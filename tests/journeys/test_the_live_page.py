@@ -63,12 +63,14 @@ def test_an_open_page_recovers_when_the_web_process_is_killed(office: Office, vi
     expect(visitor.page.locator(".call .spinner")).to_have_count(1)
     expect(visitor.lost_bar).to_be_hidden()
     office.web.kill()
-    expect(visitor.lost_bar).to_be_visible()
-    for bar in (visitor.lost_bar, elsewhere_lost):
-        expect(bar).to_contain_text("Connection lost")
-    office.recorder.release("one")
-    await_gate(office, "two")
-    office.installation.start_web()
+    try:
+        expect(visitor.lost_bar).to_be_visible()
+        for bar in (visitor.lost_bar, elsewhere_lost):
+            expect(bar).to_contain_text("Connection lost")
+        office.recorder.release("one")
+        await_gate(office, "two")
+    finally:
+        office.installation.start_web()  # all later journeys need it
     for bar in (visitor.lost_bar, elsewhere_lost):
         expect(bar).to_be_hidden()
     visitor.assert_panel_is_whole(run_id)

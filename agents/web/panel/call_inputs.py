@@ -46,7 +46,7 @@ def load_record_names(calls: Iterable[ToolCall]) -> RecordNames:
 def render_brief(params: dict[str, Any], tool: Tool | None, names: RecordNames) -> SafeString:
     """Render the inputs in one short line, without empty ones: `“Acme Corp” #42 · Changes: status: inactive`."""
     pieces, left = [], MAX_BRIEF_LENGTH
-    for name, value in params.items():
+    for name, value in _sort_by_schema(params, tool):
         if value in (None, "", [], {}):
             continue
         if left <= 0:
@@ -63,12 +63,18 @@ def render_brief(params: dict[str, Any], tool: Tool | None, names: RecordNames) 
     return SafeString(" · ".join(pieces))
 
 
+def _sort_by_schema(params: dict[str, Any], tool: Tool | None) -> list[tuple[str, Any]]:
+    """Sort the inputs as the tool's schema lists them, because PostgreSQL does not keep the order of stored names."""
+    places = {name: place for place, name in enumerate(tool.schema.get("properties", {}))} if tool else {}
+    return sorted(params.items(), key=lambda item: places.get(item[0], len(places)))
+
+
 def render_inputs(params: dict[str, Any], tool: Tool | None, names: RecordNames) -> SafeString:
     """Render the inputs as a table with one row each; the names of fields are shown on hover."""
     if not params:
         return SafeString("<p>none</p>")
     rows = []
-    for name, value in params.items():
+    for name, value in _sort_by_schema(params, tool):
         ids = _list_record_ids({name: value}, tool)
         cell = _render_records(ids, names, MAX_TABLE_NAMES) if ids else SafeString(render_cell(value))
         label = render_text(find_label(name, tool), keep="")
