@@ -39,6 +39,8 @@ MAY_GO_OUT = {
     "agents/providers": "models are reached at the address that an admin sets",
     "agents/platform/notify.py": "jobs and bells go through Redis",
     "agents/web/sockets/feeds.py": "knows by name that Redis is away, through which the bell rings",
+    "agents/web/sockets/run_feed.py": "knows the same",
+    "agents/platform/streamed_text.py": "keeps in Redis the text that a model is writing, for pages opened late",
     "agents/employees/shared_limits.py": "results are kept and calls are counted in Redis, for all workers",
     "agents/platform/redis_client.py": "connects to Redis for short questions",
     "agents/platform/identity.py": "compares in Redis whether all parts have the same SECRET_KEY",
