@@ -67,6 +67,7 @@ def render_resolution(outcome: str) -> str:
         "mark": MARKS["succeeded"],
         "card": None,
         "child": None,
+        "brief": "",
         "params": "",
         "original_params": "",
         "call_url": "",
