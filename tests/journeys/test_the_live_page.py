@@ -50,40 +50,6 @@ def test_a_page_reloaded_in_the_middle_shows_every_line_once(office: Office, vis
     expect(visitor.answer).to_have_text("Done.")
 
 
-def test_an_open_page_recovers_when_the_web_process_is_killed(office: Office, visit: Visit) -> None:
-    office.workshop.play(*gates_and_calls("one", "two", "three"))
-    for gate in ("one", "two", "three"):
-        office.recorder.hold(gate)
-    visitor, elsewhere = visit("operator"), visit("operator")
-    elsewhere.page.goto("/approvals/")
-    elsewhere_lost = elsewhere.page.locator("[data-inbox-lost]")
-    run_id = visitor.start("Dana", "Pass three gates")
-    await_gate(office, "one")
-    expect(elsewhere_lost).to_be_hidden()
-    expect(visitor.page.locator(".call .spinner")).to_have_count(1)
-    expect(visitor.lost_bar).to_be_hidden()
-    office.web.kill()
-    try:
-        expect(visitor.lost_bar).to_be_visible()
-        for bar in (visitor.lost_bar, elsewhere_lost):
-            expect(bar).to_contain_text("Connection lost")
-        office.recorder.release("one")
-        await_gate(office, "two")
-    finally:
-        office.installation.start_web()  # all later journeys need it
-    for bar in (visitor.lost_bar, elsewhere_lost):
-        expect(bar).to_be_hidden()
-    visitor.assert_panel_is_whole(run_id)
-    office.recorder.release("two")
-    await_gate(office, "three")
-    office.recorder.release("three")
-    office.await_end(run_id)
-    expect(visitor.answer).to_have_text("Done.")
-    visitor.assert_panel_is_whole(run_id)
-    heard = [message["seq"] for message in select_events(visitor.received)]
-    assert heard == list_event_numbers(run_id)[-len(heard) :], "each event came once, also on the new socket"
-
-
 def test_a_page_open_through_1000_events_shows_every_line_once(office: Office, visit: Visit) -> None:
     passes = [
         asking(*[call("utility.calculate", operation="add", a=number, b=place) for place in range(100)])
