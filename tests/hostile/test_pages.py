@@ -79,11 +79,17 @@ READ_ELSEWHERE = {
     "schedule-cancel": f"{ACTS}::test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task",
     "try-tool": "tests/web/test_manual_calls.py::test_hostile_params_are_text",
     "file-download": "tests/web/test_files.py::test_a_hostile_path_is_refused",
+    "search": "tests/web/test_frame.py::test_shows_hostile_names_as_text",
 }
 """By the name of an address, the test that fills what is answered there."""
 TELLS_NO_TEXT = {
     "logout": "leads on to the login, which is empty",
     "cancel": "leads on to the run",
+    "theme": "leads back to the page",
+    "snooze": "says until when",
+    "end-snooze": "leads on to the inbox",
+    "save-view": "leads on to the inbox",
+    "delete-view": "leads on to the inbox",
     "schedule-pause": "says the number of the schedule",
     "schedule-resume": "says the number of the schedule",
 }
