@@ -61,6 +61,7 @@ def test_enter_moves_to_what_is_missing(office: World, reader: ReadingPage) -> N
     keyboard.press("Enter")
     expect(page.locator(".rest > summary")).to_be_focused()
     keyboard.press("Enter")
+    expect(page.locator(".rest[data-read]")).to_have_count(1)
     card.focus()
     keyboard.press("Enter")
     confirm = page.locator("[data-confirm]")
