@@ -11,6 +11,7 @@ from pytest_django import DjangoDbBlocker
 from xdist.scheduler import LoadScopeScheduling
 
 from agents.accounts.models import organization_versions
+from agents.approvals import marks
 from agents.employees import toolboxes
 from agents.platform.writability import DATABASE, FILES
 from gadget_site.garbage_collection import freeze_loaded_objects
@@ -88,6 +89,7 @@ def clear_caches() -> None:
     organization_versions.clear_versions()
     toolboxes.clear_toolbox_cache()
     toolboxes.clear_credentials_cache()
+    marks.clear_readings()
     DATABASE.forget()
     FILES.forget()
 

@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Role
 from agents.approvals.closed_cards import find_next_card, refuse_closed
+from agents.approvals.marks import read_card
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.reach import reaches_far
 from agents.approvals.requesters import refuse_requester
@@ -253,6 +254,8 @@ def _refuse_in_bulk(card: Approval, member: Membership) -> None:
         raise Invalid("action", "a call that affects so much must be approved individually")
     if has_warning(card) or (member.organization.restored_at is not None and card.warning):
         raise Invalid("action", "a card with a warning must be approved individually")
+    if card.level == Level.WRITE and read_card(card).folds_parts:
+        raise Invalid("action", "a card with shortened values or a long list must be approved individually")
 
 
 def expire(approval_id: int) -> bool:

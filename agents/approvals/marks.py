@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agents.approvals.folding import folds_parts
 from agents.approvals.imitations import find_imitation
 from agents.approvals.models import Approval, ApprovalKind
 from tools.contract.contacts import (
@@ -35,6 +36,7 @@ from tools.contract.hidden_characters import (
     name_character,
 )
 from tools.contract.look_alikes import find_odd_words
+from tools.toolbox.provenance import Provenance
 
 HIDDEN, SPACES, ALPHABETS, ADDRESS, LIKENESS, IMITATION, NAME = (
     "hidden", "spaces", "alphabets", "address", "likeness", "imitation", "name"
@@ -79,11 +81,15 @@ class CardReading:
     Attributes:
         contacts: the contacts that the call would write to or use.
         target_keys: a key for each target, equal on every card that affects it.
+        has_outside_destination: a value from outside says to whom, where or how much.
+        folds_parts: the card folds something that has to be opened.
     """
 
     marks: tuple[Mark, ...]
     contacts: tuple[Contact, ...]
     target_keys: frozenset[str]
+    has_outside_destination: bool = False
+    folds_parts: bool = False
 
 
 class _ReadingCache:
@@ -108,8 +114,13 @@ class _ReadingCache:
     def find(self, key: str) -> CardReading | None:
         return self._entries.get(key)
 
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+
 
 _READINGS = _ReadingCache()
+clear_readings = _READINGS.clear
 
 
 def find_marks(approval: Approval) -> tuple[Mark, ...]:
@@ -181,7 +192,18 @@ def _read(approval: Approval) -> CardReading:
             found.setdefault(kind, []).append(detail)
     found.setdefault(LIKENESS, []).extend(_compare_contacts(targets, contacts))
     keys = frozenset(f"{get_family(approval)} {each.get('id') or each.get('label')}" for each in targets)
-    return CardReading(tuple(build_mark(kind, found[kind]) for kind in LABELS if found.get(kind)), contacts, keys)
+    return CardReading(
+        marks=tuple(build_mark(kind, found[kind]) for kind in LABELS if found.get(kind)),
+        contacts=contacts,
+        target_keys=keys,
+        has_outside_destination=_has_outside_destination(approval),
+        folds_parts=folds_parts(approval.sentence, targets, approval.params),
+    )
+
+
+def _has_outside_destination(approval: Approval) -> bool:
+    known = Provenance.from_json(approval.tool_call.provenance)
+    return any(sighting.stands_out for sighting in known.list_outside())
 
 
 def _inspect_text(field: str, text: str) -> Iterator[tuple[str, str]]:

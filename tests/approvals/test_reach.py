@@ -1,4 +1,4 @@
-"""A card that affects many objects, or a large share of all, is confirmed by typing and never decided in bulk."""
+"""A card that affects many objects, or a large share of all, is confirmed by typing; what is decided individually."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import pytest
 from agents.approvals import decisions
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.refusals import Invalid
+from agents.runs.models import ToolCall
 from tests.world import World, make_world
 from tools.records.models import Record
+from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 
 pytestmark = pytest.mark.django_db
 
@@ -62,3 +64,19 @@ def test_a_marked_card_is_refused_in_bulk_and_can_be_decided_alone(world: World,
     denied = decisions.decide_many(approver, [(marked.pk, "deny", decisions.Decision(marked.digest))])
     assert [outcome.status for outcome in denied] == [200]
     assert Approval.objects.get(pk=far.pk).status == ApprovalStatus.PENDING
+
+
+@pytest.mark.parametrize(("stands_out", "status"), [(True, 422), (False, 200)])
+def test_a_destination_from_outside_is_refused_in_bulk(world: World, stands_out: bool, status: int) -> None:
+    card = world.card(params={"record_id": str(world.records[0].pk), "changes": {"email": "a@evil.example"}})
+    seen = Sighting("changes.email", "changes.email", "a@evil.example", SeenIn.OUTSIDE, stands_out)
+    ToolCall.objects.filter(pk=card.tool_call_id).update(provenance=Provenance((seen,)).as_json())
+    items = [(card.pk, "approve", decisions.Decision(card.digest))]
+    assert [outcome.status for outcome in decisions.decide_many(world.member("approver"), items)] == [status]
+
+
+@pytest.mark.parametrize(("length", "status"), [(201, 422), (200, 200)])
+def test_a_shortened_value_is_refused_in_bulk(world: World, length: int, status: int) -> None:
+    card = world.card(params={"name": "New", "notes": "x" * length}, tool="data.createRecord")
+    items = [(card.pk, "approve", decisions.Decision(card.digest))]
+    assert [outcome.status for outcome in decisions.decide_many(world.member("approver"), items)] == [status]

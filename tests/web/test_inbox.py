@@ -14,14 +14,16 @@ from django.utils import timezone
 from agents.approvals import decisions
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee
-from agents.runs.models import Run
+from agents.runs.models import Run, ToolCall
 from agents.web.lists import decision_pages, inbox_rows
 from agents.web.lists.decision_pages import PAGE_SIZE as MAX_DECIDED
 from tests.world import DELETE, UPDATE, World, change, make_world
+from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 
 pytestmark = pytest.mark.django_db
 
 HISTORY = {"history": "1"}
+CREATE = "data.createRecord"
 
 
 @pytest.fixture
@@ -183,6 +185,24 @@ class TestGroups:
         assert [int(pk) for pk in re.findall(r'data-row="(\d+)"', html)] == [marked.pk, *plain]
         assert re.findall(r"Select card (\d+)", html) == [str(pk) for pk in plain]
         assert '<b class="odd">Hidden characters</b>' in html
+
+    def test_a_destination_from_outside_cannot_be_selected(self, world: World) -> None:
+        run = world.run()
+        cards = [world.card(run) for _ in range(3)]
+        seen = Sighting("changes.phone", "changes.phone", "+1 555 0100", SeenIn.OUTSIDE, stands_out=True)
+        ToolCall.objects.filter(pk=cards[1].tool_call_id).update(provenance=Provenance((seen,)).as_json())
+        html = page(world.client("approver"))
+        assert re.findall(r"Select card (\d+)", html) == [str(cards[0].pk), str(cards[2].pk)]
+        assert '<b class="odd">From outside</b>' in html
+
+    def test_a_card_that_has_to_be_opened_stands_first_and_cannot_be_selected(self, world: World) -> None:
+        run = world.run()
+        notes = ["short", "also short", "x" * 201]
+        cards = [world.card(run, CREATE, {"name": f"C{n}", "notes": text}) for n, text in enumerate(notes)]
+        html = page(world.client("approver"))
+        assert [int(pk) for pk in re.findall(r'data-row="(\d+)"', html)] == [cards[2].pk, cards[0].pk, cards[1].pk]
+        assert re.findall(r"Select card (\d+)", html) == [str(card.pk) for card in cards[:2]]
+        assert html.count("open to read · ") == 1
 
     def test_two_cards_are_no_group(self, world: World) -> None:
         for _ in range(2):

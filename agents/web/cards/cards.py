@@ -198,7 +198,7 @@ class Card:
         """The sealed preview of the call's changes."""
         preview = get_preview(self.approval)
         is_sent = preview.get("effect") == SEND
-        nouns = REQUESTS if is_sent else NOUNS.get(self.call.tool.partition(".")[0], ("item", "items"))
+        nouns = find_nouns(self.call.tool, is_sent=is_sent)
         return Effect(preview, nouns, self.all_targets, lists_requests=is_sent)
 
     @property
@@ -332,6 +332,11 @@ def _group_by_call(approvals: list[Approval]) -> dict[int, list[Approval]]:
     for approval in (*approvals, *others.exclude(pk__in=[approval.pk for approval in approvals]).order_by()):
         by_call.setdefault(approval.tool_call_id, []).append(approval)
     return {call_id: sorted(cards, key=lambda card: card.sequence) for call_id, cards in by_call.items()}
+
+
+def find_nouns(tool: str, *, is_sent: bool) -> tuple[str, str]:
+    """Return the words for one and for several targets of a tool, or of the requests that a call sends."""
+    return REQUESTS if is_sent else NOUNS.get(tool.partition(".")[0], ("item", "items"))
 
 
 def find_call_tool(call: ToolCall) -> Tool | None:

@@ -11,9 +11,10 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from agents.approvals.folding import MAX_LENGTH
 from agents.approvals.marks import get_preview
 from agents.approvals.models import Approval
-from agents.web.text.safe_text import CLAMP_AT, render_value
+from agents.web.text.safe_text import render_value
 from agents.web.text.text_diff import DiffLine, FoldedDiff, build_diff, fold_diff, mark_characters
 
 MAX_CHANGES = 20
@@ -51,7 +52,7 @@ class Change:
         before, after = self.before, self.after
         if not (isinstance(before, str) and isinstance(after, str) and before and after and self.differs):
             return []
-        is_long = max(len(before), len(after)) > CLAMP_AT or "\n" in before.strip() or "\n" in after.strip()
+        is_long = max(len(before), len(after)) > MAX_LENGTH or "\n" in before.strip() or "\n" in after.strip()
         return build_diff(before, after) if is_long else []
 
     @cached_property
@@ -63,7 +64,7 @@ class Change:
     def marked_values(self) -> tuple[SafeString, SafeString]:
         """Both values; in short texts the removed and added characters are marked."""
         before, after = self.before, self.after
-        is_short = isinstance(before, str) and isinstance(after, str) and max(len(before), len(after)) <= CLAMP_AT
+        is_short = isinstance(before, str) and isinstance(after, str) and max(len(before), len(after)) <= MAX_LENGTH
         if not (is_short and before and after and self.differs) or "\n" in before + after:
             return render_value(before), render_value(after)
         if before.strip() != before or after.strip() != after:

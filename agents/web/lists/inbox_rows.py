@@ -17,14 +17,15 @@ from django.template.loader import get_template
 from django.utils import timezone
 
 from agents.accounts.models import Membership
-from agents.approvals.marks import read_cards
+from agents.approvals.folding import format_json_value
+from agents.approvals.marks import CardReading, read_cards
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.snoozes import filter_snoozed
 from agents.employees.toolboxes import load_toolbox
-from agents.web.cards.cards import ICONS, NOUNS
+from agents.runs.engine.cards import SEND
+from agents.web.cards.cards import ICONS, find_nouns
 from agents.web.jinja_environment import JINJA
 from agents.web.lists.odd_values import find_oddities
-from agents.web.text.safe_text import format_json_value
 from tools.contract import Level
 from tools.toolbox.toolbox import Toolbox
 
@@ -33,6 +34,7 @@ MIN_GROUP = 3
 """Cards of equal shape that become a group."""
 MAX_QUERY_LENGTH = 200
 MAX_VALUE_LENGTH = 60
+FROM_OUTSIDE = "From outside"
 RISKS = {Level.DESTRUCTIVE.value: 3, Level.WRITE.value: 2, Level.DRAFT.value: 1, Level.READ.value: 1}
 
 
@@ -52,6 +54,7 @@ class _Columns(NamedTuple):
     run__employee_id: int
     run__employee__name: str
     preview__total: int | None
+    preview__effect: Any
     preview__targets__0__label: Any
     preview__targets__0__id: Any
 
@@ -64,7 +67,8 @@ class InboxRow:
         label, target_id: those of a single target.
         amount: the number of targets, if there are several: `12 records`.
         values: the params in which the cards of a group differ.
-        marks: the labels of the signs of deception on the card.
+        marks: the labels of the warnings on the card.
+        must_be_opened: the card folds something that has to be opened before approval.
         oddity: the value by which a row differs from the rest of its group: `email: other domain`.
     """
 
@@ -86,6 +90,7 @@ class InboxRow:
     amount: str
     values: tuple[tuple[str, str], ...] = ()
     marks: tuple[str, ...] = ()
+    must_be_opened: bool = False
     is_grouped: bool = False
     oddity: str = ""
 
@@ -108,8 +113,8 @@ class InboxRow:
 
     @property
     def is_selectable(self) -> bool:
-        """True if the card can be decided in bulk; destructive and marked ones are decided one at a time."""
-        return self.is_groupable and not self.marks
+        """True if the card can be decided in bulk; the others are decided one at a time."""
+        return self.is_groupable and not self.marks and not self.must_be_opened
 
     @property
     def is_groupable(self) -> bool:
@@ -232,10 +237,13 @@ def _load(waiting: QuerySet[Approval], organization_id: int) -> list[InboxRow]:
     rows = [_build_row(_Columns(*columns), toolbox) for columns in found]
     digests = {row.pk: row.digest for row in rows if row.kind == ApprovalKind.APPROVAL}
     readings = read_cards(organization_id, digests)
-    return [
-        replace(row, marks=tuple(mark.label for mark in readings[row.pk].marks)) if row.pk in readings else row
-        for row in rows
-    ]
+    return [_add_reading(row, readings[row.pk]) if row.pk in readings else row for row in rows]
+
+
+def _add_reading(row: InboxRow, reading: CardReading) -> InboxRow:
+    marks = [*(mark.label for mark in reading.marks), *([FROM_OUTSIDE] if reading.has_outside_destination else [])]
+    is_folded = reading.folds_parts and row.level in (Level.WRITE.value, Level.DESTRUCTIVE.value)
+    return replace(row, marks=tuple(marks), must_be_opened=is_folded)
 
 
 def render_rows(rows: Sequence[InboxRow]) -> str:
@@ -245,7 +253,7 @@ def render_rows(rows: Sequence[InboxRow]) -> str:
 
 def _build_row(card: _Columns, toolbox: Toolbox) -> InboxRow:
     tool, total = toolbox.get_tool(card.tool_call__tool), card.preview__total or 0
-    many = NOUNS.get(card.tool_call__tool.partition(".")[0], ("item", "items"))[1]
+    many = find_nouns(card.tool_call__tool, is_sent=card.preview__effect == SEND)[1]
     return InboxRow(
         pk=card.pk,
         kind=card.kind,
@@ -298,7 +306,7 @@ def _build_group(rows: list[InboxRow], params: dict[int, dict[str, Any]]) -> Row
     for row, values, oddity in zip(rows, each, find_oddities(each), strict=True):
         differing = _list_values(_drop_target(row, values), lambda name: name not in shared)
         found.append(replace(row, values=differing, oddity=oddity, is_grouped=True))
-    found.sort(key=lambda row: not (row.marks or row.oddity))
+    found.sort(key=lambda row: not (row.marks or row.oddity or row.must_be_opened))
     return RowGroup(found, _list_values(first, lambda name: name in shared))
 
 

@@ -8,11 +8,12 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from agents.approvals.folding import format_json_value
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs.models import ToolCall
 from agents.web.cards.cards import find_call_tool
 from agents.web.panel.json_html import render_cell
-from agents.web.text.safe_text import format_json_value, render_chip, render_text, replace_hidden_characters
+from agents.web.text.safe_text import render_chip, render_text, replace_hidden_characters
 from tools.contract import Tool
 from tools.records.models import Record
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-from agents.web.text.safe_text import CLAMP_AT, format_json_value, render_text, render_value
+from agents.approvals.folding import MAX_LENGTH, format_json_value
+from agents.web.text.safe_text import render_text, render_value
 
 MAX_ROWS = 20
 MAX_COLUMNS = 30
@@ -119,7 +120,9 @@ def render_cell(value: Any) -> str:
 def _render_leaf(value: Any) -> SafeString:
     """Render a plain value like `render_value`, but faster if it is short, because a table has hundreds of them."""
     text = format_json_value(value)
-    return render_value(value) if len(text) > CLAMP_AT else SafeString(f'<bdi class="value">{render_text(text)}</bdi>')
+    return (
+        render_value(value) if len(text) > MAX_LENGTH else SafeString(f'<bdi class="value">{render_text(text)}</bdi>')
+    )
 
 
 def _render_table(table: DataTable) -> str:

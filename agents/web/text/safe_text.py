@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import html
-import json
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import Any
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from agents.approvals.folding import MAX_LENGTH, format_json_value, is_long
 from tools.contract.contacts import PUNYCODE, decode_host, list_contacts
 from tools.contract.hidden_characters import (
     BLANK_LINES,
@@ -27,8 +27,6 @@ from tools.contract.hidden_characters import (
 )
 from tools.contract.look_alikes import OddWord, find_odd_words
 
-CLAMP_AT = 200
-MAX_LINES = 8
 HEAD_LINES, TAIL_LINES = 5, 2
 MAX_FOLDED_CONTACTS = 5
 MAX_CHIP = 40
@@ -147,15 +145,15 @@ def render_chip(name: str, id_: str = "") -> SafeString:
     return format_html('<strong class="chip"{}><bdi>{}</bdi></strong>{}', title, render_text(shown, keep=""), number)
 
 
-def render_value(value: Any, *, clamp_at: int = CLAMP_AT) -> SafeString:
-    """Render a JSON value in its own element; fold it beyond `clamp_at` characters, or beyond 8 lines.
+def render_value(value: Any) -> SafeString:
+    """Render a JSON value in its own element; fold it beyond 200 characters, or beyond 8 lines.
 
     A folded value shows its start, its end, its length and the addresses in between.
     """
     text = format_json_value(value).replace("\r\n", "\n")
-    if len(text) <= clamp_at and text.count("\n") < MAX_LINES:
+    if not is_long(text):
         return format_html('<bdi class="value">{}</bdi>', render_edges(text))
-    head, tail = _cut_ends(text, clamp_at)
+    head, tail = _cut_ends(text)
     return format_html(
         '<details class="clamp"><summary><bdi class="value">{}</bdi> <span class="gap">[…]</span> '
         '<bdi class="value">{}</bdi> <span class="length">{} characters, open to read</span>{}</summary>'
@@ -168,10 +166,10 @@ def render_value(value: Any, *, clamp_at: int = CLAMP_AT) -> SafeString:
     )
 
 
-def _cut_ends(text: str, clamp_at: int) -> tuple[str, str]:
-    """Cut the start and the end of a text; together they take less than `clamp_at` characters and few lines."""
-    head = "\n".join(text[: clamp_at * 2 // 3].split("\n")[:HEAD_LINES])
-    tail = "\n".join(text[-(clamp_at // 3) :].split("\n")[-TAIL_LINES:])
+def _cut_ends(text: str) -> tuple[str, str]:
+    """Cut the start and the end of a text; together they take less than 200 characters and few lines."""
+    head = "\n".join(text[: MAX_LENGTH * 2 // 3].split("\n")[:HEAD_LINES])
+    tail = "\n".join(text[-(MAX_LENGTH // 3) :].split("\n")[-TAIL_LINES:])
     return head, tail
 
 
@@ -190,21 +188,6 @@ def quote_employee(text: str) -> str:
     """Quote the employee in at most 280 characters of plain text in one line, without links."""
     plain = " ".join(LINK.sub("(link removed)", text).split())
     return plain if len(plain) <= MAX_QUOTE_LENGTH else plain[: MAX_QUOTE_LENGTH - 1] + "…"
-
-
-def format_json_value(value: Any) -> str:
-    """Format a JSON value for people: a dash if empty, commas in simple lists, JSON for nested values."""
-    if value in (None, "", [], {}):
-        return "—"
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list) and all(isinstance(item, (str, int, float)) for item in value):
-        return ", ".join(str(item) for item in value)
-    if isinstance(value, (dict, list)):
-        return json.dumps(value, ensure_ascii=False, indent=2)
-    return str(value)
 
 
 def is_mixed_host(host: str) -> bool:

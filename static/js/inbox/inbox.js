@@ -2,6 +2,7 @@
 // move through the list and decide; live messages add and remove single rows.
 import { post } from "../cards/decisions.js";
 import { refreshIfChanged } from "../cards/cards.js";
+import { moveToMissing } from "../cards/guard.js";
 import { listenForKeys } from "../frame/keys.js";
 import { announce } from "../page/announce.js";
 import { fetchPage } from "../page/fragments.js";
@@ -231,13 +232,21 @@ function approve(card) {
   }
 }
 
-// Goes to what the card still needs: unread parts are opened, then the confirmation is typed.
+// Goes to what the card still needs: unread parts are opened, then the confirmation is typed. What was just opened
+// counts as just shown.
 function goToMissing(card) {
+  const openAll = card.querySelector("[data-unread]:not([hidden]) [data-open-all]:not([hidden])");
+  if (!openAll) {
+    moveToMissing(card);
+    return;
+  }
+  const first = card.querySelector(".effect details:not([open]), .sentence details:not([open]), .changed details:not([open])");
+  openAll.click();
+  shownAt = performance.now();
   const confirm = card.querySelector("[data-confirm]");
-  const hint = [...card.querySelectorAll(".hint:not([hidden], .unread-without-scripts)")].map((one) => one.textContent).join(" ");
-  card.querySelector("[data-unread]:not([hidden]) [data-open-all]")?.click();
-  (confirm ?? card).focus({ preventScroll: !confirm });
-  announce(confirm ? "Type the confirmation, then press Enter." : hint);
+  (confirm ?? card).focus({ preventScroll: true });
+  first?.scrollIntoView({ block: "nearest" });
+  announce(confirm ? "Opened. Read it, then type the confirmation." : "Opened. Read it, then decide.");
 }
 
 function openForm(card, name, field) {
