@@ -4,6 +4,7 @@ import { hasEnded } from "./parts.js";
 
 const NEAR_PX = 48;
 const GAP_PX = 16;
+const MAX_FRAMES = 10;
 const OPEN_CARD = "[data-card][data-open]";
 
 export class Follower {
@@ -35,18 +36,25 @@ export class Follower {
     this.showButton();
   }
 
-  // Lines have come, or have grown: once for all of a frame, and after it was drawn, so that nothing else moves meanwhile.
+  // Lines have come, or have grown: scrolls once for all of them, after they were drawn, so that nothing else moves
+  // meanwhile. Lines that come in every frame are not waited for any longer.
   keepUp() {
-    this.frame ??= requestAnimationFrame(() =>
-      requestAnimationFrame(() => {
-        this.frame = undefined;
-        const newCard = this.takeNewCard();
-        if (this.isFollowing && !this.isReaderBusy(newCard)) {
-          this.scrollTo(newCard);
-        }
-        this.showButton();
-      }),
-    );
+    this.isDrawn = false;
+    this.frame ??= requestAnimationFrame(() => this.followWhenDrawn(MAX_FRAMES));
+  }
+
+  followWhenDrawn(framesLeft) {
+    if (!this.isDrawn && framesLeft > 0) {
+      this.isDrawn = true;
+      this.frame = requestAnimationFrame(() => this.followWhenDrawn(framesLeft - 1));
+      return;
+    }
+    this.frame = undefined;
+    const newCard = this.takeNewCard();
+    if (this.isFollowing && !this.isReaderBusy(newCard)) {
+      this.scrollTo(newCard);
+    }
+    this.showButton();
   }
 
   findOpenCards() {
