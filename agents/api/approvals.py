@@ -1,6 +1,6 @@
 """Operations on approvals: list and read cards, and decide them one by one or in bulk."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -17,6 +17,7 @@ from agents.api.schemas import (
     ApprovalFilter,
     ApproveRequest,
     BulkDecisions,
+    BulkUndo,
     CursorPage,
     DecisionResult,
     DecisionResults,
@@ -25,7 +26,7 @@ from agents.api.schemas import (
     UndoRequest,
     ValueFromOutside,
 )
-from agents.approvals import decisions, questions
+from agents.approvals import bulk, decisions, questions
 from agents.approvals.call_order import sort_by_call
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.refusals import Forbidden
@@ -68,7 +69,19 @@ def decide_many(request: HttpRequest, payload: BulkDecisions) -> DecisionResults
         (each.approval_id, each.action, decisions.Decision(each.digest, each.decision_id, each.reason, each.grace_s))
         for each in payload.decisions
     ]
-    outcomes = decisions.decide_many(member, items)
+    return _build_results(bulk.decide_many(member, items))
+
+
+@router.post("/undo", response=DecisionResults, summary="Undo in bulk", openapi_extra=document_problems(403))
+def undo_many(request: HttpRequest, payload: BulkUndo) -> DecisionResults:
+    """Undo several of your approvals before their calls start; return one result for each, in order."""
+    member = get_member(request)
+    if not member.may(Role.APPROVER):
+        raise Forbidden("Only approvers can undo approvals. Ask an admin for the role.")
+    return _build_results(bulk.undo_many(member, payload.approval_ids))
+
+
+def _build_results(outcomes: Iterable[bulk.DecisionOutcome]) -> DecisionResults:
     return DecisionResults(
         outcomes=[
             DecisionResult(approval_id=str(each.approval_id), status=each.status, code=each.code, detail=each.detail)

@@ -365,6 +365,12 @@ class ApprovalDetail(BaseModel):
     next_approval_id: str | None = Field(description="The card that replaced this one.")
 
 
+class BulkUndo(RequestBody):
+    """Approvals to undo, one after the other; a failed one does not affect the others."""
+
+    approval_ids: list[RowId] = Field(min_length=1, max_length=MAX_DECISIONS)
+
+
 class DecisionResult(BaseModel):
     """The result of one decision of a bulk request: the status and code that it would get alone."""
 

@@ -1,6 +1,6 @@
 """Decisions of people on cards: approve, deny, edit, undo."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -10,14 +10,12 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Role
 from agents.approvals.closed_cards import find_next_card, refuse_closed
-from agents.approvals.marks import read_card
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.reach import reaches_far
 from agents.approvals.requesters import refuse_requester
 from agents.approvals.unstarted_cards import compute_current_effect
-from agents.approvals.warnings import has_warning
 from agents.employees.toolboxes import load_toolbox
-from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal, StaleDigest
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, StaleDigest
 from agents.runs.engine import next_step
 from agents.runs.engine.cards import (
     CallEffect,
@@ -57,16 +55,6 @@ class Decision:
     reason: str = ""
     grace_s: int = 0
     confirm: str = ""
-
-
-@dataclass(frozen=True)
-class DecisionOutcome:
-    """The outcome of one decision among many."""
-
-    approval_id: int
-    status: int
-    code: str = ""
-    detail: str = ""
 
 
 def approve(member: Membership, approval_id: int, decision: Decision) -> Approval:
@@ -132,7 +120,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
     """
     require_approver(member)
     _check_limits(decision)
-    card = _find(member, approval_id)
+    card = find_card(member, approval_id)
     if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
         return find_next_card(card) or card
     _refuse_undecidable(card, decision.digest, NOT_EDITED)
@@ -141,7 +129,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
         tool, verdict, effect = _judge_edit(context, card.tool_call, params)
     except Invalid:
         # If the card was decided meanwhile, say so instead.
-        _refuse_undecidable(_find(member, approval_id), decision.digest, NOT_EDITED)
+        _refuse_undecidable(find_card(member, approval_id), decision.digest, NOT_EDITED)
         raise
     with _locked_card(member, approval_id) as (tx, card):
         if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
@@ -199,7 +187,7 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
         Conflict: somebody else approved it, or the call has started.
     """
     require_approver(member)
-    effect = compute_current_effect(before := _find(member, approval_id))
+    effect = compute_current_effect(before := find_card(member, approval_id))
     if isinstance(effect, ToolError):
         tool = load_toolbox(before.organization_id).get_tool(before.tool_call.tool)
         effect = describe_impossible(tool, before, effect.message)
@@ -226,36 +214,6 @@ def _find_undone(member: Membership, card: Approval, decision_id: str) -> Approv
     replacement = find_next_card(card)
     is_pending = replacement is not None and replacement.status == ApprovalStatus.PENDING
     return replacement if is_pending else None
-
-
-def decide_many(member: Membership, items: Sequence[tuple[int, str, Decision]]) -> list[DecisionOutcome]:
-    """Decide card by card, and return an outcome for each; destructive calls must be approved one at a time."""
-    return [_decide_one(member, approval_id, action, decision) for approval_id, action, decision in items]
-
-
-def _decide_one(member: Membership, approval_id: int, action: str, decision: Decision) -> DecisionOutcome:
-    try:
-        if action == "deny":
-            deny(member, approval_id, decision)
-        elif action == "approve":
-            _refuse_in_bulk(_find(member, approval_id), member)
-            approve(member, approval_id, decision)
-        else:
-            raise Invalid("action", f"action is {action!r}, but must be 'approve' or 'deny'")
-    except Refusal as refusal:
-        return DecisionOutcome(approval_id, refusal.status, refusal.code, refusal.detail)
-    return DecisionOutcome(approval_id, 200)
-
-
-def _refuse_in_bulk(card: Approval, member: Membership) -> None:
-    if card.level == Level.DESTRUCTIVE:
-        raise Invalid("action", "a destructive call must be approved individually")
-    if reaches_far(card):
-        raise Invalid("action", "a call that affects so much must be approved individually")
-    if has_warning(card) or (member.organization.restored_at is not None and card.warning):
-        raise Invalid("action", "a card with a warning must be approved individually")
-    if card.level == Level.WRITE and read_card(card).folds_parts:
-        raise Invalid("action", "a card with shortened values or a long list must be approved individually")
 
 
 def expire(approval_id: int) -> bool:
@@ -299,11 +257,11 @@ def make_confirmation_phrase(card: Approval) -> str:
 def _locked_card(member: Membership, approval_id: int) -> Iterator[tuple[Transaction, Approval]]:
     """Lock the run and read the card, so that nobody else decides it during the block."""
     require_approver(member)
-    with run_transaction(_find(member, approval_id).run_id) as tx:
-        yield tx, _find(member, approval_id)
+    with run_transaction(find_card(member, approval_id).run_id) as tx:
+        yield tx, find_card(member, approval_id)
 
 
-def _find(member: Membership, approval_id: int) -> Approval:
+def find_card(member: Membership, approval_id: int) -> Approval:
     own = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
     card = own.select_related("tool_call", "decided_by").first()
     if card is None:

@@ -2,7 +2,7 @@
 
 from datetime import date, datetime, time, timedelta
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from agents.accounts.models import Membership
@@ -43,12 +43,13 @@ def end_snooze(member: Membership, approval_id: int) -> None:
     Snooze.objects.filter(user=member.user, tool_call_id=card.tool_call_id).delete()
 
 
-def filter_snoozed(cards: QuerySet[Approval], member: Membership, *, is_snoozed: bool) -> QuerySet[Approval]:
-    """Keep the cards that this member has snoozed, or those that the member has not."""
-    active = Exists(
-        Snooze.objects.filter(user_id=member.user_id, tool_call_id=OuterRef("tool_call_id"), until__gt=timezone.now())
+def list_snoozed_calls(member: Membership) -> list[tuple[int, datetime]]:
+    """List the calls whose waiting cards this member has snoozed, each with the end of its snooze."""
+    waiting = Approval.objects.filter(
+        organization_id=member.organization_id, status=ApprovalStatus.PENDING, tool_call_id=OuterRef("tool_call_id")
     )
-    return cards.filter(active if is_snoozed else ~active)
+    active = Snooze.objects.filter(Exists(waiting), user_id=member.user_id, until__gt=timezone.now())
+    return list(active.values_list("tool_call_id", "until"))
 
 
 def _find_card(member: Membership, approval_id: int) -> Approval:

@@ -45,6 +45,7 @@ ROUTES = routes()
 OPEN_PATHS = {"/api/health", "/api/ready"}
 DECIDING = {
     "/api/approvals/decide",
+    "/api/approvals/undo",
     "/api/approvals/{approval_id}/approve",
     "/api/approvals/{approval_id}/deny",
     "/api/approvals/{approval_id}/undo",
@@ -82,6 +83,7 @@ def target() -> Target:
             "/api/runs/{run_id}/messages": {"text": "Go on."},
             "/api/runs/{run_id}/continue": {"max_passes": 3},
             "/api/approvals/decide": {"decisions": [{"approval_id": str(card.pk), "action": "deny", **decision}]},
+            "/api/approvals/undo": {"approval_ids": [str(card.pk)]},
             "/api/approvals/{approval_id}/approve": {"digest": card.digest},
             "/api/approvals/{approval_id}/deny": decision,
             "/api/approvals/{approval_id}/undo": None,
@@ -135,7 +137,7 @@ class TestWhoHasNoAccess:
         answer = ask(target.world.client("outsider"), route, target)
         if "{" in route.path or (route.path == "/api/runs" and route.changes):
             problem(answer, 404)
-        elif route.path == "/api/approvals/decide":
+        elif route.path in ("/api/approvals/decide", "/api/approvals/undo"):
             assert [outcome["status"] for outcome in answer.json()["outcomes"]] == [404]
         elif route.path == "/api/tools":
             assert all(tool["figures"]["calls"] == tool["figures"]["approvals"] == 0 for tool in answer.json()["items"])

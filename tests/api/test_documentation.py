@@ -45,6 +45,7 @@ def test_the_routes_are_those_of_the_contract(document: dict[str, Any]) -> None:
         ("post", "/api/approvals/{approval_id}/answer"),
         ("post", "/api/approvals/{approval_id}/deny"),
         ("post", "/api/approvals/decide"),
+        ("post", "/api/approvals/undo"),
         ("post", "/api/tool_calls/{call_id}/resolve"),
     }
 

@@ -54,3 +54,22 @@ def test_a_call_that_has_started_goes_on(world: World) -> None:
         status="executing", exec_epoch=1, deadline_at=card.expires_at, attempts=1
     )
     problem(post(world.client("approver"), f"/api/approvals/{card.pk}/undo"), 409)
+
+
+def test_many_get_one_outcome_each(world: World) -> None:
+    cards = [approved(world, grace_s=60) for _ in range(2)]
+    waiting = world.card()
+    ids = [str(card.pk) for card in (cards[0], waiting, cards[1])]
+    answer = post(world.client("approver"), "/api/approvals/undo", {"approval_ids": ids})
+    assert [(one["approval_id"], one["status"]) for one in answer.json()["outcomes"]] == [
+        (ids[0], 200), (ids[1], 409), (ids[2], 200)
+    ]  # fmt: skip
+    assert {Approval.objects.get(pk=card.pk).status for card in cards} == {ApprovalStatus.SUPERSEDED}
+
+
+def test_nobody_undoes_many_of_somebody_else(world: World) -> None:
+    card = approved(world, grace_s=60)
+    for who, status in (("admin", 409), ("outsider", 404)):
+        answer = post(world.client(who), "/api/approvals/undo", {"approval_ids": [str(card.pk)]})
+        assert [one["status"] for one in answer.json()["outcomes"]] == [status]
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.APPROVED

@@ -7,7 +7,7 @@ import pytest
 from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry
-from agents.approvals import decisions
+from agents.approvals import bulk, decisions
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.refusals import (
     AlreadyDecided,
@@ -306,7 +306,7 @@ class TestDecidingMany:
         )
         run = workshop.work()
         one, two, three, doom = workshop.cards(run)
-        outcomes = decisions.decide_many(
+        outcomes = bulk.decide_many(
             workshop.approver,
             [
                 (one.pk, "approve", decisions.Decision(one.digest)),
@@ -322,7 +322,7 @@ class TestDecidingMany:
     def test_denies_destructive_ones_too(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.doom", name="d")))
         card = workshop.card(workshop.work())
-        (outcome,) = decisions.decide_many(workshop.approver, [(card.pk, "deny", decisions.Decision(card.digest))])
+        (outcome,) = bulk.decide_many(workshop.approver, [(card.pk, "deny", decisions.Decision(card.digest))])
         assert outcome.status == 200
 
 

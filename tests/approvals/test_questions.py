@@ -7,7 +7,8 @@ from django.db import connection
 
 from agents.accounts.models import AuditEntry
 from agents.approvals import questions
-from agents.approvals.decisions import Decision, approve, decide_many, deny, undo
+from agents.approvals.bulk import decide_many
+from agents.approvals.decisions import Decision, approve, deny, undo
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.employees.models import Grant
 from agents.platform.refusals import AlreadyDecided, Conflict, Expired, Forbidden, Invalid, NotFound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.approvals import decisions
+from agents.approvals import bulk, decisions
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.refusals import Invalid
 from agents.runs.models import ToolCall
@@ -60,8 +60,8 @@ def test_a_marked_card_is_refused_in_bulk_and_can_be_decided_alone(world: World,
     far, plain = update_many(world, 10, 12), world.card(params={"name": "New"}, tool="data.createRecord")
     approver = world.member("approver")
     items = [(card.pk, "approve", decisions.Decision(card.digest, confirm="10")) for card in (marked, far, plain)]
-    assert [outcome.status for outcome in decisions.decide_many(approver, items)] == [422, 422, 200]
-    denied = decisions.decide_many(approver, [(marked.pk, "deny", decisions.Decision(marked.digest))])
+    assert [outcome.status for outcome in bulk.decide_many(approver, items)] == [422, 422, 200]
+    denied = bulk.decide_many(approver, [(marked.pk, "deny", decisions.Decision(marked.digest))])
     assert [outcome.status for outcome in denied] == [200]
     assert Approval.objects.get(pk=far.pk).status == ApprovalStatus.PENDING
 
@@ -72,11 +72,11 @@ def test_a_destination_from_outside_is_refused_in_bulk(world: World, stands_out:
     seen = Sighting("changes.email", "changes.email", "a@evil.example", SeenIn.OUTSIDE, stands_out)
     ToolCall.objects.filter(pk=card.tool_call_id).update(provenance=Provenance((seen,)).as_json())
     items = [(card.pk, "approve", decisions.Decision(card.digest))]
-    assert [outcome.status for outcome in decisions.decide_many(world.member("approver"), items)] == [status]
+    assert [outcome.status for outcome in bulk.decide_many(world.member("approver"), items)] == [status]
 
 
 @pytest.mark.parametrize(("length", "status"), [(201, 422), (200, 200)])
 def test_a_shortened_value_is_refused_in_bulk(world: World, length: int, status: int) -> None:
     card = world.card(params={"name": "New", "notes": "x" * length}, tool="data.createRecord")
     items = [(card.pk, "approve", decisions.Decision(card.digest))]
-    assert [outcome.status for outcome in decisions.decide_many(world.member("approver"), items)] == [status]
+    assert [outcome.status for outcome in bulk.decide_many(world.member("approver"), items)] == [status]

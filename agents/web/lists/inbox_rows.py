@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
+from zlib import crc32
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.template.loader import get_template
 from django.utils import timezone
 
@@ -20,7 +21,7 @@ from agents.accounts.models import Membership
 from agents.approvals.folding import format_json_value
 from agents.approvals.marks import CardReading, read_cards
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
-from agents.approvals.snoozes import filter_snoozed
+from agents.approvals.snoozes import list_snoozed_calls
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.web.cards.cards import ICONS, find_nouns
@@ -34,6 +35,7 @@ MIN_GROUP = 3
 """Cards of equal shape that become a group."""
 MAX_QUERY_LENGTH = 200
 MAX_VALUE_LENGTH = 60
+MAX_KEYS = 10
 FROM_OUTSIDE = "From outside"
 RISKS = {Level.DESTRUCTIVE.value: 3, Level.WRITE.value: 2, Level.DRAFT.value: 1, Level.READ.value: 1}
 
@@ -69,6 +71,7 @@ class InboxRow:
         values: the params in which the cards of a group differ.
         marks: the labels of the warnings on the card.
         must_be_opened: the card folds something that has to be opened before approval.
+        target_keys: a short key for each target, or `*` for many; cards with a common key affect the same target.
         oddity: the value by which a row differs from the rest of its group: `email: other domain`.
     """
 
@@ -91,6 +94,7 @@ class InboxRow:
     values: tuple[tuple[str, str], ...] = ()
     marks: tuple[str, ...] = ()
     must_be_opened: bool = False
+    target_keys: tuple[str, ...] = ()
     is_grouped: bool = False
     oddity: str = ""
 
@@ -175,14 +179,16 @@ class Inbox:
 
     Attributes:
         newest: the id of the newest waiting card.
-        snoozed: the number of cards that the member has snoozed.
+        snoozed_calls: the calls whose cards the member has snoozed.
+        snooze_ends: the time at which the next of them returns.
         employees, tools, levels: the choices of the filters, each with its number of waiting cards.
     """
 
     groups: list[RowGroup]
     newest: int
     is_cut: bool = False
-    snoozed: int = 0
+    snoozed_calls: list[int] = field(default_factory=list)
+    snooze_ends: datetime | None = None
     employees: list[tuple[int, str, int]] = field(default_factory=list)
     tools: list[tuple[str, str, int]] = field(default_factory=list)
     levels: list[tuple[str, int]] = field(default_factory=list)
@@ -205,8 +211,9 @@ SORTS: Mapping[str, tuple[str, Callable[[InboxRow], Any]]] = {
 def load_inbox(member: Membership, criteria: InboxFilter) -> Inbox:
     """Load the waiting cards that the member wants to see, as rows; two queries, and one more with groups."""
     waiting = _list_waiting(member.organization_id)
-    rows = _load(filter_snoozed(waiting, member, is_snoozed=criteria.is_snoozed), member.organization_id)
-    snoozed = filter_snoozed(waiting, member, is_snoozed=True).count()
+    snoozed = dict(list_snoozed_calls(member))
+    are_snoozed = Q(tool_call_id__in=snoozed)
+    rows = _load(waiting.filter(are_snoozed if criteria.is_snoozed else ~are_snoozed), member.organization_id)
     is_cut, rows = len(rows) > MAX_ROWS, rows[:MAX_ROWS]
     shown = sorted((row for row in rows if criteria.matches(row)), key=SORTS[criteria.sort][1])
     groups = [RowGroup([row]) for row in shown] if criteria.sort else _group_by_shape(shown)
@@ -214,7 +221,8 @@ def load_inbox(member: Membership, criteria: InboxFilter) -> Inbox:
         groups=groups,
         newest=max((row.pk for row in rows), default=0),
         is_cut=is_cut,
-        snoozed=snoozed,
+        snoozed_calls=list(snoozed),
+        snooze_ends=min(snoozed.values(), default=None),
         employees=_count_choices((row.employee_id, row.employee) for row in rows),
         tools=_count_choices((row.tool, row.title) for row in rows),
         levels=sorted(Counter(row.word for row in rows).items()),
@@ -243,7 +251,13 @@ def _load(waiting: QuerySet[Approval], organization_id: int) -> list[InboxRow]:
 def _add_reading(row: InboxRow, reading: CardReading) -> InboxRow:
     marks = [*(mark.label for mark in reading.marks), *([FROM_OUTSIDE] if reading.has_outside_destination else [])]
     is_folded = reading.folds_parts and row.level in (Level.WRITE.value, Level.DESTRUCTIVE.value)
-    return replace(row, marks=tuple(marks), must_be_opened=is_folded)
+    return replace(row, marks=tuple(marks), must_be_opened=is_folded, target_keys=_shorten_keys(reading.target_keys))
+
+
+def _shorten_keys(keys: frozenset[str]) -> tuple[str, ...]:
+    if len(keys) > MAX_KEYS:
+        return ("*",)
+    return tuple(sorted(f"{crc32(key.encode()):x}" for key in keys))
 
 
 def render_rows(rows: Sequence[InboxRow]) -> str:

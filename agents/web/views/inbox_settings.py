@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
 from agents.accounts.models import Membership
 from agents.approvals import saved_views, snoozes
+from agents.platform.refusals import Refusal
 from agents.web.views.approvals import INBOX_PARAMS
 from agents.web.views.pages import find_previous_page, member_view
 
 
 @member_view("POST", page="approvals")
 def snooze(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Hide a card from this member for a while; a script gets an empty response, a form the inbox."""
-    found = snoozes.snooze(member, approval_id, request.POST.get("until", ""))
-    if request.headers.get("accept") == "application/json":
-        return HttpResponse(status=204)
+    """Hide a card from this member for a while; a script gets the time of its return, a form the inbox."""
+    is_script = request.headers.get("accept") == "application/json"
+    try:
+        found = snoozes.snooze(member, approval_id, request.POST.get("until", ""))
+    except Refusal as refusal:
+        if is_script:
+            return JsonResponse({"detail": refusal.detail}, status=refusal.status)
+        raise
+    if is_script:
+        return JsonResponse({"until": found.until.timestamp()})
     messages.info(request, f"Snoozed until {found.until:%-d %b, %H:%M} UTC. Others still see the card.")
     return redirect("approvals")
 

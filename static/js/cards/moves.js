@@ -25,5 +25,6 @@ let pressedAt = -INERT_MS;
 export const isByPointer = () => performance.now() - pressedAt < INERT_MS;
 
 document.addEventListener("click", (event) => event.detail > 0 && (pressedAt = performance.now()), { capture: true });
+document.addEventListener("keydown", () => (pressedAt = -INERT_MS), { capture: true });
 
 new ResizeObserver(noteMoves).observe(document.body);

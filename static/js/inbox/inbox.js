@@ -1,4 +1,4 @@
-// The inbox: a list of waiting cards beside the selected one. After a decision the next card is shown by itself; keys
+// The inbox: a list of waiting cards beside the selected one. After a decision the next card is shown automatically; keys
 // move through the list and decide; live messages add and remove single rows.
 import { post } from "../cards/decisions.js";
 import { refreshIfChanged } from "../cards/cards.js";
@@ -6,22 +6,26 @@ import { moveToMissing } from "../cards/guard.js";
 import { listenForKeys } from "../frame/keys.js";
 import { announce } from "../page/announce.js";
 import { fetchPage } from "../page/fragments.js";
-import { fetchAhead, forget, hideNothing, paneCard, showCardOf, showNothing } from "./pane.js";
-import { BULK_GRACE_S, clearPicks, decideRows, lineOf, pickGroup, summarize, togglePick, undoRows, updateBar } from "./selection.js";
-import { addRows, allRows, findRow, linkOf, markSelected, neighborOf, nextAfter, removeRow, selectedRow } from "./rows.js";
+import { fetchAhead, fetchedIds, forget, hideNothing, paneCard, refreshWarnings, showCardOf, showNothing } from "./pane.js";
+import { clearPicks, decideRows, lineOf, pickGroup, summarize, togglePick, undoRows, updateBar } from "./selection.js";
+import {
+  addRows, allRows, findRow, isInDefaultOrder, linkOf, markSelected, neighborOf, nextAfter, removeRow, replaceRows,
+  selectedRow, shareTargets, snoozedCalls, targetsOf,
+} from "./rows.js";
 import { startPresence } from "./presence.js";
 import { snooze } from "./snooze.js";
-import { showToast } from "./toasts.js";
+import { showToast, undoLast } from "./toasts.js";
 
 const desk = document.querySelector("[data-desk]");
 const FIELD = "input:not([type=hidden]), textarea, select";
 const DONE = { approve: "Approved", deny: "Denied", answer: "Answered", resolve: "Settled" };
 const FAST_MS = 250;
+const GRACE_MS = 5_000;
+const FEW_ROWS = 50;
 let shownAt = 0;
 
-// Selects a row and shows its card.
-async function select(row) {
-  const hadFocus = document.activeElement?.closest("[data-row]");
+// Selects a row and shows its card. `hadFocus` is true if the focus was on a row that has just left the list.
+async function select(row, hadFocus = document.activeElement?.closest("[data-row]")) {
   markSelected(row);
   if (hadFocus) {
     linkOf(row).focus({ preventScroll: true });
@@ -30,14 +34,18 @@ async function select(row) {
   hideNothing();
   try {
     await showCardOf(row, () => selectedRow() === row);
-    shownAt = performance.now();
-    document.dispatchEvent(new CustomEvent("card-selected"));
-    history.replaceState(null, "", linkOf(row).href);
-    document.querySelector("[data-end-snooze]")?.setAttribute("action", `/approvals/${row.dataset.row}/snooze/end/`);
-    fetchAhead([nextAfter(row, 1), nextAfter(row, 2)].filter(Boolean));
   } catch {
     announce("The card could not be loaded. Select it again.");
+    return;
   }
+  if (selectedRow() !== row) {
+    return;
+  }
+  shownAt = performance.now();
+  document.dispatchEvent(new CustomEvent("card-selected"));
+  history.replaceState(null, "", `?${desk.dataset.query}card=${row.dataset.row}`);
+  document.querySelector("[data-end-snooze]")?.setAttribute("action", `/approvals/${row.dataset.row}/snooze/end/`);
+  fetchAhead([nextAfter(row, 1), nextAfter(row, 2)].filter(Boolean));
 }
 
 // A card that was decided elsewhere keeps its row as long as it is selected.
@@ -48,22 +56,46 @@ function removeGone() {
 async function leaveRow(row) {
   const next = neighborOf(row);
   const wasSelected = row === selectedRow();
+  const hadFocus = row.contains(document.activeElement);
   forget(row.dataset.row);
   removeRow(row);
+  noteTouched([row]);
   if (!wasSelected) {
     return;
   }
   if (next) {
-    await select(next);
+    await select(next, hadFocus);
   } else {
-    await showEmpty();
+    await showEmpty(hadFocus);
+  }
+  if ("isCut" in desk.dataset && allRows().length < FEW_ROWS) {
+    await reload();
   }
 }
 
-async function showEmpty() {
+async function showEmpty(hadFocus = false) {
   const page = await fetchPage(location.pathname + location.search.replace(/card=\d+/, "")).catch(() => null);
-  showNothing(page?.querySelector("[data-nothing]"));
-  announce("You’re all caught up.");
+  if (page?.querySelector("[data-row]")) {
+    replaceRows(page);
+    await select(allRows()[0], hadFocus);
+    return;
+  }
+  announce(showNothing(page?.querySelector("[data-nothing]"), hadFocus));
+}
+
+// Other cards that affect the same targets name each other, and may no longer run as shown: once these rows were
+// decided, and again once their calls have run.
+function noteTouched(rows) {
+  const touched = targetsOf(rows);
+  const check = () => {
+    fetchedIds().filter((id) => !findRow(id) || shareTargets(touched, targetsOf([findRow(id)]))).forEach(forget);
+    const shown = findRow(paneCard()?.dataset.card);
+    if (shown && !rows.includes(shown) && shareTargets(touched, targetsOf([shown]))) {
+      refreshWarnings().catch((error) => console.warn("The warnings could not be refreshed:", error.message));
+    }
+  };
+  check();
+  setTimeout(check, GRACE_MS + 1_000);
 }
 
 // A decision of this reader: the row leaves the list, a note offers to undo it, and the next card is shown.
@@ -78,18 +110,11 @@ document.addEventListener("card-decided", (event) => {
   const what = lineOf(row);
   const seconds = form.dataset.action === "approve" ? Number(form.dataset.grace) : 0;
   const undo = seconds ? () => undoApproval(card.dataset.card) : null;
-  lastUndo = undo;
-  const end = showToast(`${DONE[form.dataset.action]}: ${what.length > 80 ? `${what.slice(0, 79)}…` : what}`, { undo, seconds });
-  endLastToast = end;
+  showToast(`${DONE[form.dataset.action]}: ${what.length > 80 ? `${what.slice(0, 79)}…` : what}`, { undo, seconds });
   leaveRow(row);
 });
 
-let lastUndo = null;
-let endLastToast = () => {};
-
 async function undoApproval(id) {
-  lastUndo = null;
-  endLastToast();
   const response = await post(`/api/approvals/${id}/undo`, {}).catch(() => null);
   const answer = await response?.json().catch(() => ({}));
   if (!response?.ok) {
@@ -97,7 +122,7 @@ async function undoApproval(id) {
     return;
   }
   wanted = String(answer.next_approval_id);
-  showToast("Undone. The card waits for a decision again.");
+  showToast("Undone. The card is waiting for a decision again.");
   const row = findRow(wanted);
   if (row) {
     await select(row);
@@ -106,7 +131,7 @@ async function undoApproval(id) {
 
 // A decision in bulk: decided rows leave the list, the others stay and say why.
 async function decideInBulk(rows, action, reason) {
-  const { done, kept } = await decideRows(rows, action, reason);
+  const { done, kept, seconds } = await decideRows(rows, action, reason);
   const ids = done.map((row) => row.dataset.row);
   const next = done.includes(selectedRow()) ? allRows().find((row) => !done.includes(row)) : null;
   const isLeft = next !== null;
@@ -118,21 +143,23 @@ async function decideInBulk(rows, action, reason) {
     forget(row.dataset.row);
     removeRow(row);
   }
+  noteTouched(done);
   clearPicks();
   const undo = action === "approve" && ids.length ? () => undoBulk(ids) : null;
   const rest = kept.length ? ` ${kept.length} not decided: ${kept[0][1]}.` : "";
-  lastUndo = undo;
-  endLastToast = showToast(`${DONE[action]}: ${ids.length} ${ids.length === 1 ? "card" : "cards"}.${rest}`, { undo, seconds: BULK_GRACE_S });
+  showToast(`${DONE[action]}: ${ids.length} ${ids.length === 1 ? "card" : "cards"}.${rest}`, { undo, seconds });
   if (isLeft) {
     await (next ? select(next) : showEmpty());
+  }
+  if ("isCut" in desk.dataset && allRows().length < FEW_ROWS) {
+    await reload();
   }
 }
 
 async function undoBulk(ids) {
-  lastUndo = null;
-  endLastToast();
-  const count = await undoRows(ids);
-  showToast(count === ids.length ? `Undone: ${count} ${count === 1 ? "card waits" : "cards wait"} again.` : `Undone: ${count} of ${ids.length}. The others have started.`);
+  const { undone, problem } = await undoRows(ids);
+  const rest = problem ? ` ${ids.length - undone} not undone: ${problem}.` : "";
+  showToast(`Undone: ${undone} ${undone === 1 ? "card is" : "cards are"} waiting again.${rest}`);
 }
 
 let wanted = ""; // the id of the card to select as soon as its row arrives
@@ -142,14 +169,19 @@ async function follow({ pending, newest, gone = [], rows = "" }) {
   const added = rows.split("data-row=").length - 1;
   const isComplete = Number(desk.dataset.waiting) - gone.length + added === pending && newest <= newestOf(rows);
   Object.assign(desk.dataset, { waiting: String(pending), newest: String(newest) });
-  addRows(rows);
-  for (const row of gone.map(findRow).filter(Boolean)) {
+  const left = gone.map(findRow).filter(Boolean);
+  const mustReload = !isComplete || (added > 0 && !isInDefaultOrder());
+  if (!mustReload) {
+    addRows(rows);
+  }
+  for (const row of left) {
     await showGone(row);
   }
-  if (!isComplete) {
+  if (mustReload) {
     await reload();
   }
   removeGone();
+  noteTouched([...left, ...[...rows.matchAll(/data-row="(\d+)"/g)].map(([, id]) => findRow(id)).filter(Boolean)]);
   const row = findRow(wanted);
   if (row) {
     wanted = "";
@@ -175,12 +207,26 @@ async function showGone(row) {
 
 async function reload() {
   const page = await fetchPage(location.pathname + location.search).catch(() => null);
-  if (page) {
-    addRows([...page.querySelectorAll("[data-row]")].map((row) => row.outerHTML).join(""));
-    const waiting = new Set([...page.querySelectorAll("[data-row]")].map((row) => row.dataset.row));
-    for (const row of allRows().filter((one) => !waiting.has(one.dataset.row) && !one.matches(".gone"))) {
-      await showGone(row);
-    }
+  if (!page) {
+    return;
+  }
+  const selected = selectedRow();
+  replaceRows(page);
+  updateBar();
+  awaitSnoozeEnd(Number(page.querySelector("[data-desk]").dataset.snoozeEnds ?? 0));
+  if (selected?.isConnected && !selected.matches(".gone")) {
+    await showGone(selected);
+  }
+}
+
+// A snoozed card returns to the open list at its time.
+let snoozeTimer = 0;
+
+function awaitSnoozeEnd(seconds) {
+  const left = seconds * 1000 - Date.now();
+  clearTimeout(snoozeTimer);
+  if (seconds && left < 2 ** 31 - 1) {
+    snoozeTimer = setTimeout(reload, Math.max(left, 0) + 1_000);
   }
 }
 
@@ -189,17 +235,48 @@ document.addEventListener("inbox-changed", ({ detail }) => {
   following = following.then(() => follow(detail)).catch((error) => console.warn("The list could not be updated:", error.message));
 });
 
-// The card that an undo or an edit has put in the place of another, or one that was decided meanwhile.
-document.addEventListener("card-shown", () => (shownAt = performance.now()));
+// The card that an edit has put in the place of another is selected in the list, too.
+document.addEventListener("card-shown", ({ target }) => {
+  shownAt = performance.now();
+  const row = findRow(target.dataset.card);
+  if (row && row !== selectedRow()) {
+    markSelected(row);
+    removeGone();
+  } else if (!row && "open" in target.dataset) {
+    wanted = target.dataset.card;
+  }
+});
 
 function move(step) {
   const next = nextAfter(selectedRow(), step);
   next ? select(next) : announce(step > 0 ? "This is the last waiting card." : "This is the first waiting card.");
 }
 
+// Keys act on the selected row: as long as its card is not shown, they do nothing.
+function isLoading() {
+  const row = selectedRow();
+  const isBehind = Boolean(row) && paneCard()?.dataset.card !== row.dataset.row;
+  if (isBehind) {
+    announce("The selected card is not shown yet.");
+  }
+  return isBehind;
+}
+
+// Nobody has read a card that was shown a moment ago: the key was meant for the one before.
+function isTooEarly() {
+  const isFast = performance.now() - shownAt < FAST_MS;
+  if (isFast) {
+    announce("This card has just appeared. Press the key again.");
+  }
+  return isFast;
+}
+
 // Calls `act` with the card if it waits and the reader may decide it.
 function withCard(act) {
   const card = paneCard();
+  if (isLoading()) {
+    return;
+  }
   if (!card || !("open" in card.dataset)) {
     announce(allRows().length ? "Select a waiting card first, with j and k." : "You’re all caught up.");
   } else if (card.querySelector("form[data-action=answer]")) {
@@ -219,16 +296,26 @@ function unlessOwn(act) {
   return (card) => ("isBarred" in card.dataset ? announce(card.querySelector(".two-person-rule").textContent) : act(card));
 }
 
-// Nobody has read a card that was shown a moment ago: the key was meant for the one before.
 function approve(card) {
   const button = card.querySelector(".approve-button");
-  if (performance.now() - shownAt < FAST_MS) {
+  if (isTooEarly()) {
     return;
   }
   if (button.disabled || card.querySelector("[data-confirm]")) {
     goToMissing(card);
   } else {
     button.form.requestSubmit(button);
+  }
+}
+
+// Enter goes to the card, or to what it still needs.
+function goToCard() {
+  const card = paneCard();
+  if (card && !("open" in card.dataset)) {
+    card.focus({ preventScroll: true });
+    announce("This card is no longer waiting.");
+  } else {
+    withCard(unlessOwn(goToMissing));
   }
 }
 
@@ -262,6 +349,9 @@ function openForm(card, name, field) {
 // A number answers a question with one of its choices, or denies with one of the reasons if that form is open.
 function choose(number) {
   const card = paneCard();
+  if (isLoading() || isTooEarly()) {
+    return;
+  }
   const choice = card?.querySelectorAll("form[data-action=answer] button[name=choice]")[number - 1];
   const deny = card?.querySelector(".deny[open] form");
   const preset = deny?.elements.namedItem("preset").options[number];
@@ -274,14 +364,18 @@ function choose(number) {
 }
 
 async function snoozeRow(row) {
-  const problem = await snooze(row.dataset.row);
-  if (problem === "cancelled") {
+  const snoozed = await snooze(row.dataset.row);
+  if (!snoozed) {
     return;
   }
-  showToast(problem || `Snoozed: ${lineOf(row)}`);
-  if (!problem) {
-    await leaveRow(row);
+  if (snoozed.problem) {
+    showToast(`Couldn’t snooze: ${snoozed.problem}.`);
+    return;
   }
+  desk.dataset.snoozed = [...snoozedCalls(), row.dataset.order].join(" ");
+  awaitSnoozeEnd(Math.min(snoozed.until, Number(desk.dataset.snoozeEnds ?? Infinity)));
+  showToast(`Snoozed: ${lineOf(row)}`);
+  await leaveRow(row);
 }
 
 function decidesInBulk() {
@@ -304,6 +398,7 @@ function leaveForm(event) {
 
 if (desk) {
   startPresence();
+  awaitSnoozeEnd(Number(desk.dataset.snoozeEnds ?? 0));
   desk.addEventListener("click", (event) => {
     const row = event.target.closest("[data-row] > a")?.parentElement;
     if (row && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
@@ -317,7 +412,7 @@ if (desk) {
   desk.addEventListener("keydown", leaveForm);
   desk.addEventListener("change", (event) => event.target.matches("[data-pick]") && updateBar());
   for (const button of desk.querySelectorAll("[data-bulk-act]")) {
-    button.addEventListener("click", () => summarize(button.dataset.bulkAct, decideInBulk));
+    button.addEventListener("click", () => decidesInBulk() && summarize(button.dataset.bulkAct, decideInBulk));
   }
   desk.querySelector("[data-bulk-clear]").addEventListener("click", clearPicks);
   const first = selectedRow();
@@ -330,12 +425,12 @@ if (desk) {
     k: () => move(-1),
     ArrowDown: () => move(1),
     ArrowUp: () => move(-1),
-    Enter: () => paneCard() && goToMissing(paneCard()),
+    Enter: goToCard,
     o: () => paneCard()?.querySelector(".own-page")?.click(),
     a: () => withCard(unlessOwn(approve)),
     d: () => withCard(unlessOwn((card) => openForm(card, "deny", "summary"))),
     e: () => withCard((card) => openForm(card, "edit", FIELD)),
-    u: () => (lastUndo ? lastUndo() : announce("No approval can be undone.")),
+    u: undoLast,
     s: () => selectedRow() && snoozeRow(selectedRow()),
     x: () => togglePick(selectedRow()),
     X: () => pickGroup(selectedRow()),

@@ -1,22 +1,28 @@
 // The card of the selected row. The next cards are fetched early, so that a decision leads to the next one at once.
 import { prepareCards } from "../cards/cards.js";
-import { elementsFrom } from "../page/fragments.js";
+import { noteMoves } from "../cards/moves.js";
+import { announce } from "../page/announce.js";
+import { elementsFrom, fetchPage } from "../page/fragments.js";
 import { countDown, localTimes } from "../page/times.js";
 
 const AHEAD = 2;
+const FRESH_MS = 5_000; // a card that was fetched earlier may lack warnings that came up since
 const pane = document.querySelector("[data-pane]");
-const fetched = new Map(); // the promised HTML of each card by its id
+const fetched = new Map(); // by its id, the promised HTML of each card, and when it was asked for
 
 export const paneCard = () => pane.querySelector(":scope > [data-card]");
 
 function fetchCardOf(row) {
   const id = row.dataset.row;
-  if (!fetched.has(id)) {
-    const answer = fetch(row.dataset.cardAddress, { headers: { Accept: "text/html" }, credentials: "same-origin" });
-    fetched.set(id, answer.then((response) => (response.ok && !response.redirected ? response.text() : Promise.reject(response))));
-    fetched.get(id).catch(() => fetched.delete(id));
+  const known = fetched.get(id);
+  if (known && performance.now() - known.at < FRESH_MS) {
+    return known.html;
   }
-  return fetched.get(id);
+  const answer = fetch(row.dataset.cardAddress, { headers: { Accept: "text/html" }, credentials: "same-origin" });
+  const html = answer.then((response) => (response.ok && !response.redirected ? response.text() : Promise.reject(response)));
+  fetched.set(id, { html, at: performance.now() });
+  html.catch(() => fetched.delete(id));
+  return html;
 }
 
 export function fetchAhead(rows) {
@@ -26,6 +32,8 @@ export function fetchAhead(rows) {
 export function forget(id) {
   fetched.delete(id);
 }
+
+export const fetchedIds = () => [...fetched.keys()];
 
 // Shows the card of this row; does nothing if another row was selected while it was fetched.
 export async function showCardOf(row, isStillSelected) {
@@ -56,14 +64,38 @@ function showCard(card) {
   prepareCards();
 }
 
-// Shows that nothing waits, with the figures that the server has now.
-export function showNothing(nothing) {
+// Shows that nothing waits, with the figures that the server has now; returns what it says.
+export function showNothing(nothing, hadFocus) {
+  const isFocused = hadFocus || paneCard()?.contains(document.activeElement);
   paneCard()?.remove();
   const place = pane.querySelector("[data-nothing]");
   if (nothing) {
     place.replaceChildren(...document.adoptNode(nothing).childNodes);
   }
   place.hidden = false;
+  if (isFocused) {
+    place.focus({ preventScroll: true });
+  }
+  return place.querySelector("[data-nothing-text]").textContent;
+}
+
+// Brings the warnings of the shown card up to date. Everything else on it is sealed by its digest.
+export async function refreshWarnings() {
+  const card = paneCard();
+  if (!card || !("open" in card.dataset) || "locked" in card.dataset) {
+    return;
+  }
+  const page = await fetchPage(card.dataset.url);
+  const fresh = page.querySelector(`[data-digest="${CSS.escape(card.dataset.digest)}"][data-open] [data-surroundings]`);
+  const shown = card.querySelector("[data-surroundings]");
+  if (fresh && card.isConnected && shown.innerHTML !== fresh.innerHTML) {
+    const known = shown.textContent;
+    shown.replaceChildren(...elementsFrom(fresh.innerHTML));
+    noteMoves();
+    if (known.trim() !== fresh.textContent.trim()) {
+      announce(`This card’s warnings have changed. ${shown.textContent.replace(/\s+/g, " ").trim()}`);
+    }
+  }
 }
 
 export function hideNothing() {

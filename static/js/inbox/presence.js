@@ -1,14 +1,24 @@
-// Who looks at the same card right now. Each page repeats what it shows, so that the others forget a page that was closed.
+// Shows who else is looking at the same card. Each page repeats what it shows, so that the others forget a closed page.
 import { paneCard } from "./pane.js";
 
 const REPEAT_MS = 10_000;
 const FORGET_MS = 25_000;
+const PAUSE_MS = 1_100;
 const place = document.querySelector("[data-presence]");
 const viewers = new Map(); // by username: the card that they look at, and when they said so
 
+// The server takes one message a second from each page: the last card of several is told after that time.
+let toldAt = -PAUSE_MS;
+let later = 0;
+
 function tell() {
   const card = paneCard()?.dataset.card;
-  if (card && !document.hidden) {
+  const left = toldAt + PAUSE_MS - performance.now();
+  clearTimeout(later);
+  if (left > 0) {
+    later = setTimeout(tell, left);
+  } else if (card && !document.hidden) {
+    toldAt = performance.now();
     document.dispatchEvent(new CustomEvent("looking-at", { detail: { card } }));
   }
 }

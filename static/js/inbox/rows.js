@@ -1,16 +1,9 @@
-// The list of waiting cards: one row each, at its place in the chosen order. One row is selected.
+// The list of waiting cards: one row each. One row is selected.
 import { elementsFrom } from "../page/fragments.js";
 import { localTimes } from "../page/times.js";
 
 const desk = document.querySelector("[data-desk]");
 const list = document.querySelector("[data-rows]");
-const ORDERS = {
-  expiry: (row) => [Number(row.dataset.expires)],
-  risk: (row) => [-Number(row.dataset.risk), Number(row.dataset.order)],
-  employee: (row) => [row.querySelector(".who").textContent.toLowerCase(), Number(row.dataset.order)],
-};
-const oldest = (row) => [Number(row.dataset.order), Number(row.dataset.row)];
-
 export const allRows = () => [...list.querySelectorAll("[data-row]")];
 export const findRow = (id) => document.getElementById(`row-${id}`);
 export const linkOf = (row) => row.querySelector("a");
@@ -41,7 +34,7 @@ export function removeRow(row) {
   updateGroups();
 }
 
-// Shows the number of rows of each group; a group of less than two is none any more.
+// Shows the number of rows of each group; an empty group loses its heading.
 function updateGroups() {
   for (const head of list.querySelectorAll("[data-group]")) {
     const count = rowsOfGroup(head).length;
@@ -60,34 +53,67 @@ function rowsOfGroup(head) {
   return rows;
 }
 
-// Adds the rows of a live message that pass the page's filters.
+// Adds the rows of a live message, in the default order. A list in another order or with filters is loaded again instead.
 export function addRows(html) {
   for (const row of elementsFrom(html).filter((one) => one.matches("[data-row]"))) {
-    if (!findRow(row.dataset.row) && passesFilters(row)) {
-      linkOf(row).href = `?${desk.dataset.query}card=${row.dataset.row}`;
+    if (!findRow(row.dataset.row) && !snoozedCalls().has(row.dataset.order)) {
       list.insertBefore(row, findPlace(row));
     }
   }
   localTimes(list);
 }
 
-// The page's address has its filters; the search looks through the row's words as the server does.
-function passesFilters(row) {
-  const filters = new URLSearchParams(desk.dataset.query);
-  const words = (filters.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-  const text = row.textContent.toLowerCase();
-  const isEqual = (name) => !filters.get(name) || filters.get(name) === row.dataset[name];
-  return isEqual("employee") && isEqual("tool") && isEqual("level") && words.every((word) => text.includes(word));
-}
+export const isInDefaultOrder = () => !desk.dataset.query;
+
+// The calls whose cards the reader has snoozed.
+export const snoozedCalls = () => new Set(desk.dataset.snoozed.split(" ").filter(Boolean));
 
 function findPlace(row) {
-  const key = ORDERS[desk.dataset.sort] ?? oldest;
-  const own = key(row);
-  const after = allRows().find((other) => !other.matches(".grouped") && compare(key(other), own) > 0);
-  return after ?? null;
+  return allRows().find((other) => !other.matches(".grouped") && isOlder(row, other)) ?? null;
 }
 
-function compare(one, other) {
-  const at = one.findIndex((value, index) => value !== other[index]);
-  return at < 0 ? 0 : one[at] < other[at] ? -1 : 1;
+function isOlder(row, other) {
+  const [own, its] = [row, other].map(({ dataset }) => [Number(dataset.order), Number(dataset.row)]);
+  return own[0] < its[0] || (own[0] === its[0] && own[1] < its[1]);
+}
+
+// Shows the rows and filters of a page that was loaded again. What is selected, picked and in focus stays so; a selected
+// card that no longer waits keeps its row.
+export function replaceRows(page) {
+  const selected = selectedRow();
+  const next = selected && allRows()[allRows().indexOf(selected) + 1];
+  const picked = allRows().filter((row) => row.querySelector("[data-pick]")?.checked);
+  const focused = document.activeElement?.closest("[data-row]");
+  const { dataset } = page.querySelector("[data-desk]");
+  Object.assign(desk.dataset, { waiting: dataset.waiting, newest: dataset.newest, snoozed: dataset.snoozed });
+  desk.toggleAttribute("data-is-cut", "isCut" in dataset);
+  list.replaceChildren(...elementsFrom(page.querySelector("[data-rows]").innerHTML));
+  if (selected && !findRow(selected.dataset.row)) {
+    list.insertBefore(selected, (next && findRow(next.dataset.row)) ?? null);
+  }
+  selectedRow()?.querySelector("a").removeAttribute("aria-current");
+  if (selected) {
+    linkOf(findRow(selected.dataset.row)).setAttribute("aria-current", "true");
+  }
+  picked.map((row) => findRow(row.dataset.row)?.querySelector("[data-pick]")).forEach((box) => box && (box.checked = true));
+  if (focused && findRow(focused.dataset.row)) {
+    linkOf(findRow(focused.dataset.row)).focus({ preventScroll: true });
+  }
+  replaceChips(page.querySelector("[data-chips]"));
+  localTimes(list);
+}
+
+// A name that is being typed for a view is kept.
+function replaceChips(fresh) {
+  const chips = desk.querySelector("[data-chips]");
+  if (!chips.contains(document.activeElement) && !chips.querySelector("details[open]")) {
+    chips.replaceChildren(...elementsFrom(fresh.innerHTML));
+  }
+}
+
+// The targets that these cards affect. Cards with a common one name each other.
+export const targetsOf = (rows) => new Set(rows.flatMap((row) => row.dataset.targets.split(" ").filter(Boolean)));
+
+export function shareTargets(some, others) {
+  return [...some].some((target) => target === "*" || others.has("*") || others.has(target));
 }

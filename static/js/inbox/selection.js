@@ -5,15 +5,17 @@ import { allRows, linkOf } from "./rows.js";
 
 const bar = document.querySelector("[data-bulk]");
 const dialog = document.querySelector("[data-bulk-summary]");
+const AT_ONCE = 100;
 const GRACE_S = 5;
-const AT_ONCE = 100; // the API's limit for one request
+const GRACE_OF_A_REQUEST_S = 3; // for each request of a bulk, so that the first calls still wait when the last are decided
+const INERT_MS = 400;
 const boxOf = (row) => row.querySelector("[data-pick]");
 export const pickedRows = () => allRows().filter((row) => boxOf(row)?.checked);
 
 export function togglePick(row) {
   const box = row && boxOf(row);
   if (!box) {
-    announce("This card is decided on its own.");
+    announce("This card must be decided individually.");
     return;
   }
   box.checked = !box.checked;
@@ -67,11 +69,11 @@ export function summarize(action, decide) {
   dialog.querySelector("[data-bulk-odd]").hidden = odd.length === 0;
   dialog.querySelector("[data-bulk-reason]").hidden = action !== "deny";
   const confirm = dialog.querySelector("[data-bulk-confirm]");
-  confirm.textContent = `${verb} ${rows.length}`;
-  const openedAt = performance.now();
+  confirm.textContent = `${verb} ${rows.length} ${rows.length === 1 ? "card" : "cards"}`;
+  openedAt = performance.now();
   dialog.onclose = () => {
     const reason = dialog.querySelector("[name=bulk-reason]");
-    if (dialog.returnValue === "confirm" && performance.now() - openedAt > 300) {
+    if (dialog.returnValue === "confirm") {
       decide(rows, action, reason.value.trim());
     }
     reason.value = "";
@@ -79,6 +81,14 @@ export function summarize(action, decide) {
   };
   dialog.showModal();
 }
+
+// A click that was meant for what was there before the summary does nothing.
+let openedAt = 0;
+dialog?.addEventListener("click", (event) => {
+  if (event.detail > 0 && performance.now() - openedAt < INERT_MS) {
+    event.preventDefault();
+  }
+});
 
 // Enter confirms the summary wherever the focus is in it, but for its buttons.
 dialog?.addEventListener("keydown", (event) => {
@@ -90,10 +100,12 @@ dialog?.addEventListener("keydown", (event) => {
 
 export const lineOf = (row) => linkOf(row).querySelector(".line").textContent.replace(/\s+/g, " ").trim();
 
-// Decides the rows. Returns those that were decided, and the others with the reason why they stay.
+// Decides the rows. Returns those that were decided, the others with the reason why they stay, and the seconds in which
+// the approvals can be undone.
 export async function decideRows(rows, action, reason) {
   const done = [];
   const kept = [];
+  const grace = GRACE_S + GRACE_OF_A_REQUEST_S * Math.floor(rows.length / AT_ONCE);
   for (let at = 0; at < rows.length; at += AT_ONCE) {
     const some = rows.slice(at, at + AT_ONCE);
     const decisions = some.map((row) => ({
@@ -101,7 +113,7 @@ export async function decideRows(rows, action, reason) {
       action,
       digest: row.dataset.digest,
       decision_id: (row.dataset[`${action}Id`] ??= crypto.randomUUID?.() ?? ""),
-      ...(action === "deny" ? { reason } : { grace_s: GRACE_S }),
+      ...(action === "deny" ? { reason } : { grace_s: grace }),
     }));
     const response = await post("/api/approvals/decide", { decisions }).catch(() => null);
     const answer = await response?.json().catch(() => null);
@@ -110,15 +122,18 @@ export async function decideRows(rows, action, reason) {
       outcome.status === 200 ? done.push(row) : kept.push([row, outcome.detail]);
     });
   }
-  return { done, kept };
+  return { done, kept, seconds: GRACE_S };
 }
 
+// Undoes approvals. Returns the number that was undone, and why the first of the others was not.
 export async function undoRows(ids) {
-  const answers = [];
-  for (const id of ids) {
-    answers.push((await post(`/api/approvals/${id}/undo`, {}).catch(() => null))?.ok ?? false);
+  const outcomes = [];
+  for (let at = 0; at < ids.length; at += AT_ONCE) {
+    const some = ids.slice(at, at + AT_ONCE).map(Number);
+    const response = await post("/api/approvals/undo", { approval_ids: some }).catch(() => null);
+    const answer = await response?.json().catch(() => null);
+    outcomes.push(...(answer?.outcomes ?? some.map(() => ({ status: 0, detail: answer?.detail ?? "Gadget could not be reached" }))));
   }
-  return answers.filter(Boolean).length;
+  const failed = outcomes.find((one) => one.status !== 200);
+  return { undone: outcomes.filter((one) => one.status === 200).length, problem: failed?.detail ?? "" };
 }
-
-export const BULK_GRACE_S = GRACE_S;

@@ -21,11 +21,11 @@ function askHowLong() {
   });
 }
 
-// Returns an empty text once the card is snoozed, "cancelled", or the reason why not.
+// Asks for how long, and snoozes the card. Returns the time of its return in seconds, or the problem; null if canceled.
 export async function snooze(id) {
   const until = await askHowLong();
   if (!until) {
-    return "cancelled";
+    return null;
   }
   const response = await fetch(`/approvals/${id}/snooze/`, {
     method: "POST",
@@ -33,5 +33,6 @@ export async function snooze(id) {
     headers: { Accept: "application/json", "X-CSRFToken": csrfToken() },
     body: new URLSearchParams({ until }),
   }).catch(() => null);
-  return response?.ok ? "" : response ? "Choose a day within the next 60 days." : "Gadget could not be reached.";
+  const answer = await response?.json().catch(() => null);
+  return response?.ok ? { until: answer.until } : { problem: answer?.detail ?? "Gadget could not be reached" };
 }

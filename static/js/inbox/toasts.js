@@ -1,23 +1,39 @@
-// A short note about each decision, with a button to undo an approval until its call starts.
+// Short notes about decisions, each with a button to undo an approval until its call starts. `u` undoes the last one.
 import { announce } from "../page/announce.js";
 
 const SHOWN_MS = 5000;
+const MAX_SHOWN = 3;
 const place = document.querySelector("[data-toasts]");
 const template = document.querySelector("template[data-toast]");
+const undoable = []; // the acts of `u`, the newest last
 
-// Shows a text. With `undo`, the note stays for that many seconds and offers it; returns a function that ends the note.
+// Shows a text. With `undo`, the note offers it for that many seconds.
 export function showToast(text, { undo = null, seconds = 0 } = {}) {
   const toast = template.content.firstElementChild.cloneNode(true);
   const button = toast.querySelector("[data-toast-undo]");
   toast.querySelector("[data-toast-text]").textContent = text;
-  const end = () => toast.remove();
-  button.hidden = !undo;
-  button.addEventListener("click", () => {
+  const act = () => {
     end();
     undo();
-  });
-  place.replaceChildren(toast);
+  };
+  const end = () => {
+    toast.remove();
+    if (undoable.includes(act)) {
+      undoable.splice(undoable.indexOf(act), 1);
+    }
+  };
+  button.hidden = !undo;
+  button.addEventListener("click", act);
+  if (undo) {
+    undoable.push(act);
+  }
+  place.append(toast);
+  [...place.children].slice(0, -MAX_SHOWN).forEach((old) => old.remove());
   setTimeout(end, undo ? seconds * 1000 : SHOWN_MS);
   announce(text);
-  return end;
+}
+
+export function undoLast() {
+  const act = undoable.at(-1);
+  act ? act() : announce("No approval can be undone.");
 }

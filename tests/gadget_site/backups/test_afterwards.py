@@ -14,7 +14,7 @@ from django.test import Client
 
 from agents.accounts.membership import issue_token
 from agents.accounts.models import AuditEntry, Invitation, Membership, Organization, Role
-from agents.approvals import decisions
+from agents.approvals import bulk, decisions
 from agents.approvals.models import RESTORED_SINCE, Approval, ApprovalKind, ApprovalStatus
 from agents.employees.models import Grant
 from agents.platform import identity
@@ -180,7 +180,7 @@ class TestTheWarning:
         approver = Membership.objects.get(pk=workshop.approver.pk)
         items = [(card.pk, "approve", decisions.Decision(card.digest)) for card in cards[:1]]
         items += [(card.pk, "deny", decisions.Decision(card.digest)) for card in cards[1:]]
-        assert [outcome.status for outcome in decisions.decide_many(approver, items)] == [422, 200]
+        assert [outcome.status for outcome in bulk.decide_many(approver, items)] == [422, 200]
 
 
 def test_a_write_in_flight_is_unknown_and_never_started_again(

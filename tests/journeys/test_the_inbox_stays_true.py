@@ -1,0 +1,208 @@
+"""The inbox stays true while cards load, change, snooze and conflict: no key and no click hits another card."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Route, expect
+
+from agents.approvals import decisions, snoozes
+from agents.approvals.models import Approval, ApprovalStatus, Snooze
+from agents.runs.models import RunStatus
+from tests.awaiting import await_that
+from tests.journeys.office import Office
+from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, row, rows, toast, waiting
+from tests.journeys.visitor import Visit, Visitor
+from tests.workshop import asking, call
+from tests.workshop.colleagues import ask, may_ask, question_of
+
+pytestmark = pytest.mark.once
+
+FOCUSED_ROW = "() => document.activeElement.closest('[data-row]')?.dataset.row ?? ''"
+
+
+def said(visitor: Visitor) -> str:
+    return visitor.page.locator("[data-announcer]").inner_text()
+
+
+def edit(office: Office, card: Approval) -> Approval:
+    """Let somebody else edit the card; return the card that replaces it."""
+    params = card.params | {"changes": {"status": "pending"}}
+    return decisions.edit(office.member("admin"), card.pk, decisions.Decision(card.digest), params)
+
+
+def get_status(card: Approval) -> str:
+    return Approval.objects.get(pk=card.pk).status
+
+
+def test_no_key_decides_a_card_while_another_is_selected(office: Office, visit: Visit) -> None:
+    first, second, third = waiting(office)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    visitor.page.route(f"**/approvals/{third.pk}/card/", hold)
+    visitor.page.reload()  # nothing is fetched ahead
+    press(visitor, "j")
+    assert_selected(visitor, second)
+    press(visitor, "j")
+    await_that(lambda: len(held) > 0, "the card is asked for")
+    press(visitor, "a d 1 Enter")
+    expect(visitor.page.locator("[data-announcer]")).to_have_text("The selected card is not shown yet.")
+    assert not [line for line in visitor.requests if line.startswith("POST")]
+    held[-1].continue_()
+    assert_selected(visitor, third)
+    press(visitor, "d 1")
+    expect(rows(visitor)).to_have_count(2)
+    assert [get_status(card) for card in (first, second, third)] == ["pending", "pending", "denied"]
+
+
+def test_cards_on_the_same_target_name_each_other_as_soon_as_they_come(office: Office, visit: Visit) -> None:
+    record = office.workshop.record(name="Shared")
+    change = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
+    office.workshop.play(asking(change))
+    (first,) = office.await_cards(office.submit().pk)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    expect(visitor.card(first.pk).locator("[data-surroundings]")).not_to_contain_text("Also affected by")
+    office.workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"region": "UK"})))
+    (second,) = office.await_cards(office.submit().pk)
+    expect(visitor.card(first.pk).locator("[data-surroundings]")).to_contain_text(f"Also affected by card {second.pk}")
+    press(visitor, "a")
+    assert_selected(visitor, second)
+    expect(visitor.card(second.pk)).to_contain_text(f"Also affected by card {first.pk} (approved)")
+    office.workshop.undo(Approval.objects.get(pk=first.pk))
+
+
+def test_after_an_edit_elsewhere_the_new_card_is_decided_and_the_next_one_comes(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    replacement = edit(office, first)
+    visitor.page.get_by_role("button", name="Show the new card").click()
+    assert_selected(visitor, replacement)
+    press(visitor, "d 1")
+    assert_selected(visitor, second)
+    assert get_status(replacement) == ApprovalStatus.DENIED
+
+
+def test_a_snoozed_card_stays_away_although_it_is_replaced_and_returns_at_its_time(
+    office: Office, visit: Visit
+) -> None:
+    first, second, _ = waiting(office)
+    visitor = in_the_inbox(visit)
+    press(visitor, "s 1")
+    expect(row(visitor, first)).to_have_count(0)
+    replacement = edit(office, first)
+    (other,) = waiting(office, 1)
+    expect(row(visitor, other)).to_be_visible()
+    expect(row(visitor, replacement)).to_have_count(0)
+    snoozes.snooze(office.member("approver"), second.pk, "hour")
+    Snooze.objects.update(until=timezone.now() + timedelta(seconds=4))
+    visitor.page.reload()
+    expect(rows(visitor)).to_have_count(2)
+    expect(rows(visitor)).to_have_count(4)
+    expect(row(visitor, replacement)).to_be_visible()
+
+
+def test_u_undoes_one_approval_after_the_other(office: Office, visit: Visit) -> None:
+    first, second, third = waiting(office)
+    visitor = in_the_inbox(visit)
+    for card in (first, second):
+        assert_selected(visitor, card)
+        press(visitor, "a")
+    assert_selected(visitor, third)
+    press(visitor, "d 1")
+    expect(toast(visitor)).to_have_count(3)
+    press(visitor, "u")
+    await_that(lambda: get_status(second) == ApprovalStatus.SUPERSEDED, "the second approval is undone")
+    press(visitor, "u")
+    await_that(lambda: get_status(first) == ApprovalStatus.SUPERSEDED, "the first approval is undone")
+    expect(rows(visitor)).to_have_count(2)
+
+
+def test_the_focus_goes_with_the_selection_and_never_to_the_page(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    row(visitor, first).locator("a").focus()
+    press(visitor, "d 1")
+    assert_selected(visitor, second)
+    row(visitor, second).locator("a").focus()
+    press(visitor, "a")
+    expect(visitor.page.locator("[data-nothing]")).to_be_focused()
+    office.workshop.undo(Approval.objects.get(pk=second.pk))
+
+
+def test_a_row_in_focus_hands_it_to_the_next(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    row(visitor, first).locator("a").focus()
+    press(visitor, "a")
+    assert_selected(visitor, second)
+    assert visitor.page.evaluate(FOCUSED_ROW) == str(second.pk)
+    office.workshop.undo(Approval.objects.get(pk=first.pk))
+
+
+def test_enter_and_numbers_on_a_question_go_to_its_answer(office: Office, visit: Visit) -> None:
+    may_ask(office.workshop.employee)
+    office.workshop.play(asking(ask(choices=["London", "Paris"])))
+    first, second = [question_of(office.await_status(office.submit().pk, RunStatus.WAITING)) for _ in range(2)]
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    press(visitor, "Enter")
+    assert visitor.page.evaluate("() => document.activeElement.name") == "text"
+    press(visitor, "Escape 2")
+    expect(row(visitor, first)).to_have_count(0)
+    press(visitor, "2")  # too early to have been read
+    assert_selected(visitor, second)
+    assert (get_status(first), get_status(second)) == (ApprovalStatus.ANSWERED, ApprovalStatus.PENDING)
+
+
+def test_a_list_that_was_cut_is_filled_again(office: Office, visit: Visit) -> None:
+    first, second, third = waiting(office)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    visitor.page.evaluate(
+        "(ids) => { for (const id of ids) document.getElementById(`row-${id}`).remove();"
+        " document.querySelector('[data-desk]').dataset.isCut = ''; }",
+        [second.pk, third.pk],
+    )
+    press(visitor, "d 1")
+    assert_selected(visitor, second)
+    expect(rows(visitor)).to_have_count(2)
+
+
+def test_new_cards_take_their_place_in_any_order(office: Office, visit: Visit) -> None:
+    (deletion,) = waiting(office, 1, deletes=True)
+    visitor = in_the_inbox(visit)
+    visitor.page.goto("/approvals/?sort=risk")
+    expect(rows(visitor)).to_have_count(1)
+    (write,) = waiting(office, 1)
+    (riskier,) = waiting(office, 1, deletes=True)
+    expect(rows(visitor)).to_have_count(3)
+    shown = [each.get_attribute("data-row") for each in rows(visitor).all()]
+    assert shown == [str(card.pk) for card in (deletion, riskier, write)]
+    assert_selected(visitor, deletion)
+
+
+def test_a_viewer_can_select_nothing(office: Office, visit: Visit) -> None:
+    waiting(office)
+    visitor = in_the_inbox(visit, "viewer")
+    expect(rows(visitor)).to_have_count(3)
+    expect(visitor.page.locator("[data-pick]:visible")).to_have_count(0)
+
+
+def test_a_refused_snooze_says_why(office: Office, visit: Visit) -> None:
+    first, _ = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    press(visitor, "s")
+    visitor.page.get_by_label("Until").fill("2099-01-01")
+    visitor.page.get_by_role("button", name="Snooze until").click()
+    expect(toast(visitor)).to_contain_text("choose a day within the next 60 days")
+    expect(row(visitor, first)).to_be_visible()
