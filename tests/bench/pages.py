@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.db import connection, models
@@ -20,13 +21,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.accounts.models import AuditEntry, Membership, Role
-from agents.approvals.models import Approval
+from agents.approvals.models import Approval, ApprovalStatus
 from agents.insight import counting, metrics
 from agents.insight.models import FiguresHead
 from agents.runs.engine.loop import advance
 from agents.runs.models import CallStatus, Event, ExitReason, Pass, Run, ToolCall
 from tests.bench.figures import Figure, figure, rounds, say
 from tests.bench.site import Worksite, passes_of_calls, worksite
+from tools.records.models import Record
 
 FEW = 12_000
 """Runs, and entries, when queries are counted first: more than a page looks through."""
@@ -39,6 +41,7 @@ AIM_IDLE_MS = 20.0
 PATIENCE_S = 20.0
 COUNTING_PATIENCE_S = 300.0
 WAITING = 200
+MANY_WAITING, CARDS_A_RUN = 1_000, 20
 PASSES, CALLS = 50, 5
 
 
@@ -65,9 +68,11 @@ def pages(repeats: int) -> list[Figure]:
         _add_entries(short, MAX_ENTRIES - FEW, "2 years")
         say(f"  {MAX_RUNS:,} runs and {MAX_ENTRIES:,} entries were created in {time.monotonic() - began:.0f} s")
         found += [each for name, path in most.items() for each in _cost(client, name, path, repeats)]
-        assert few == {path: _questions(client, path) for path in few}, (
-            "pages send more queries when there are more rows"
-        )
+        now = {path: _questions(client, path) for path in few}
+        more = {path: (few[path], now[path]) for path in few if now[path] > few[path]}
+        assert not more, f"pages send more queries when there are more rows: {more}"
+        _request_cards(site, MANY_WAITING - Approval.objects.filter(status=ApprovalStatus.PENDING).count())
+        found += _cost(client, f"approvals, {MANY_WAITING:,} waiting", "/approvals/", repeats)
     return found
 
 
@@ -149,6 +154,22 @@ def _driven(site: Worksite, calls: int) -> Run:
     succeeded = run.tool_calls.filter(status=CallStatus.SUCCEEDED)  # the calls of the closing pass are rejected
     assert (run.exit_reason, succeeded.count()) == (ExitReason.MAX_PASSES, passes * CALLS)
     return run
+
+
+def _request_cards(site: Worksite, count: int) -> None:
+    """Create so many waiting cards that all differ, each about a record of its own."""
+    records = Record.objects.bulk_create(
+        Record(organization=site.member.organization, name=f"Waiting {number}") for number in range(count)
+    )
+    for at in range(0, count, CARDS_A_RUN):
+        site.enqueue({"calls": [_change_phone(record) for record in records[at : at + CARDS_A_RUN]]})
+        advance(site.submit().pk)
+    assert Approval.objects.filter(status=ApprovalStatus.PENDING).count() >= count
+
+
+def _change_phone(record: Record) -> dict[str, Any]:
+    params = {"record_id": str(record.pk), "changes": {"phone": f"+1 555 {record.pk:05}"}}
+    return {"tool": "data.updateRecord", "params": params}
 
 
 def _client(site: Worksite) -> Client:
@@ -274,6 +295,7 @@ def _add_cards(cursor: CursorWrapper, run: Run, copies: str) -> None:
         "preview": """'{"effect": "update", "targets": [], "total": 0, "reversible": true}'""",
         "why": "'this changes data'",
         "digest": "source.params_hash",
+        "shape": "source.params_hash",
         "expires_at": "now() + interval '7 days'",
         "reason": "''",
         "decision_id": "''",
