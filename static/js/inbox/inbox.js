@@ -15,7 +15,7 @@ import { showToast } from "./toasts.js";
 
 const desk = document.querySelector("[data-desk]");
 const FIELD = "input:not([type=hidden]), textarea, select";
-const DONE = { approve: "Approved", deny: "Denied", answer: "Answered", resolve: "Settled" };
+const DONE = { approve: "Approved", deny: "Denied", answer: "Answered", resolve: "Resolved" };
 const FAST_MS = 250;
 let shownAt = 0;
 
