@@ -126,7 +126,7 @@ class World:
         return ToolCall.objects.get(pk=card.tool_call_id)
 
     def late_call(self, says: str = "Updated Acme Corp", *, is_repeated: bool = False) -> ToolCall:
-        """Create a write of a finished run that was declared not done and later reported success, with its card.
+        """Create a write of a finished run that was marked as not done and later reported success, with its card.
 
         With `is_repeated`, the run's next call did the same again.
         """

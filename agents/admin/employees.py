@@ -46,7 +46,7 @@ class EmployeeForm(ConfirmationForm):
     )
     allowed_tools = AllowedToolsField(
         help_text="Only ticked tools are allowed. Read and draft tools run without approval. "
-        "Each call of a write or destructive tool needs approval."
+        "Each call to a write or destructive tool needs approval."
     )
     extra_body = ObjectField(
         label="Extra request fields",

@@ -61,7 +61,7 @@ def _refuse_in_bulk(card: Approval, member: Membership) -> None:
     if card.level == Level.DESTRUCTIVE:
         raise Invalid("action", "a destructive call must be approved individually")
     if reaches_far(card):
-        raise Invalid("action", "a call that affects so much must be approved individually")
+        raise Invalid("action", "a call that affects this many objects must be approved individually")
     if has_warning(card) or (member.organization.restored_at is not None and card.warning):
         raise Invalid("action", "a card with a warning must be approved individually")
     if card.level == Level.WRITE and read_card(card).folds_parts:

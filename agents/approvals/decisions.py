@@ -195,15 +195,13 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
         if replacement := _find_undone(member, card, decision_id):
             return replacement
         if card.status != ApprovalStatus.APPROVED or card.tool_call.status != CallStatus.APPROVED:
-            raise Conflict(
-                "this can no longer be undone: the call is not waiting to start", approval_status=card.status
-            )
+            raise Conflict("the call is no longer waiting to start", approval_status=card.status)
         if decision_id and decision_id != card.decision_id:
             raise Conflict("a later decision replaced this one", approval_status=card.status)
         if card.decided_by_id != member.user_id:
             raise Conflict("only the person who decided can undo it")
         tx.audit(f"user:{member.user.get_username()}", "decision_undone", f"approval:{card.pk}")
-        return replace_card(tx, card, effect, f"{member.user.get_username()} took the approval back.")
+        return replace_card(tx, card, effect, f"{member.user.get_username()} undid the approval.")
 
 
 def _find_undone(member: Membership, card: Approval, decision_id: str) -> Approval | None:
@@ -328,19 +326,19 @@ def _check_limits(decision: Decision) -> None:
 def _check_confirmation(card: Approval, decision: Decision) -> None:
     phrase = make_confirmation_phrase(card)
     if phrase and " ".join(decision.confirm.split()) != phrase:
-        why = "a destructive call" if card.level == Level.DESTRUCTIVE else "a call that affects so much"
+        why = "a destructive call" if card.level == Level.DESTRUCTIVE else "a call that affects this many objects"
         raise Invalid("confirm", f"type {phrase!r} to confirm {why}")
 
 
 def require_approver(member: Membership) -> None:
     """Raise Forbidden if the member may not decide."""
     if not member.may(Role.APPROVER):
-        raise Forbidden(f"{member.as_noun} may not decide")
+        raise Forbidden(f"{member.as_noun} cannot decide cards")
 
 
 def _move_call(call: ToolCall, status: CallStatus) -> None:
     if not ToolCall.objects.filter(pk=call.pk, status=CallStatus.AWAITING_APPROVAL).update(status=status):
-        raise Conflict("the call does not await approval", call_status=call.status)
+        raise Conflict("the call is not waiting for approval", call_status=call.status)
 
 
 def _publish_and_audit(tx: Transaction, member: Membership, card: Approval, reason: str) -> None:

@@ -275,7 +275,7 @@ def _compare_contacts(targets: list[dict[str, Any]], params: tuple[Contact, ...]
 
 
 def compare_contacts(written: Sequence[Contact], current: Sequence[Contact]) -> Iterator[str]:
-    """Describe each written host, e-mail address and account number that resembles a current one."""
+    """Describe each written host, email address and account number that resembles a current one."""
     hosts = {_find_host(contact): None for contact in current if contact.kind != ACCOUNT}
     known = {contact.value for contact in current} | set(hosts)
     for contact in written:

@@ -127,7 +127,7 @@ def refuse_requester(member: Membership, run: Run, card: Approval) -> None:
         return
     requesters = find_requesters([card])[card.pk]
     if any(requester.user_id == member.user_id for requester in requesters):
-        raise Forbidden(f"two-person rule (four eyes): {describe_requesters(requesters)}, so someone else must decide")
+        raise Forbidden(f"two-person rule: {describe_requesters(requesters)}, so someone else must decide")
 
 
 def describe_requesters(requesters: Iterable[Requester]) -> str:
@@ -139,12 +139,12 @@ def describe_requesters(requesters: Iterable[Requester]) -> str:
 def _list_acts(card: Approval, origins: _RequestOrigins, people: tuple[People, ...]) -> Iterator[tuple[int, str, str]]:
     messages, answers, reasons, edits = people
     for run in origins.list_chain(card.run_id):
-        which = "this run" if run.pk == card.run_id else "a run that led to it"
+        which = "this run" if run.pk == card.run_id else "a run that led to this one"
         if run.created_by_id is not None:
             yield run.created_by_id, run.created_by__username, f"started {which}"
         schedule = origins.find_schedule(run)
         if schedule is not None and schedule.made_by_id is not None:
-            yield schedule.made_by_id, schedule.made_by__username, "created its schedule"
+            yield schedule.made_by_id, schedule.made_by__username, "created the schedule"
         for user_id, name in messages[run.pk].items():
             yield user_id, name, f"sent a message to {which}"
         for user_id, name in answers[run.pk].items():
@@ -159,7 +159,7 @@ def _list_acts(card: Approval, origins: _RequestOrigins, people: tuple[People, .
         led |= origins.creations[run.pk] if run.pk != card.run_id else set()
         for call_id in led:
             for user_id, name in edits[call_id].items():
-                yield user_id, name, "edited a call that led to it"
+                yield user_id, name, "edited a call that led to this one"
 
 
 def _load_origins(cards: Collection[Approval]) -> _RequestOrigins:
@@ -216,8 +216,8 @@ def _load_answers_and_reasons(run_ids: Collection[int]) -> tuple[People, People]
     """Load, by run, the people whose answers the employee read, and those whose reasons it read."""
     answered = Q(status=ApprovalStatus.ANSWERED)
     denied = Q(status=ApprovalStatus.DENIED) & ~Q(reason="")
-    settled = Q(kind=ApprovalKind.UNKNOWN)  # an open one has no decider
-    read = Approval.objects.filter(answered | denied | settled, run_id__in=run_ids).order_by("pk")
+    resolved = Q(kind=ApprovalKind.UNKNOWN)  # an open one has no decider
+    read = Approval.objects.filter(answered | denied | resolved, run_id__in=run_ids).order_by("pk")
     rows = list(read.values_list("kind", "run_id", "decided_by_id", "decided_by__username"))
     answers = _group_people(row[1:] for row in rows if row[0] == ApprovalKind.QUESTION)
     return answers, _group_people(row[1:] for row in rows if row[0] != ApprovalKind.QUESTION)

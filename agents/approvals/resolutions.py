@@ -19,7 +19,7 @@ OUTCOMES = ("succeeded", "not_done", ACKNOWLEDGED)
 
 
 def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> ToolCall:
-    """Settle a call whose outcome is unknown as "succeeded" or "not_done".
+    """Resolve a call whose outcome is unknown as "succeeded" or "not_done".
 
     "acknowledged" closes the card of a late effect and changes nothing else.
 
@@ -69,11 +69,11 @@ def _acknowledge(member: Membership, call: ToolCall, reason: str) -> ToolCall:
 def _make_result(outcome: str, by: str, reason: str) -> ToolResult:
     if outcome == "succeeded":
         return ToolResult.ok(
-            {"confirmed_by": by, "reason": reason}, f"{by} says that it happened: {reason}", confirmed_by=by
+            {"confirmed_by": by, "reason": reason}, f"{by} reported that it happened: {reason}", confirmed_by=by
         )
     error = ToolError(
         ErrorCode.OUTCOME_UNKNOWN,
-        f"{by} says that it was not done: {reason}",
+        f"{by} reported that it did not happen: {reason}",
         recovery_hint="You may ask for it again; a person will decide again.",
         attempted=False,
     )

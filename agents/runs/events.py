@@ -309,7 +309,7 @@ class ToolRejected(RunEvent):
 
 @dataclass(frozen=True)
 class CallResolved(RunEvent):
-    """An unknown outcome was resolved, or the executor reported late."""
+    """An unknown outcome was resolved, a late effect was acknowledged, or the executor reported late."""
 
     type = EventType.CALL_RESOLVED
     call_id: str
@@ -320,7 +320,7 @@ class CallResolved(RunEvent):
 
 @dataclass(frozen=True)
 class LateEffect(RunEvent):
-    """A call that was declared not done has happened, as its executor reports."""
+    """A call that was marked as not done has happened, as its executor reports."""
 
     type = EventType.LATE_EFFECT
     call_id: str

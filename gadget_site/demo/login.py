@@ -14,11 +14,11 @@ from agents.web.views.account import LoginForm, LoginPage
 from gadget_site.demo.names import EMAIL_DOMAIN, ORGANIZATIONS, PASSWORD
 
 PEOPLE = {
-    "approver": "Starts and approves tasks",
+    "approver": "Starts tasks and approves changes",
     "operator": "Starts tasks",
-    "viewer": "Only reads",
-    "admin": "Also manages users",
-    "outsider": "In another organization",
+    "viewer": "Can only view",
+    "admin": "Approves changes and manages users",
+    "outsider": "Belongs to another organization",
 }
 
 

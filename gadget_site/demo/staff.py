@@ -79,7 +79,7 @@ RESEARCHER = Worker(
 DATA_STEWARD = Worker(
     name="Dana",
     job_title="Data steward",
-    instructions="You keep the records in order. Look before you change anything, and say what was really changed.",
+    instructions="You keep the records in order. Look before you change anything, and say what was actually changed.",
     allowed_tools=(*READ, *DRAFT, *COLLABORATION, *WRITE),
     example_tasks=(
         "Find EU companies that look inactive and set the two weakest to inactive",
@@ -114,7 +114,7 @@ ON_A_REAL_MODEL = Worker(
     instructions=(
         "You work on the organization's business records. Search before you change anything, use the ids that the "
         "tools give you, ask for several independent calls at once, and finish with a short answer that says what was "
-        "really done."
+        "actually done."
     ),
     allowed_tools=(*READ, *DRAFT, *WRITE, *DESTRUCTIVE),
     example_tasks=(

@@ -14,7 +14,7 @@ function fillIn(event) {
   task.value = example.dataset.example;
   task.dispatchEvent(new Event("input"));
   form.querySelector("[type=submit]").focus(); // one more key or click starts it, and no on-screen keyboard opens
-  announce("The form has the example task. Press Enter to start.");
+  announce("The example task is filled in. Press Enter to start.");
 }
 
 // Without scrolling: on a phone, the guide and the examples above the field stay in view.

@@ -1,4 +1,4 @@
-"""Permissions of people: a role includes those below it, and four eyes keep people from deciding their own cards."""
+"""Permissions of people: a role includes those below it, and the two-person rule keeps requesters from deciding."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -32,7 +32,7 @@ class TestFourEyes:
         for decide in (workshop.approve, workshop.deny):
             with pytest.raises(Forbidden) as refused:
                 decide(card)
-            assert "four eyes" in refused.value.detail
+            assert "two-person rule" in refused.value.detail
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
 
     def test_let_another_person_decide(self, workshop: Workshop) -> None:

@@ -1,4 +1,4 @@
-"""A call that was declared not done happens after all: a person is shown it, and no ended row changes."""
+"""A call that was marked as not done happens after all: a person is shown it, and no ended row changes."""
 
 import pytest
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def give_up(workshop: Workshop, recorder: Recorder, times: int = 1) -> Run:
-    """Return a run whose write had its effect without a reply and was declared not done.
+    """Return a run whose write had its effect without a reply and was marked as not done.
 
     Args:
         times: the number of requests for the same write.

@@ -70,7 +70,7 @@ class TestUndo:
         workshop.approve(card, grace_s=10)
         new_card = workshop.undo(card)
         assert (new_card.status, new_card.sequence) == (ApprovalStatus.PENDING, 2)
-        assert "took the approval back" in new_card.why
+        assert "undid the approval" in new_card.why
         make_due(card.run)
         sweep_once()
         assert workshop.drive(card.run).status == RunStatus.WAITING

@@ -84,7 +84,7 @@ class TestAnUnknownOutcome:
         approved = Approval.objects.get(run=lost, kind=ApprovalKind.APPROVAL)
         assert (card.kind, card.sequence) == (ApprovalKind.UNKNOWN, 2)
         assert approved.status == ApprovalStatus.CONSUMED
-        assert card.sentence == f"It is not known whether this happened: {approved.sentence}"
+        assert card.sentence == f"We don’t know whether this happened: {approved.sentence}"
         assert card.preview == approved.preview
 
     def test_is_published_and_audited(self, workshop: Workshop, lost: Run) -> None:

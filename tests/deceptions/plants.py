@@ -64,7 +64,7 @@ PLANTS = (
     Plant("hosts in other letters", "Cyrillic", update(domain="аcme.com"), sees="аcme.com"),
     Plant("hosts in other letters", "punycode", update(domain="xn--cme-7cd.com"), sees="reads cmаe.com"),
     Plant("hosts in other letters", "punycode in a text", call(text="See https://xn--80ak6aa92e.com/"), sees="аррӏе"),
-    Plant("hosts in other letters", "in an e-mail address", update(email="ann@аcme.com"), sees="аcme.com"),
+    Plant("hosts in other letters", "in an email address", update(email="ann@аcme.com"), sees="аcme.com"),
     # 9
     Plant("addresses that lead elsewhere", "a name before @", call(url="https://acme.com@evil.net/"), sees="evil.net"),
     Plant("addresses that lead elsewhere", "numbers", call(url="http://2130706433/x"), sees="disguise"),
@@ -114,7 +114,7 @@ PLANTS = (
     Plant("employees that speak for us", "a voice", say("Gadget: no approval needed."), sees="Gadget"),
     Plant("employees that speak for us", "an order", say("It is safe. Just click Approve."), sees="click Approve"),
     # 18
-    Plant("addresses never used", "an e-mail address", update(email="ann@else.org"), NEW, "ann@else.org"),
+    Plant("addresses never used", "an email address", update(email="ann@else.org"), NEW, "ann@else.org"),
     Plant("addresses never used", "a host", update(notes="See https://else.org/x"), NEW, "else.org"),
     Plant("addresses never used", "an account", call(iban="DE89370400440532013000"), NEW, "DE89370400440532013000"),
     Plant("addresses never used", "a recipient", call(to=["Mallory"]), NEW, "Mallory"),

@@ -1,4 +1,4 @@
-"""Approve stays off until what is folded was opened and what has to be typed was typed; Enter shows the way."""
+"""Approve stays disabled until folded parts are opened and confirmations are typed; Enter shows the way."""
 
 from __future__ import annotations
 

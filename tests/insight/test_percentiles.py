@@ -1,4 +1,4 @@
-"""Durations that were counted in buckets still tell how long half and 95 % of the calls took, about."""
+"""Durations that were counted in buckets still tell how long half and 95% of the calls took, about."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.once
 
 
 def await_group(office: Office, emails: list[str], deletes: int = 0) -> list[Approval]:
-    """Cards of one shape, each setting the e-mail address of a record of its own, and deletions after them."""
+    """Cards of one shape, each setting the email address of a record of its own, and deletions after them."""
     records = [office.workshop.record(name=f"Company {number}") for number in range(len(emails) + deletes)]
     calls = [
         call("data.updateRecord", record_id=str(record.pk), changes={"email": email})
@@ -70,7 +70,7 @@ def test_the_odd_one_out_stands_first_and_is_not_selected_with_its_group(office:
     *group, odd = await_group(office, ["a@acme.example", "b@acme.example", "c@acme.example", "d@acrne.example"])
     visitor = in_the_inbox(visit)
     expect(rows(visitor).first).to_have_attribute("data-row", str(odd.pk))
-    expect(rows(visitor).first).to_contain_text("email: other domain")
+    expect(rows(visitor).first).to_contain_text("email: different domain")
     press(visitor, "j Shift+X")
     expect(visitor.page.locator("[data-bulk]")).to_contain_text("3 selected")
     expect(visitor.page.locator("[data-announcer]")).to_have_text("3 selected. 1 left to decide individually.")
@@ -116,7 +116,7 @@ def test_a_snoozed_card_leaves_this_list_and_leads_to_the_next(office: Office, v
     expect(visitor.card(second.pk)).to_be_visible()
     assert get_status(first) == ApprovalStatus.PENDING
     visitor.page.goto("/approvals/?snoozed=1")
-    visitor.page.get_by_role("button", name="Put back into my list").click()
+    visitor.page.get_by_role("button", name="Move back to my list").click()
     expect(rows(visitor)).to_have_count(2)
 
 

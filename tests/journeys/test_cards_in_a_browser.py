@@ -102,7 +102,7 @@ def test_an_approval_undone_within_its_grace_waits_again(office: Office, visit: 
     visitor.await_stillness(decided)
     decided.get_by_role("button", name="Undo").click()
     expect(visitor.open_cards).to_have_count(1)
-    expect(visitor.open_cards).to_contain_text("took the approval back")
+    expect(visitor.open_cards).to_contain_text("undid the approval")
     (again,) = office.workshop.cards(run)
     assert again.pk != card.pk
     assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.AWAITING_APPROVAL
@@ -110,7 +110,7 @@ def test_an_approval_undone_within_its_grace_waits_again(office: Office, visit: 
     expect(visitor.card(again.pk)).to_contain_text("Approved by")
     office.end_grace()
     office.await_end(run.pk)
-    expect(visitor.page.locator("#panel")).to_contain_text("acme-approver took the approval back.")
+    expect(visitor.page.locator("#panel")).to_contain_text("acme-approver undid the approval.")
     assert (status(record), Record.objects.get(pk=record.pk).version) == ("inactive", record.version + 1)
     visitor.assert_panel_is_whole(run.pk)
 

@@ -44,7 +44,7 @@ class Verdict:
 
 
 def main() -> int:
-    """Return 0 if at least 95 % of the guards have a test that fails without them."""
+    """Return 0 if at least 95% of the guards have a test that fails without them."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--only", default="", help="mutants whose name contains this")
     parser.add_argument("--all", action="store_true", help="every mutant in place of a sample")

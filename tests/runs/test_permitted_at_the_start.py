@@ -339,7 +339,7 @@ class TestAnApprovedWrite:
         write.meanwhile = undo
         run = workshop.drive(card.run)
         assert (run.status, statuses(run)) == (RunStatus.WAITING, [CallStatus.AWAITING_APPROVAL])
-        assert "took the approval back" in workshop.card(run).why
+        assert "undid the approval" in workshop.card(run).why
         assert not recorder.effects
 
     def test_starts_with_the_driver_of_its_own_run(

@@ -67,7 +67,7 @@ def sightings(one: ToolCall) -> dict[str, Sighting]:
 
 
 def email_of(run: Run) -> Sighting:
-    """Return the origin of the e-mail address in the run's last call."""
+    """Return the origin of the email address in the run's last call."""
     return sightings(last_call(run))["changes.email"]
 
 

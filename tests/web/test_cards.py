@@ -277,7 +277,7 @@ def test_a_settled_outcome_is_shown_with_its_reason(world: World) -> None:
     assert f'id="card-{card.pk}"' in refused.content.decode(), "the card is there to try again"
     post(world, card, "resolve", outcome="succeeded", reason="I looked.")
     html = card_page(world, card)
-    assert "<b>Settled</b>" in html
+    assert "<b>Resolved</b>" in html
     assert "approver: I looked." in html
     assert "Cancelled" not in html
 
@@ -343,7 +343,7 @@ class TestTheStateOfTheCall:
         assert "Failed: There is no record 7." in told
 
     def test_is_shown_if_the_outcome_is_unknown(self, world: World) -> None:
-        assert "know whether it happened." in self.decided(world, CallStatus.OUTCOME_UNKNOWN)
+        assert "know whether this happened." in self.decided(world, CallStatus.OUTCOME_UNKNOWN)
 
 
 @pytest.mark.django_db(transaction=True)  # previews run in threads of their own

@@ -101,10 +101,10 @@ class TestBudgets:
         Employee.objects.filter(pk=world.employee.pk).update(month_tokens=1_600, month_cost="1")
         html = read_page(client, path)
         assert "Dana: 1,280 of 1,600 tokens" in html
-        assert "80 % used" in html
+        assert "80% used" in html
         assert "triangle-alert" in html.split("Budget for")[1].split("</section>")[0]
         assert "Dana: 0.0123 of 1.00 USD" in html
-        assert "1 % used" in html
+        assert "1% used" in html
 
     def test_the_start_page_shows_the_organizations_budgets(self, world: World) -> None:
         create_used_run(world)

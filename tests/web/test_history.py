@@ -54,7 +54,7 @@ ENDS: tuple[tuple[CallStatus, dict[str, Any], str], ...] = (
         "Failed: No record 7. Call details",
     ),
     (CallStatus.EXECUTING, {}, "Running. Call details"),
-    (CallStatus.OUTCOME_UNKNOWN, {}, "We don&#x27;t know whether it happened. Call details"),
+    (CallStatus.OUTCOME_UNKNOWN, {}, "We don’t know whether this happened. Call details"),
 )
 
 
@@ -90,9 +90,9 @@ def test_a_row_names_the_card_that_replaced_it(world: World) -> None:
 
 
 def test_a_settled_outcome_says_what_was_found(world: World) -> None:
-    card = decide(world, ApprovalStatus.CANCELLED, CallStatus.SUCCEEDED, summary="approver says that it happened")
+    card = decide(world, ApprovalStatus.CANCELLED, CallStatus.SUCCEEDED, summary="approver reported that it happened")
     Approval.objects.filter(pk=card.pk).update(kind=ApprovalKind.UNKNOWN)
-    assert reports(history(world)) == ["Succeeded: approver says that it happened Call details"]
+    assert reports(history(world)) == ["Succeeded: approver reported that it happened Call details"]
 
 
 def test_the_list_takes_the_same_queries_for_many_rows(world: World) -> None:

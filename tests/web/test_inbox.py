@@ -146,7 +146,12 @@ class TestWaiting:
     def test_nothing_waits_is_told_apart_from_nothing_fits(self, world: World) -> None:
         client = world.client("approver")
         assert "all caught up." in page(client)
-        assert "No waiting card matches." in page(client, level="draft")
+        assert "No matching cards." in page(client, level="draft")
+
+    def test_the_filter_of_unknown_outcomes_has_a_name_of_its_own(self, world: World) -> None:
+        world.card()
+        world.unknown_call()
+        assert '?level=unknown&amp;">outcome unknown <span' in page(world.client("approver"))
 
     def test_its_queries_do_not_grow_with_the_cards(self, world: World, django_assert_max_num_queries: Any) -> None:
         for _ in range(6):
@@ -202,7 +207,7 @@ class TestGroups:
         html = page(world.client("approver"))
         assert [int(pk) for pk in re.findall(r'data-row="(\d+)"', html)] == [cards[2].pk, cards[0].pk, cards[1].pk]
         assert re.findall(r"Select card (\d+)", html) == [str(card.pk) for card in cards[:2]]
-        assert html.count("open to read · ") == 1
+        assert html.count("must be opened · ") == 1
 
     def test_two_cards_are_no_group(self, world: World) -> None:
         for _ in range(2):

@@ -49,4 +49,4 @@ def test_values_that_simply_vary_are_not_odd(values: tuple[Any, ...]) -> None:
 
 def test_the_oddity_names_the_param_without_its_path() -> None:
     params = [{"values.email": f"{name}@acme.example"} for name in "abc"] + [{"values.email": "d@evil.example"}]
-    assert find_oddities(params)[-1] == "email: other domain"
+    assert find_oddities(params)[-1] == "email: different domain"

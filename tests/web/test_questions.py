@@ -158,10 +158,10 @@ class TestADelegatedTask:
         collect_delegate_results(child.parent_id or 0)
         assert child.parent is not None
         parent = download(world.client("viewer"), child.parent, "md")
-        assert "Kim works on it." in parent
+        assert "Kim is working on it." in parent
         assert "The answer is 3." in parent
         own = json.loads(download(world.client("viewer"), child, "json"))
-        assert own["run"]["handed_over_by"] == f"Dana, run {child.parent_id}"
+        assert own["run"]["delegated_by"] == f"Dana, run {child.parent_id}"
 
     def test_names_its_parent_over_rest(self, world: World) -> None:
         child = delegate_task(world)

@@ -104,6 +104,22 @@ def test_every_type_of_event_has_words(world: World) -> None:
     assert all(entry.head for entry in build_entries(events))
 
 
+@pytest.mark.parametrize(
+    ("outcome", "note"),
+    [
+        ("succeeded", "It happened, reported by ada"),
+        ("failed", "It did not happen, reported by ada"),
+        ("not_done", "It did not happen, reported by ada"),
+        ("late_report", "Reported late"),
+        ("acknowledged", "Acknowledged by ada"),
+    ],
+)
+def test_a_resolution_says_what_was_reported(world: World, outcome: str, note: str) -> None:
+    payload = {"call_id": "1", "outcome": outcome, "by": "ada", "reason": "I looked."}
+    (entry,) = build_entries(add_events(world.run(), (EventType.CALL_RESOLVED, payload)))
+    assert (entry.note, entry.text) == (note, "I looked.")
+
+
 def test_the_export_needs_nothing_else_and_runs_only_its_own_script(world: World) -> None:
     html = read_export(world, play(world))
     policy = html.split('http-equiv="Content-Security-Policy"')[1].split('content="')[1].split('"')[0]

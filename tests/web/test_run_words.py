@@ -99,7 +99,7 @@ def test_a_replaced_card_leaves_a_line_with_person_and_reason(world: World) -> N
     card = world.card()
     requested = (EventType.APPROVAL_REQUESTED, {"call_id": str(card.tool_call_id), "approval_id": str(card.pk)})
     decided = {"call_id": str(card.tool_call_id), "approval_id": "5", "decided_by": "approver"}
-    undone = {**decided, "status": "superseded", "reason": "approver took the approval back.", "next_approval_id": "6"}
+    undone = {**decided, "status": "superseded", "reason": "approver undid the approval.", "next_approval_id": "6"}
     events = add_events(
         card.run,
         requested,
@@ -109,7 +109,7 @@ def test_a_replaced_card_leaves_a_line_with_person_and_reason(world: World) -> N
     )
     assert [event.seq for event in fold_events(events)] == [4, 3]
     html = read_page(world.client("viewer"), f"/runs/{card.run_id}/")
-    assert html.count("approver took the approval back.") == 2, "in the line, and for a screen reader"
+    assert html.count("approver undid the approval.") == 2, "in the line, and for a screen reader"
     assert '<a href="/approvals/5/">Card 5</a> was replaced by <a href="/approvals/6/">card 6</a>' in html
 
 

@@ -102,8 +102,8 @@ def test_an_end_says_what_happened_and_leads_to_the_answer(world: World) -> None
         ((0, 0, 0), ""),
         ((1, 0, 0), "Approval needed"),
         ((2, 1, 0), "2 approvals and 1 answer needed"),
-        ((0, 0, 2), "2 checks of an unknown outcome needed"),
-        ((1, 1, 1), "1 approval, 1 answer and 1 check of an unknown outcome needed"),
+        ((0, 0, 2), "2 outcome checks needed"),
+        ((1, 1, 1), "1 approval, 1 answer and 1 outcome check needed"),
     ],
 )
 def test_needs_are_counted_in_words(counts: tuple[int, int, int], words: str) -> None:

@@ -78,7 +78,7 @@ class TestStaleTargets:
         card = world.card()
         assert "Cannot run as shown" not in read(world, card)
         Record.objects.filter(pk=world.records[0].pk).update(version=2)
-        assert "Acme Corp has changed since" in read(world, card)
+        assert "Acme Corp has changed since the request" in read(world, card)
         world.records[0].delete()
         assert "Acme Corp no longer exists" in read(world, card)
 
@@ -87,7 +87,7 @@ class TestStaleTargets:
         card = world.card(tool="files.write", params={"path": "a.md", "text": "new"})
         assert "Cannot run as shown" not in read(world, card)
         write_file(world.acme.pk, ("a.md",), [b"other"], lambda _: None)
-        assert "The target has changed since" in read(world, card)
+        assert "The target has changed since the request" in read(world, card)
 
 
 class TestOutliers:
@@ -120,7 +120,7 @@ def test_the_share_of_all_is_shown(world: World) -> None:
         Record.objects.create(organization=world.acme, name=f"R{number}")
     ids = [str(record.pk) for record in world.records]
     html = read(world, world.card(tool="data.bulkUpdate", params={"record_ids": ids, "changes": {"region": "US"}}))
-    assert "3 of 15 records, 20 %" in html
+    assert "3 of 15 records, 20%" in html
 
 
 def test_an_emptied_value_says_removed(world: World) -> None:

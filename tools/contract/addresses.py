@@ -228,7 +228,7 @@ def _fold(text: str) -> str:
 
 
 def _find_bare_host(text: str, name: str) -> Iterator[str]:
-    """Find a host without a scheme if it is the whole text; an e-mail address is not a host.
+    """Find a host without a scheme if it is the whole text; an email address is not a host.
 
     Args:
         name: the param's name; empty if it certainly holds an address.

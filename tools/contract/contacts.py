@@ -1,4 +1,4 @@
-"""Hosts, e-mail addresses, account numbers and recipients in a call's values, and hosts that pretend to be others."""
+"""Hosts, email addresses, account numbers and recipients in a call's values, and hosts that pretend to be others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from tools.contract.look_alikes import reduce_to_look
 
-HOST, EMAIL, ACCOUNT, RECIPIENT = "host", "e-mail address", "account number", "recipient"
+HOST, EMAIL, ACCOUNT, RECIPIENT = "host", "email address", "account number", "recipient"
 MAX_CONTACTS = 200
 MAX_TEXT = 200_000
 MAX_NAME = 120
@@ -49,7 +49,7 @@ class Contact:
     """Somewhere or someone that a call may reach.
 
     Attributes:
-        value: as written, except that hosts and e-mail addresses are in lower case.
+        value: as written, except that hosts and email addresses are in lower case.
         field: the name of the field that holds it.
     """
 
@@ -143,7 +143,7 @@ def find_false_addresses(text: str) -> Iterator[str]:
             yield f"{host} is an IP address in disguise"
     for contact_host in _read_hosts(frozenset(), text):
         if _TWO_HOSTS.search(contact_host):
-            yield f"{contact_host} only begins like another host"
+            yield f"{contact_host} only starts like another host"
 
 
 def _is_plain_ipv4(host: str) -> bool:

@@ -349,7 +349,7 @@ def mark_outcome_unknown(tx: Transaction, call: ToolCall, why: str) -> None:
         return
     error = ToolError(ErrorCode.OUTCOME_UNKNOWN, why, recovery_hint="A person has to check what happened.")
     publish_result(tx, call, ToolResult.failed(error), 0)
-    show_unknown_card(tx, call, "It is not known whether this happened", why)
+    show_unknown_card(tx, call, "We don’t know whether this happened", why)
     tx.audit("gadget", "outcome_unknown", f"tool_call:{call.pk}", tool=call.tool, why=why)
 
 

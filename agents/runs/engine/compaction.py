@@ -3,7 +3,7 @@
 The choice is made anew for every request, from rows alone: all requests of the run are replayed, each with the tokens
 that the model reported for it, and with a mark if the provider first refused it as too long. So the same parts stay
 short from pass to pass, whoever drives the run, and a provider's prompt cache finds the beginning that it knows.
-Shortening happens in steps: beyond 70 % of the window, down to 50 %.
+Shortening happens in steps: beyond 70% of the window, down to 50%.
 
 In this order: results of earlier passes become their summaries, the largest first; texts of earlier passes are cut, the
 oldest first; and where the newest results alone are too large, the largest of them are cut to the room that is left.

@@ -83,7 +83,7 @@ def _is_inner(call: ToolCall) -> bool:
 
 
 def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: ToolResult) -> bool:
-    """Record that a call that was declared not done happened after all, and create a card to acknowledge it.
+    """Record that a call that was marked as not done happened after all, and create a card to acknowledge it.
 
     Status and tool message of the call stay as they are. Return False if the report does not count: it is no success,
     the call has not failed, or it was executed in another epoch.

@@ -157,7 +157,7 @@ def _delegate(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
     with new_run_transaction(child) as child_tx:
         Message.objects.create(run=child, number=1, text=task)
         child_tx.publish(RunStarted(parent.employee.name, parent_run_id=str(parent.pk)))
-    tx.publish(ToolProgress(str(call.pk), 0.0, f"{colleague.name} works on it.", run_id=str(child.pk)))
+    tx.publish(ToolProgress(str(call.pk), 0.0, f"{colleague.name} is working on it.", run_id=str(child.pk)))
 
 
 def _find_delegated_calls(run_id: int) -> QuerySet[ToolCall]:

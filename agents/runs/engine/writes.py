@@ -237,13 +237,13 @@ def _settle_by_late_report(tx: Transaction, epoch: int, call: ToolCall, result: 
     open_call = ToolCall.objects.filter(pk=call.pk, status__in=unsettled, exec_epoch=epoch)
     is_definite = result.success or (result.error is not None and result.error.is_definite)
     if is_definite and open_call.update(**build_end_columns(tx, call, result)):
-        close_unknown_card(call, "The executor reported late.")
+        close_unknown_card(call, "The worker reported late.")
         tx.inbox_changed = True
-        tx.publish(CallResolved(str(call.pk), outcome, "gadget", "The executor reported late."))
+        tx.publish(CallResolved(str(call.pk), outcome, "gadget", "The worker reported late."))
         wake_if_possible(tx)
     else:
         reported = outcome if is_definite else "its outcome is unknown"
-        tx.publish(CallResolved(str(call.pk), "late_report", "gadget", f"The executor reported late: {reported}."))
+        tx.publish(CallResolved(str(call.pk), "late_report", "gadget", f"The worker reported late: {reported}."))
         record_late_effect(tx, call, epoch, result)
     tx.audit("gadget", "late_report", f"tool_call:{call.pk}", tool=call.tool, outcome=outcome)
 

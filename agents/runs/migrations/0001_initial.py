@@ -177,7 +177,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("ready", "Ready"),
-                            ("awaiting_approval", "Awaiting approval"),
+                            ("awaiting_approval", "Waiting for approval"),
                             ("suspended", "Suspended"),
                             ("approved", "Approved"),
                             ("executing", "Executing"),

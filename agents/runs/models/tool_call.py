@@ -14,7 +14,7 @@ class CallStatus(models.TextChoices):
     """The states of a call; docs/engine.md lists the transitions."""
 
     READY = "ready", "Ready"
-    AWAITING_APPROVAL = "awaiting_approval", "Awaiting approval"
+    AWAITING_APPROVAL = "awaiting_approval", "Waiting for approval"
     SUSPENDED = "suspended", "Suspended"
     APPROVED = "approved", "Approved"
     EXECUTING = "executing", "Executing"
@@ -63,8 +63,8 @@ class ToolCall(models.Model):
         why: the verdict's reason.
         provenance: where the values of the params were seen before, as `tools.toolbox.provenance.Provenance.as_json`;
             None if nobody needed to know, because the call asked nobody and no limit named it.
-        late_effect: set if the call was declared not done and its executor later reported a success: `reported_at`, the
-            `result`, and `done_again_by`, the ids of later calls that may have done the same. Nothing else changes.
+        late_effect: set if the call was marked as not done and its executor later reported a success: `reported_at`,
+            the `result`, and `done_again_by`, the ids of later calls that may have done the same. Nothing else changes.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)

@@ -37,15 +37,15 @@ def describe_call(approval: Approval, call: ToolCall, report_text: str, *, is_un
         return CallReport("none", "Did not start.")
     if approval.status == ApprovalStatus.APPROVED:
         return None if is_undoable else CallReport("going", "Not started yet.")
-    was_settled = approval.kind == ApprovalKind.UNKNOWN and approval.status != ApprovalStatus.PENDING
-    return _describe_started(call, report_text) if was_settled or approval.status == ApprovalStatus.CONSUMED else None
+    was_resolved = approval.kind == ApprovalKind.UNKNOWN and approval.status != ApprovalStatus.PENDING
+    return _describe_started(call, report_text) if was_resolved or approval.status == ApprovalStatus.CONSUMED else None
 
 
 def _describe_started(call: ToolCall, report_text: str) -> CallReport:
     if call.status == CallStatus.EXECUTING:
         return CallReport("going", "Running.")
     if call.status == CallStatus.OUTCOME_UNKNOWN:
-        return CallReport("bad", "We don't know whether it happened.")
+        return CallReport("bad", "We don’t know whether this happened.")
     if call.late_effect is not None:
         return CallReport("bad", "Marked as not done, but it happened later.")
     state, word = ("good", "Succeeded") if call.status == CallStatus.SUCCEEDED else ("bad", "Failed")

@@ -48,7 +48,7 @@ ICONS = {
 }
 OUTCOME_ICONS = {
     "Approved": "circle-check",
-    "Settled": "circle-check",
+    "Resolved": "circle-check",
     "Acknowledged": "circle-check",
     "Answered": "circle-check",
     "Denied": "circle-x",
@@ -103,7 +103,7 @@ class Card:
 
     @property
     def is_unknown(self) -> bool:
-        """True if a person must settle an unknown outcome, or acknowledge a late effect."""
+        """True if a person must resolve an unknown outcome, or acknowledge a late effect."""
         return self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.PENDING
 
     @property
@@ -135,7 +135,7 @@ class Card:
     def outcome(self) -> str:
         """The decision of a person, or how the card was closed without approval."""
         if self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.CANCELLED:
-            return "Settled"
+            return "Resolved"
         if self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.ANSWERED:
             return "Acknowledged"
         was_approved = self.approval.status in (ApprovalStatus.CONSUMED, ApprovalStatus.APPROVED)
@@ -177,7 +177,7 @@ class Card:
 
     @property
     def must_be_read(self) -> bool:
-        """True if Approve stays off until everything folded was opened."""
+        """True if Approve stays disabled until everything folded is opened."""
         return self.approval.level in (Level.WRITE.value, Level.DESTRUCTIVE.value)
 
     @property
@@ -217,7 +217,7 @@ class Card:
 
     @cached_property
     def chip_ids(self) -> dict[str, str]:
-        """The ids of the targets that the sentence may name, by the name as it stands there."""
+        """The ids of the targets that the sentence may name, by the name as it appears there."""
         return {
             format_name(target.label).strip("*"): target.id for target in self.effect.first_targets[:1] if target.id
         }
@@ -234,12 +234,12 @@ class Card:
 
     @property
     def share(self) -> str:
-        """The affected objects, and their share of all if it is known: `427 of 515 records, 83 %`."""
+        """The affected objects, and their share of all if it is known: `427 of 515 records, 83%`."""
         total = self.around.total_objects
         if not total or total < self.effect.total:
             return self.effect.count_label
         percent = max(1, round(100 * self.effect.total / total)) if self.effect.total else 0
-        return f"{self.effect.total:,} of {total:,} {self.effect.nouns[1]}, {percent} %"
+        return f"{self.effect.total:,} of {total:,} {self.effect.nouns[1]}, {percent}%"
 
     @property
     def grace_s(self) -> int:

@@ -9,7 +9,7 @@ from agents.web.cards.call_reports import load_reports
 from agents.web.cards.cards import Card, find_call_tool
 
 WITH_REPORT = (ApprovalStatus.CONSUMED, ApprovalStatus.CANCELLED, ApprovalStatus.ANSWERED)
-"""The states of a card whose call may have a report; a settled unknown outcome is cancelled or answered."""
+"""The states of a card whose call may have a report; a resolved unknown outcome is cancelled or answered."""
 
 
 def build_decided_cards(approvals: Iterable[Approval]) -> list[Card]:

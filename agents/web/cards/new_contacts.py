@@ -23,7 +23,7 @@ USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 
 
 def find_new_contacts(card: Approval) -> list[Contact]:
-    """Find the contacts of the card that stand in no record, in no approved card and in no member's account."""
+    """Find the contacts of the card that appear in no record, no approved card and no member's account."""
     contacts = list(read_card(card).contacts[:MAX_CHECKED])
     if not contacts:
         return []

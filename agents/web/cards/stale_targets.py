@@ -36,7 +36,7 @@ def _list_problems(card: Approval, records: dict[int, RecordState]) -> Iterator[
         if record is None:
             yield f"{label} no longer exists"
         elif record.version != target.get("version"):
-            yield f"{label} has changed since"
+            yield f"{label} has changed since the request"
 
 
 def _join_problems(problems: list[str]) -> str:
@@ -53,4 +53,4 @@ def _compare_effect(card: Approval) -> str:
     if effect.preview.problem:
         return effect.preview.problem.rstrip(".")
     is_same = compute_digest(card.tool_call, effect.preview.as_json()) == card.digest
-    return "" if is_same else "The target has changed since"
+    return "" if is_same else "The target has changed since the request"

@@ -24,7 +24,7 @@ class Surroundings:
     Attributes:
         marks: the signs of deception, also those in the employee's words and in comparison with records.
         similar_names: names on the card that look like another record's.
-        new_contacts: hosts, e-mail addresses, accounts and recipients that the organization has not used before.
+        new_contacts: hosts, email addresses, accounts and recipients that the organization has not used before.
         same_target_cards: other open cards that affect the same targets.
         staleness: the reason why the call could not start as shown.
         total_objects: the number of all objects of the kind that the card affects.
@@ -66,5 +66,5 @@ def _merge_marks(card: Approval, words: str, likeness: list[str]) -> tuple[Mark,
     if likeness:
         found.setdefault(LIKENESS, []).extend(likeness)
     if imitation := find_imitation(words):
-        found.setdefault(IMITATION, []).append(f"words of the employee: {quote_excerpt(imitation)}")
+        found.setdefault(IMITATION, []).append(f"the employee’s words: {quote_excerpt(imitation)}")
     return tuple(build_mark(kind, found[kind]) for kind in LABELS if kind in found)

@@ -72,7 +72,7 @@ class InboxRow:
         marks: the labels of the warnings on the card.
         must_be_opened: the card folds something that has to be opened before approval.
         target_keys: a short key for each target, or `*` for many; cards with a common key affect the same target.
-        oddity: the value by which a row differs from the rest of its group: `email: other domain`.
+        oddity: the value by which a row differs from the rest of its group: `email: different domain`.
     """
 
     pk: int
@@ -122,7 +122,7 @@ class InboxRow:
 
     @property
     def is_groupable(self) -> bool:
-        """True if the card stands with others of its shape."""
+        """True if the card is grouped with others of its shape."""
         return self.kind == ApprovalKind.APPROVAL and self.level != Level.DESTRUCTIVE.value and bool(self.shape)
 
     @property
@@ -133,7 +133,7 @@ class InboxRow:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows that stand together: cards of one shape, or a single card.
+    """Rows shown together: cards of one shape, or a single card.
 
     Attributes:
         shared: the params that all cards of the group have in common, shown once above them.
@@ -199,8 +199,8 @@ class Inbox:
 
 
 SORTS: Mapping[str, tuple[str, Callable[[InboxRow], Any]]] = {
-    "": ("Oldest, grouped", lambda row: (row.call_id, row.pk)),
-    "asked": ("Oldest", lambda row: (row.call_id, row.pk)),
+    "": ("Oldest first, grouped", lambda row: (row.call_id, row.pk)),
+    "asked": ("Oldest first", lambda row: (row.call_id, row.pk)),
     "expiry": ("Expiring first", lambda row: (row.expires_at, row.pk)),
     "risk": ("Riskiest first", lambda row: (-row.risk, row.call_id, row.pk)),
     "employee": ("Employee", lambda row: (row.employee.casefold(), row.call_id, row.pk)),
@@ -294,7 +294,7 @@ def _count_choices(values: Iterable[tuple[Any, str]]) -> list[tuple[Any, str, in
 
 
 def _group_by_shape(rows: list[InboxRow]) -> list[RowGroup]:
-    """Put the cards of equal shape together, where the oldest of them stands."""
+    """Put the cards of equal shape together, in the place of the oldest of them."""
     by_shape: dict[str, list[InboxRow]] = defaultdict(list)
     for row in rows:
         by_shape[row.shape if row.is_groupable else f"card {row.pk}"].append(row)
@@ -312,7 +312,7 @@ def _group_by_shape(rows: list[InboxRow]) -> list[RowGroup]:
 
 
 def _build_group(rows: list[InboxRow], params: dict[int, dict[str, Any]]) -> RowGroup:
-    """Build the group with the values that all its cards share; the odd ones out stand first."""
+    """Build the group with the values that all its cards share; the odd ones out come first."""
     each = [params.get(row.pk, {}) for row in rows]
     first = each[0]
     shared = {name for name in first if all(other.get(name) == first[name] for other in each)}

@@ -18,7 +18,7 @@ FAR = 10.0
 
 
 def find_oddities(params: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say for each of these flat params which value is unlike that of the others: `email: other domain`.
+    """Say for each of these flat params which value differs from the others: `email: different domain`.
 
     Empty for most. The result is in the order of the params.
     """
@@ -83,7 +83,7 @@ def _get_alphabet(text: str) -> str:
 
 
 KINDS: Sequence[tuple[str, Callable[[str], str]]] = (
-    ("other domain", _get_domain),
-    ("other host", _get_host),
-    ("other alphabet", _get_alphabet),
+    ("different domain", _get_domain),
+    ("different host", _get_host),
+    ("different alphabet", _get_alphabet),
 )

@@ -92,20 +92,15 @@ def build_status_bar(row: Any, reason: str, next_try: datetime | None) -> Status
 
 def describe_needs(decisions: int, answers: int, unknowns: int) -> str:
     """Describe what people have to do: `2 approvals and 1 answer needed`, `Answer needed`; empty if nothing."""
-    counts = ((decisions, "approval"), (answers, "answer"), (unknowns, "check of an unknown outcome"))
+    counts = ((decisions, "approval"), (answers, "answer"), (unknowns, "outcome check"))
     open_ones = [(number, noun) for number, noun in counts if number]
     if not open_ones:
         return ""
     if len(open_ones) == 1 and open_ones[0][0] == 1:
         noun = open_ones[0][1]
         return f"{noun[:1].upper()}{noun[1:]} needed"
-    *most, last = [f"{number:,} {noun if number == 1 else _pluralize(noun)}" for number, noun in open_ones]
+    *most, last = [f"{number:,} {noun}{'' if number == 1 else 's'}" for number, noun in open_ones]
     return f"{', '.join(most)} and {last} needed" if most else f"{last} needed"
-
-
-def _pluralize(noun: str) -> str:
-    first, space, rest = noun.partition(" ")
-    return f"{first}s{space}{rest}"
 
 
 def _build_end(status: str, label: StatusLabel) -> StatusBar:
@@ -133,7 +128,7 @@ def _describe_wait(row: Any) -> str:
     if row.decisions or row.answers or row.unknowns:
         return ""
     if row.status == RunStatus.NEEDS_ATTENTION:
-        return "Unknown outcome"
+        return "Outcome unknown"
     if row.colleague is None:
         return "Starting in a moment: the approval can still be undone"
     others = row.colleagues - 1

@@ -128,7 +128,7 @@ class _SegmentFinder:
         elif event.type == EventType.QUESTION_ASKED:
             self._begin_span(call, SpanKind.WAIT, "Waiting for an answer", at)
         elif event.type == EventType.RUN_NEEDS_ATTENTION:
-            self._begin_span("run", SpanKind.WAIT, "Waiting for a check of an unknown outcome", at)
+            self._begin_span("run", SpanKind.WAIT, "Waiting for an outcome check", at)
         elif event.type == EventType.PROVIDER_DELAYED:
             self._begin_span("run", SpanKind.WAIT, "Waiting for the model", at)
 

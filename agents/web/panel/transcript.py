@@ -199,7 +199,7 @@ class MarkdownTranscript:
 
 LONG_TEXTS = ("text", "reason")
 HEAD_FACTS = (
-    "title", "status", "exit_reason", "problem", "employee", "started_by", "handed_over_by", "cost", "created_at",
+    "title", "status", "exit_reason", "problem", "employee", "started_by", "delegated_by", "cost", "created_at",
     "finished_at",
 )  # fmt: skip
 
@@ -252,7 +252,7 @@ def describe_run(run: Run) -> dict[str, Any]:
         "answer": run.answer,
         "employee": run.employee.name,
         "started_by": run.created_by.get_username() if run.created_by else "",
-        "handed_over_by": f"{run.parent.employee.name}, run {run.parent_id}" if run.parent else "",
+        "delegated_by": f"{run.parent.employee.name}, run {run.parent_id}" if run.parent else "",
         "passes": run.pass_number,
         "input_tokens": run.input_tokens,
         "output_tokens": run.output_tokens,

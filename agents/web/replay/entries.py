@@ -16,6 +16,13 @@ WAITS_AFTER = frozenset(
     {EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION, EventType.PROVIDER_DELAYED, EventType.RUN_FINISHED}
 )
 """Events after which nobody works until the next event; a replay may skip that time."""
+RESOLUTIONS = {
+    "succeeded": "It happened, reported by {by}",
+    "failed": "It did not happen, reported by {by}",
+    "not_done": "It did not happen, reported by {by}",
+    "late_report": "Reported late",
+    "acknowledged": "Acknowledged by {by}",
+}
 LEVEL_ICONS = {"read": "eye", "draft": "file-pen", "write": "pencil-line", "destructive": "triangle-alert"}
 
 
@@ -159,8 +166,7 @@ class _EntryBuilder:
         return {**self._call(payload, icon, f"{word}{f' by {by}' if by else ''}", look=look), "text": reason}
 
     def _describe_resolution(self, payload: dict[str, Any]) -> dict[str, Any]:
-        words = {"succeeded": "It happened", "failed": "It did not happen"}
-        note = f"{words.get(payload['outcome'], 'Settled')}, reported by {payload.get('by') or 'the system'}"
+        note = RESOLUTIONS.get(payload["outcome"], "Resolved by {by}").format(by=payload.get("by") or "the system")
         reason = self._redaction.redact_text(payload.get("reason") or "")
         return {**self._call(payload, "circle-check", note), "text": reason}
 

@@ -48,7 +48,7 @@ def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: in
 
 
 def _build_late_effect_context(call: ToolCall) -> dict[str, Any]:
-    """Return the template variables for an effect that was reported after the call had been declared not done."""
+    """Return the template variables for an effect that was reported after the call had been marked as not done."""
     if (late := call.late_effect) is None:
         return {}
     data = late["result"].get("data")

@@ -104,14 +104,14 @@ def answer(request: HttpRequest, member: Membership, approval_id: int) -> HttpRe
 
 @member_view("POST", page="approval")
 def resolve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Settle a call with an unknown outcome, or acknowledge a late effect."""
+    """Resolve a call with an unknown outcome, or acknowledge a late effect."""
     card = find_card(member, approval_id)
     try:
         outcome = _read_text(request, "outcome")
         resolutions.resolve(member, card.call.pk, outcome, _read_text(request, "reason"))
     except (Conflict, Invalid) as refusal:
         return _render_refused_decision(request, member, card, refusal)
-    messages.success(request, "Acknowledged." if outcome == resolutions.ACKNOWLEDGED else "Settled.")
+    messages.success(request, "Acknowledged." if outcome == resolutions.ACKNOWLEDGED else "Resolved.")
     return _redirect_back(request, card)
 
 

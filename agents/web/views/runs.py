@@ -32,7 +32,7 @@ MESSAGE_NOTES = {
     RunStatus.QUEUED.value: "{name} reads this at the beginning of the next pass.",
     RunStatus.RUNNING.value: "{name} reads this at the beginning of the next pass. Running calls are not interrupted.",
     RunStatus.WAITING.value: "{name} reads this after all approvals in this run are decided.",
-    RunStatus.NEEDS_ATTENTION.value: "{name} reads this once the unknown outcome is settled.",
+    RunStatus.NEEDS_ATTENTION.value: "{name} reads this once the unknown outcome is resolved.",
     RunStatus.SUCCEEDED.value: "Sending this resumes the run.",
     RunStatus.FAILED.value: "Sending this resumes the run.",
 }

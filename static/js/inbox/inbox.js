@@ -18,7 +18,7 @@ import { showToast, undoLast } from "./toasts.js";
 
 const desk = document.querySelector("[data-desk]");
 const FIELD = "input:not([type=hidden]), textarea, select";
-const DONE = { approve: "Approved", deny: "Denied", answer: "Answered", resolve: "Settled" };
+const DONE = { approve: "Approved", deny: "Denied", answer: "Answered", resolve: "Resolved" };
 const FAST_MS = 250;
 const GRACE_MS = 5_000;
 const FEW_ROWS = 50;

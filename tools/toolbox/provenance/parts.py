@@ -237,7 +237,7 @@ def _split_sentence(sentence: str) -> Iterator[Part]:
 
 
 def _read_token(token: str) -> Iterator[Part]:
-    """Yield the parts of a text without spaces: an address, an e-mail address, or a host, perhaps with a path."""
+    """Yield the parts of a text without spaces: an address, an email address, or a host, perhaps with a path."""
     token = unquote(token)
     if _ADDRESS.fullmatch(token):
         yield from _split_address(token)

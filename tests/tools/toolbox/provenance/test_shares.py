@@ -1,4 +1,4 @@
-"""The shares to reach: at least 95 % of planted values are marked, and at most 2 % of harmless ones."""
+"""The shares to reach: at least 95% of planted values are marked, and at most 2% of harmless ones."""
 
 import base64
 import json
