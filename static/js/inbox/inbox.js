@@ -103,14 +103,15 @@ document.addEventListener("card-decided", (event) => {
   const { form } = event.detail;
   const card = event.target;
   const row = findRow(card.dataset.card);
-  if (!DONE[form.dataset.action] || !row) {
+  const done = form.querySelector("[value=acknowledged]") ? "Acknowledged" : DONE[form.dataset.action];
+  if (!done || !row) {
     return;
   }
   event.preventDefault();
   const what = lineOf(row);
   const seconds = form.dataset.action === "approve" ? Number(form.dataset.grace) : 0;
   const undo = seconds ? () => undoApproval(card.dataset.card) : null;
-  showToast(`${DONE[form.dataset.action]}: ${what.length > 80 ? `${what.slice(0, 79)}…` : what}`, { undo, seconds });
+  showToast(`${done}: ${what.length > 80 ? `${what.slice(0, 79)}…` : what}`, { undo, seconds });
   leaveRow(row);
 });
 
