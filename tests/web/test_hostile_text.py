@@ -12,6 +12,7 @@ from jinja2 import UndefinedError
 from agents.runs.models import CallStatus, ToolCall
 from agents.web.jinja_environment import JINJA
 from agents.web.panel.lines import MARKS
+from agents.web.panel.sentences import describe_resolution
 from agents.web.text import safe_text
 from agents.web.text.markdown import render_markdown
 
@@ -63,6 +64,7 @@ def render_resolution(outcome: str) -> str:
         "line": {"seq": 1, "slot": "call-1", "moves_to_end": False},
         "call": ToolCall(pk=1, run_id=1, status=CallStatus.FAILED, level="write", params={}, pass_number=1),
         "payload": payload,
+        "resolution": describe_resolution(payload),
         "title": "Pay",
         "mark": MARKS["succeeded"],
         "card": None,

@@ -8,12 +8,15 @@ import re
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from agents.runs.models import EventType, Run, RunStatus, ToolCall
+from agents.approvals.resolutions import OUTCOMES
+from agents.runs.models import Event, EventType, Run, RunStatus, ToolCall
+from agents.web.panel.sentences import RESOLUTIONS
 from agents.web.replay.entries import build_entries
-from agents.web.replay.redaction import ReplayRedaction
+from agents.web.replay.redaction import ReplayRedaction, redact_fields
 from tests.web.pages import read_page
-from tests.web.run_events import add_events, build_samples
+from tests.web.run_events import add_events, build_samples, build_tool_result, build_tool_start
 from tests.world import World, make_world, success
 
 pytestmark = pytest.mark.django_db
@@ -104,20 +107,39 @@ def test_every_type_of_event_has_words(world: World) -> None:
     assert all(entry.head for entry in build_entries(events))
 
 
+RESOLUTION = {"call_id": "1", "by": "ada", "reason": "I looked."}
+DECISION = {"call_id": "1", "approval_id": "1", "decided_by": "ada", "reason": "Why", "next_approval_id": None}
+
+
 @pytest.mark.parametrize(
-    ("outcome", "note"),
+    ("type_", "payload", "note"),
     [
-        ("succeeded", "It happened, reported by ada"),
-        ("failed", "It did not happen, reported by ada"),
-        ("not_done", "It did not happen, reported by ada"),
-        ("late_report", "Reported late"),
-        ("acknowledged", "Acknowledged by ada"),
+        (EventType.CALL_RESOLVED, RESOLUTION | {"outcome": "succeeded"}, "It happened, reported by ada"),
+        (EventType.CALL_RESOLVED, RESOLUTION | {"outcome": "not_done"}, "It did not happen, reported by ada"),
+        (EventType.CALL_RESOLVED, RESOLUTION | {"outcome": "failed", "by": "gadget"},
+            "It did not happen, reported by Gadget"),
+        (EventType.CALL_RESOLVED, RESOLUTION | {"outcome": "acknowledged"}, "It happened late. Acknowledged by ada"),
+        (EventType.CALL_RESOLVED, RESOLUTION | {"outcome": "late_report", "by": "gadget"}, "Reported late"),
+        (EventType.APPROVAL_DECIDED, DECISION | {"status": "approved"}, "Approved by ada"),
+        (EventType.APPROVAL_DECIDED, DECISION | {"status": "denied"}, "Denied by ada"),
+        (EventType.APPROVAL_DECIDED, DECISION | {"status": "superseded"}, "Replaced"),
+        (EventType.APPROVAL_DECIDED, DECISION | {"status": "expired", "decided_by": ""}, "Expired"),
+        (EventType.TOOL_REJECTED, {"call_id": "1", "tool": "x", "code": "NOT_PERMITTED", "reason": "It may not."},
+            "Not carried out"),
+        (EventType.TOOL_RESULT, {"call_id": "1", "tool": "x", "result": {
+            "success": False, "summary": "No record 7.", "error": {"code": "NOT_FOUND", "message": "No record 7."},
+        }}, "No record 7."),
     ],
-)
-def test_a_resolution_says_what_was_reported(world: World, outcome: str, note: str) -> None:
-    payload = {"call_id": "1", "outcome": outcome, "by": "ada", "reason": "I looked."}
-    (entry,) = build_entries(add_events(world.run(), (EventType.CALL_RESOLVED, payload)))
-    assert (entry.note, entry.text) == (note, "I looked.")
+)  # fmt: skip
+def test_it_says_in_words_what_happened(type_: EventType, payload: dict[str, Any], note: str) -> None:
+    event = Event(seq=1, type=type_, payload=payload, created_at=timezone.now())
+    (entry,) = build_entries([event])
+    assert entry.note == note
+    assert entry.text == payload.get("reason", "")
+
+
+def test_every_resolution_of_people_has_words() -> None:
+    assert {*OUTCOMES} < RESOLUTIONS.keys()
 
 
 def test_the_export_needs_nothing_else_and_runs_only_its_own_script(world: World) -> None:
@@ -143,15 +165,107 @@ def test_the_export_has_all_values_unless_they_are_redacted(world: World) -> Non
         assert text not in re.sub(r"<(style|script).*?</\1>", "", without_texts, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        ({"a": 1, "b": {"c": [1]}}, {"a": "redacted", "b": {"c": "redacted"}}),
-        ([{"a": "x"}], "redacted"),
-        ({"a": None, "b": ""}, {"a": None, "b": ""}),
-        (0, "redacted"),
-        (False, "redacted"),
-    ],
+CODES = frozenset(
+    {"call_id", "approval_id", "duplicate_of", "tool", "level", "code", "status", "exit_reason", "outcome", "cut_off"}
+    | {"retry_at", "currency", "approval_ids"}
 )
-def test_redaction_keeps_names_and_no_value(value: Any, shown: Any) -> None:
-    assert ReplayRedaction(values=True).redact_value(value) == shown
+NAMES = frozenset({"by", "decided_by", "display_name"})
+TEXTS = {
+    EventType.RUN_TITLED: "title",
+    EventType.ASSISTANT_MESSAGE: "text",
+    EventType.ASSISTANT_THOUGHT: "text",
+    EventType.APPROVAL_DECIDED: "reason",
+    EventType.QUESTION_ASKED: "text",
+    EventType.QUESTION_ANSWERED: "text",
+    EventType.MESSAGE_ADDED: "text",
+    EventType.RUN_WAITING: "reason",
+    EventType.RUN_RESUMED: "reason",
+    EventType.CALL_RESOLVED: "reason",
+    EventType.PROVIDER_DELAYED: "reason",
+    EventType.RUN_FINISHED: "answer",
+}
+"""The texts of people and of the employee; all others are values."""
+SHOWN_VALUES = {
+    EventType.TOOL_START, EventType.TOOL_PROGRESS, EventType.TOOL_RESULT, EventType.TOOL_REJECTED,
+    EventType.APPROVAL_REQUESTED, EventType.LATE_EFFECT,
+}  # fmt: skip
+
+
+PLANTED = "planted 4711"
+
+
+def plant(value: Any, name: str = "") -> Any:
+    """Put the secret into every text, and into the names of params and data, which may be values too."""
+    if name in CODES | NAMES:
+        return value
+    if name in ("params", "data"):
+        return {PLANTED: PLANTED, **(value or {})}
+    if isinstance(value, dict):
+        return {key: plant(each, key) for key, each in value.items()}
+    if isinstance(value, list):
+        return [plant(each) for each in value]
+    return f"{value} {PLANTED}" if isinstance(value, str) else value
+
+
+def plant_some(samples: dict[EventType, dict[str, Any]], *, in_texts: bool, in_values: bool) -> Any:
+    return [
+        (type_, {name: plant(value, name) if chosen else value for name, value in payload.items()})
+        for type_, payload in samples.items()
+        if (chosen := in_texts if type_ in TEXTS else in_values) or True
+    ]
+
+
+@pytest.mark.parametrize("chosen", [("values",), ("texts",), ("values", "texts")])
+def test_the_export_holds_nothing_of_what_was_redacted(world: World, chosen: tuple[str, ...]) -> None:
+    secret = {"in_texts": "texts" in chosen, "in_values": "values" in chosen}
+    task = f"Call {PLANTED}" if secret["in_texts"] else "Call"
+    card = world.card(world.run(RunStatus.SUCCEEDED, task=task, title=task))
+    events = add_events(card.run, *plant_some(build_samples(card), **secret))
+    shown = {entry.seq for entry in build_entries(events) if PLANTED in repr(entry)}
+    expected = {*(TEXTS if secret["in_texts"] else ()), *(SHOWN_VALUES if secret["in_values"] else ())}
+    assert {event.type for event in events if event.seq in shown} == expected
+    assert PLANTED in read_export(world, card.run)
+    assert PLANTED not in read_export(world, card.run, "?" + "&".join(f"redact={each}" for each in chosen))
+
+
+FREE = {"type": "object", "additionalProperties": {"type": "integer"}}
+NESTED = {"$defs": {"Row": {"properties": {"c": {}}}}, "properties": {"a": {}, "b": {"$ref": "#/$defs/Row"}}}
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "shown"),
+    [
+        ({"a": 1, "b": {"c": [1]}}, NESTED, {"a": "redacted", "b": {"c": "redacted"}}),
+        ({"a": 1, "b": {"c": 1}}, {"anyOf": [NESTED, {"type": "null"}], "$defs": NESTED["$defs"]}, {
+            "a": "redacted", "b": {"c": "redacted"}
+        }),
+        ({"b": {"ada@acme.example": 1}}, NESTED, {"b": {"field 1": "redacted"}}),
+        ({"b": {"ada@acme.example": 1}}, {"properties": {"b": FREE}}, {"b": {"field 1": "redacted"}}),
+        ({"ada": 1, "a": {"c": 2}, "kim": 3}, NESTED, {
+            "field 1": "redacted", "a": {"field 1": "redacted"}, "field 3": "redacted"
+        }),
+        ({"a": 1}, None, {"field 1": "redacted"}),
+        ([{"a": "x"}], NESTED, "redacted"),
+        ({"a": None, "b": ""}, NESTED, {"a": None, "b": ""}),
+        (0, NESTED, "redacted"),
+        (False, NESTED, "redacted"),
+    ],
+)  # fmt: skip
+def test_redaction_keeps_the_names_of_the_schema_and_no_value(value: Any, schema: Any, shown: Any) -> None:
+    assert redact_fields(value, schema) == shown
+    assert ReplayRedaction(values=True).redact_data("no.tool", value) == redact_fields(value, None)
+
+
+def test_the_export_keeps_names_of_fields_and_no_value_that_serves_as_a_name(world: World) -> None:
+    run = world.run(RunStatus.SUCCEEDED)
+    call = world.call(run, "data.getStats")
+    start = build_tool_start(call)[1] | {"params": {"region": SECRET, SECRET: "x"}}
+    stats = {"total": 3, "by_region": {SECRET: 3}, SECRET: {"x": 1}}
+    result = build_tool_result(call)[1]
+    result["result"] |= {"data": stats}
+    add_events(run, (EventType.TOOL_START, start), (EventType.TOOL_RESULT, result))
+    assert SECRET in read_export(world, run)
+    redacted = read_export(world, run, "?redact=values")
+    assert SECRET not in redacted
+    for name in ("region", "total", "by_region", "field 1", "field 3"):
+        assert f'<span class="key">{name}</span>' in redacted

@@ -27,7 +27,10 @@ from agents.web.panel.slots import CALL_EVENTS, is_replacement, moves_to_end, na
 from tools.contract import Tool
 
 PAYLOAD_CONTEXTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    EventType.RUN_WAITING: lambda payload: {"waits_for": sentences.describe_waits(payload)},
+    EventType.RUN_WAITING: lambda payload: {
+        "waits_for": sentences.describe_waits(payload),
+        "undoable": sentences.UNDOABLE,
+    },
     EventType.HISTORY_SHORTENED: lambda payload: {"sentence": sentences.describe_shortening(payload)},
     EventType.ANSWER_CUT: lambda payload: {"sentence": sentences.describe_cut(payload)},
     EventType.USAGE_REPORTED: lambda payload: {"sentence": sentences.describe_usage(payload)},
@@ -173,6 +176,8 @@ def _build_call_context(event: Event, facts: LineFacts) -> dict[str, Any]:
         "params": render_inputs(call.params, tool, facts.record_names),
         "original_params": _render_original(call, tool, facts),
     }
+    if event.type == EventType.CALL_RESOLVED:
+        context["resolution"] = sentences.describe_resolution(event.payload)
     if event.type == EventType.TOOL_RESULT:
         context |= _build_result_context(call, event.payload["result"], facts)
     return context

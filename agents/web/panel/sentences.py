@@ -1,4 +1,4 @@
-"""Sentences about events, for both the panel and the transcript."""
+"""Sentences about events, for the panel, the transcript and the replay."""
 
 from __future__ import annotations
 
@@ -6,6 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.runs.engine.ending import CUT_OFF_WORDS
+from agents.runs.engine.transaction import MACHINE
+
+UNDOABLE = "Waiting a moment: the approval can still be undone"
+RESOLUTIONS = {
+    "succeeded": "It happened, reported by",
+    "not_done": "It did not happen, reported by",
+    "failed": "It did not happen, reported by",
+    "acknowledged": "It happened late. Acknowledged by",
+}
+"""The outcomes of `call_resolved`: `failed` is the executor's word for a person's `not_done`."""
 
 
 def describe_shortening(payload: Mapping[str, Any]) -> str:
@@ -38,6 +48,14 @@ def describe_waits(payload: Mapping[str, Any]) -> str:
     parts = [_one_or_more(decisions, "a decision", "decisions")]
     parts += [_one_or_more(payload.get("answers", 0), "an answer", "answers"), *payload.get("colleagues", ())]
     return _join([part for part in parts if part])
+
+
+def describe_resolution(payload: Mapping[str, Any]) -> str:
+    """Describe `call_resolved`: `It did not happen, reported by ada`."""
+    outcome, by = str(payload["outcome"]), payload.get("by")
+    if outcome == "late_report":
+        return "Reported late"
+    return f"{RESOLUTIONS.get(outcome, 'Resolved by')} {'Gadget' if by in ('', None, MACHINE) else by}"
 
 
 def _join(parts: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from agents.approvals.models import ApprovalStatus
 from agents.runs.models import Event, EventType
 from agents.web.panel import sentences
 from agents.web.replay.redaction import NOTHING_REDACTED, ReplayRedaction
@@ -16,13 +17,14 @@ WAITS_AFTER = frozenset(
     {EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION, EventType.PROVIDER_DELAYED, EventType.RUN_FINISHED}
 )
 """Events after which nobody works until the next event; a replay may skip that time."""
-RESOLUTIONS = {
-    "succeeded": "It happened, reported by {by}",
-    "failed": "It did not happen, reported by {by}",
-    "not_done": "It did not happen, reported by {by}",
-    "late_report": "Reported late",
-    "acknowledged": "Acknowledged by {by}",
+DECISIONS = frozenset({ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.ANSWERED})
+"""The states of a card that a person chose; Gadget says the reason of the others."""
+CARD_LOOKS = {
+    ApprovalStatus.APPROVED: ("good", "check"),
+    ApprovalStatus.ANSWERED: ("good", "check"),
+    ApprovalStatus.SUPERSEDED: ("", "rotate-ccw"),
 }
+"""The look and icon of a card's states; others are bad."""
 LEVEL_ICONS = {"read": "eye", "draft": "file-pen", "write": "pencil-line", "destructive": "triangle-alert"}
 
 
@@ -88,9 +90,11 @@ class _EntryBuilder:
             },
             EventType.ASSISTANT_THOUGHT: lambda payload: self._tell("Thought", "bot", payload["text"]),
             EventType.TOOL_START: self._describe_start,
-            EventType.TOOL_PROGRESS: lambda payload: self._call(payload, "loader-circle", payload.get("text", "")),
+            EventType.TOOL_PROGRESS: lambda payload: self._call(
+                payload, "loader-circle", self._redaction.redact_summary(payload.get("text", ""))
+            ),
             EventType.TOOL_RESULT: self._describe_result,
-            EventType.TOOL_SKIPPED: lambda payload: self._call(payload, "equal", "Repeats an earlier call"),
+            EventType.TOOL_SKIPPED: lambda payload: self._call(payload, "equal", "This repeats an earlier call"),
             EventType.TOOL_REJECTED: self._describe_rejection,
             EventType.APPROVAL_REQUESTED: self._describe_request,
             EventType.APPROVAL_DECIDED: self._describe_decision,
@@ -99,16 +103,18 @@ class _EntryBuilder:
                 payload, f"Answered by {payload.get('by') or 'somebody'}", payload["text"]
             ),
             EventType.CALL_RESOLVED: self._describe_resolution,
-            EventType.LATE_EFFECT: lambda payload: self._call(
-                payload, "triangle-alert", "This happened after all, although it was marked as not done", look="bad"
-            ),
+            EventType.LATE_EFFECT: self._describe_late_effect,
             EventType.MESSAGE_ADDED: lambda payload: self._tell(
                 f"Message from {payload.get('by') or 'somebody'}", "send", payload["text"]
             ),
             EventType.RUN_WAITING: self._describe_wait,
             EventType.RUN_NEEDS_ATTENTION: lambda _: _state("Needs attention: an outcome is unknown", look="bad"),
-            EventType.RUN_RESUMED: lambda payload: _state(payload.get("reason") or "Resumed", "play"),
-            EventType.CANCEL_REQUESTED: lambda payload: _state(f"Cancelled by {payload.get('by')}", "ban"),
+            EventType.RUN_RESUMED: lambda payload: _state(
+                self._redaction.redact_text(payload.get("reason") or "") or "Resumed", "play"
+            ),
+            EventType.CANCEL_REQUESTED: lambda payload: _state(
+                f"{payload.get('by') or 'Somebody'} cancelled the run", "ban"
+            ),
             EventType.PROVIDER_DELAYED: lambda payload: {
                 **_state(sentences.describe_delay(payload), "hourglass", "bad"),
                 "text": self._redaction.redact_text(payload.get("reason", "")),
@@ -133,48 +139,50 @@ class _EntryBuilder:
     def _describe_start(self, payload: dict[str, Any]) -> dict[str, Any]:
         self._titles[payload["call_id"]] = payload.get("display_name") or payload.get("tool") or "Call"
         note = "The inputs are too large for the log" if payload.get("truncated") else "started"
-        values = self._redaction.redact_value(payload.get("params") or {})
+        values = self._redaction.redact_inputs(payload.get("tool", ""), payload.get("params") or {})
         return {**self._call(payload, LEVEL_ICONS.get(payload.get("level", ""), "wrench"), note), "values": values}
 
     def _describe_result(self, payload: dict[str, Any]) -> dict[str, Any]:
         result, redact = payload["result"], self._redaction
         is_good = bool(result.get("success"))
-        error = result.get("error") or {}
         note = redact.redact_summary(result.get("summary") or "") or ("Done" if is_good else "Failed")
         return {
             **self._call(payload, "check" if is_good else "x", note, look="good" if is_good else "bad"),
-            "text": error.get("code", ""),
             "markdown": redact.redact_summary(result.get("markdown") or ""),
-            "data": redact.redact_value(result.get("data")),
+            "data": redact.redact_data(payload.get("tool", ""), result.get("data")),
         }
 
     def _describe_rejection(self, payload: dict[str, Any]) -> dict[str, Any]:
         reason = self._redaction.redact_summary(payload.get("reason") or "")
-        return {**self._call(payload, "x", f"Not carried out: {payload['code']}", look="bad"), "text": reason}
+        return {**self._call(payload, "x", "Not carried out", look="bad"), "text": reason}
 
     def _describe_request(self, payload: dict[str, Any]) -> dict[str, Any]:
-        values = self._redaction.redact_value(payload.get("params") or {})
+        values = self._redaction.redact_inputs(payload.get("tool", ""), payload.get("params") or {})
         sentence = "" if self._redaction.values else payload.get("sentence", "")
         return {**self._call(payload, "inbox", "Approval needed", look="wait"), "sentence": sentence, "values": values}
 
     def _describe_decision(self, payload: dict[str, Any]) -> dict[str, Any]:
-        by, status = payload.get("decided_by"), payload["status"]
-        word = "Approved" if status == "approved" else status.capitalize()
-        look = "good" if status == "approved" else "bad"
-        icon = "check" if status == "approved" else "ban"
-        reason = self._redaction.redact_text(payload.get("reason") or "")
-        return {**self._call(payload, icon, f"{word}{f' by {by}' if by else ''}", look=look), "text": reason}
+        """Describe the end of a card; Gadget's own reasons may repeat inputs, those of people are their texts."""
+        by, status = payload.get("decided_by"), ApprovalStatus(payload["status"])
+        look, icon = CARD_LOOKS.get(status, ("bad", "ban"))
+        redact = self._redaction.redact_text if status in DECISIONS else self._redaction.redact_summary
+        words = f"{status.label} by {by}" if by and status in DECISIONS else str(status.label)
+        return {**self._call(payload, icon, words, look=look), "text": redact(payload.get("reason") or "")}
 
     def _describe_resolution(self, payload: dict[str, Any]) -> dict[str, Any]:
-        note = RESOLUTIONS.get(payload["outcome"], "Resolved by {by}").format(by=payload.get("by") or "the system")
         reason = self._redaction.redact_text(payload.get("reason") or "")
-        return {**self._call(payload, "circle-check", note), "text": reason}
+        return {**self._call(payload, "circle-check", sentences.describe_resolution(payload)), "text": reason}
+
+    def _describe_late_effect(self, payload: dict[str, Any]) -> dict[str, Any]:
+        note = "This happened after all, although it was marked as not done"
+        summary = self._redaction.redact_summary(payload.get("summary") or "")
+        return {**self._call(payload, "triangle-alert", note, look="bad"), "text": summary}
 
     def _describe_wait(self, payload: dict[str, Any]) -> dict[str, Any]:
         if payload.get("reason"):
             return _state(self._redaction.redact_text(payload["reason"]), "ban", "wait")
         waits = sentences.describe_waits(payload)
-        return _state(f"Waiting for {waits}" if waits else "Waiting a moment", "clock", "wait")
+        return _state(f"Waiting for {waits}" if waits else sentences.UNDOABLE, "clock", "wait")
 
     def _describe_end(self, payload: dict[str, Any]) -> dict[str, Any]:
         label = label_status(payload["status"], payload["exit_reason"], payload.get("outcome", ""))

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tools.contract import Tool
+from tools.contract.schema_display import inline_references
+
 REDACTED = "redacted"
+
+
+def find_no_tool(_name: str) -> Tool | None:
+    """Find no tool, so that no name of a field is known."""
+    return None
 
 
 @dataclass(frozen=True)
@@ -13,32 +22,62 @@ class ReplayRedaction:
     """The choice of what to leave out.
 
     Attributes:
-        values: inputs and results of calls, with the sentences and summaries that repeat them.
+        values: inputs and results of calls, with the sentences, summaries and progress that repeat them.
         texts: texts of the employee and of people, such as the task, messages, reasons and answers.
+        find_tool: finds a tool by its name; only the names of fields in its schemas stay.
     """
 
     values: bool = False
     texts: bool = False
+    find_tool: Callable[[str], Tool | None] = find_no_tool
 
-    def redact_value(self, value: Any) -> Any:
-        """Replace a value; names of fields stay."""
-        if not self.values or value in (None, "", [], {}):
-            return value
-        if isinstance(value, dict):
-            return {name: self.redact_value(each) for name, each in value.items()}
-        return REDACTED
+    def redact_inputs(self, tool_name: str, params: dict[str, Any]) -> Any:
+        """Replace the inputs of a call."""
+        tool = self.find_tool(tool_name) if self.values else None
+        return redact_fields(params, tool.schema if tool else None) if self.values else params
+
+    def redact_data(self, tool_name: str, data: Any) -> Any:
+        """Replace the data of a result."""
+        tool = self.find_tool(tool_name) if self.values else None
+        return redact_fields(data, tool.output_schema if tool else None) if self.values else data
 
     def redact_summary(self, text: str) -> str:
         """Replace a text that may repeat inputs or results."""
-        return _redact(text) if self.values else text
+        return _redact_words(text) if self.values else text
 
     def redact_text(self, text: str) -> str:
         """Replace a text that a person or the employee wrote."""
-        return _redact(text) if self.texts else text
+        return _redact_words(text) if self.texts else text
 
 
 NOTHING_REDACTED = ReplayRedaction()
 
 
-def _redact(text: str) -> str:
+def redact_fields(value: Any, schema: Mapping[str, Any] | None) -> Any:
+    """Replace the value; objects keep only the names that the schema has: others may be values themselves."""
+    return _redact_value(value, inline_references(schema, schema or {}))
+
+
+def _redact_value(value: Any, schema: Any) -> Any:
+    if value in (None, "", [], {}):
+        return value
+    if not isinstance(value, dict):
+        return REDACTED
+    known = _list_properties(schema)
+    return {
+        name if name in known else f"field {number}": _redact_value(each, known.get(name))
+        for number, (name, each) in enumerate(value.items(), start=1)
+    }
+
+
+def _list_properties(schema: Any) -> dict[str, Any]:
+    """List the properties of an object in any form that its schema allows."""
+    if not isinstance(schema, Mapping):
+        return {}
+    forms = [form for word in ("anyOf", "oneOf", "allOf") for form in schema.get(word) or ()]
+    listed = {name: part for form in forms for name, part in _list_properties(form).items()}
+    return listed | dict(schema.get("properties") or {})
+
+
+def _redact_words(text: str) -> str:
     return f"{REDACTED}, {len(text):,} characters" if text else ""

@@ -14,6 +14,7 @@ from django.template.loader import get_template
 from django.utils.safestring import SafeString
 
 from agents.accounts.models import Membership
+from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import NotFound
 from agents.runs.models import Run
 from agents.web.jinja_environment import JINJA
@@ -42,7 +43,8 @@ def export_replay(request: HttpRequest, member: Membership, run_id: int) -> Http
     """Download the replay as one HTML file; `?redact=values` and `?redact=texts` leave out parts of it."""
     run = _load_run(member, run_id)
     chosen = request.GET.getlist("redact")
-    redaction = ReplayRedaction(values="values" in chosen, texts="texts" in chosen)
+    find_tool = load_toolbox(member.organization_id).get_tool
+    redaction = ReplayRedaction(values="values" in chosen, texts="texts" in chosen, find_tool=find_tool)
     style, script = "".join(map(_read_static, STYLES)), _read_static(SCRIPT)
     context = _build_context(run, redaction) | {
         "style": SafeString(style),
