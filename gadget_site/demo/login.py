@@ -1,4 +1,7 @@
-"""One click on the login page logs in as one of the demo's people, while DEBUG is on and the demo's accounts exist."""
+"""One click on the login page logs in as one of the demo's people, while DEBUG is on and the demo's accounts exist.
+
+Only browsers on this machine are offered it, as long as no other machine can reach Gadget: anybody could press the button.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +13,7 @@ from django.db.models import CharField, F, Value
 from django.db.models.functions import Concat
 from django.http import Http404, HttpRequest, HttpResponseBase
 
+from agents.web.local_requests import is_from_this_machine
 from agents.web.views.account import LoginForm, LoginPage
 from gadget_site.demo.names import EMAIL_DOMAIN, ORGANIZATIONS, PASSWORD
 
@@ -30,14 +34,14 @@ class DemoPerson:
     description: str
 
 
-def offer_demo_people(_request: HttpRequest) -> dict[str, Callable[[], list[DemoPerson]]]:
+def offer_demo_people(request: HttpRequest) -> dict[str, Callable[[], list[DemoPerson]]]:
     """Give templates `demo_people()`, a context processor of Django."""
-    return {"demo_people": list_demo_people}
+    return {"demo_people": lambda: list_demo_people(request)}
 
 
-def list_demo_people() -> list[DemoPerson]:
-    """Return the people whose accounts the demo created; none while DEBUG is off."""
-    if not settings.DEBUG:
+def list_demo_people(request: HttpRequest) -> list[DemoPerson]:
+    """Return the people whose accounts the demo created; none while DEBUG is off, and none for other machines."""
+    if not settings.DEBUG or not is_from_this_machine(request):
         return []
     own_email = Concat(F("username"), Value(f"@{EMAIL_DOMAIN}"), output_field=CharField())
     accounts = User.objects.filter(
@@ -63,12 +67,12 @@ class DemoLogin(LoginPage):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Answer 404 while there is nobody to log in as."""
-        if not list_demo_people():
+        if not list_demo_people(request):
             raise Http404("There is no demo.")
         return super().dispatch(request, *args, **kwargs)
 
     def get_form_kwargs(self) -> dict[str, Any]:
         name = self.request.POST.get("username", "")
-        if all(person.username != name for person in list_demo_people()):
+        if all(person.username != name for person in list_demo_people(self.request)):
             raise Http404("The demo has no such person.")
         return {**super().get_form_kwargs(), "data": {"username": name, "password": PASSWORD}}

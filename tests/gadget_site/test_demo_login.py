@@ -1,4 +1,7 @@
-"""The login page offers the demo's people only while DEBUG is on and their accounts exist; so does its address."""
+"""The login page offers the demo's people to this machine, while DEBUG is on and their accounts exist.
+
+The address behind their buttons follows the same rules.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pytest_django import Settings
 from gadget_site.demo import building
 from gadget_site.demo.login import PEOPLE
 from gadget_site.demo.names import PASSWORD
+from gadget_site.edge.proxies import FORWARDED_MARK
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -20,7 +24,7 @@ ADDRESS = "/login/demo/"
 
 @pytest.fixture(autouse=True)
 def demo(settings: Settings) -> None:
-    settings.DEBUG = True
+    settings.DEBUG = settings.GADGET_ONLY_LOCAL = True
     building.build()
 
 
@@ -61,6 +65,28 @@ def test_nothing_of_it_exists_while_debug_is_off(settings: Settings) -> None:
     assert "demo" not in read_login_page()
     assert log_in("viewer") == (404, "")
     assert Client().get(ADDRESS).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_only_local"),
+    [
+        ({"REMOTE_ADDR": "10.0.0.7"}, True),
+        ({"REMOTE_ADDR": "2001:db8::1"}, True),
+        ({f"HTTP_{FORWARDED_MARK.decode().upper().replace('-', '_')}": "1"}, True),
+        ({}, False),
+    ],
+    ids=["another machine", "another machine by IPv6", "through a proxy", "where others may reach Gadget"],
+)
+def test_nothing_of_it_exists_for_other_machines(
+    settings: Settings, origin: dict[str, str], is_only_local: bool
+) -> None:
+    settings.GADGET_ONLY_LOCAL = is_only_local
+    client = Client(**origin)
+    assert "demo" not in read_login_page(client)
+    answer = client.post(ADDRESS, {"username": "admin"})
+    assert (answer.status_code, client.session.get("_auth_user_id")) == (404, None)
+    settings.GADGET_ONLY_LOCAL = True
+    assert offered(read_login_page(Client(REMOTE_ADDR="::1"))) == list(PEOPLE)
 
 
 def test_nothing_of_it_exists_without_the_demos_accounts() -> None:

@@ -10,10 +10,7 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from agents.insight.metrics import metrics_cache
-
-LOOPBACK = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
-FORWARDED_MARK = "X-Gadget-Forwarded"
-"""The header that marks a request as forwarded by a proxy; it replaces the proxy's own headers."""
+from agents.web.local_requests import is_from_this_machine
 
 
 @require_safe
@@ -25,7 +22,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     if settings.GADGET_METRICS_TOKEN:
         if not _has_token(request):
             return _refuse(401, "Send the token of GADGET_METRICS_TOKEN: Authorization: Bearer …")
-    elif not _is_from_this_machine(request):
+    elif not is_from_this_machine(request):
         return _refuse(404, "Not found.")
     return HttpResponse(
         metrics_cache.get_text(), content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"}
@@ -36,12 +33,6 @@ def _has_token(request: HttpRequest) -> bool:
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
     is_equal = compare_digest(given.strip().encode(), settings.GADGET_METRICS_TOKEN.encode())
     return scheme.lower() == "bearer" and is_equal
-
-
-def _is_from_this_machine(request: HttpRequest) -> bool:
-    """Return True for a local client; False behind a proxy, because every client then seems local."""
-    is_loopback = request.META.get("REMOTE_ADDR", "") in LOOPBACK
-    return settings.GADGET_ONLY_LOCAL and is_loopback and FORWARDED_MARK not in request.headers
 
 
 def _refuse(status: int, text: str) -> HttpResponse:

@@ -105,7 +105,8 @@ class Command(BaseCommand):
     def _welcome(self) -> None:
         lines = [f"Gadget is ready: {_build_address()}/"]
         if settings.DEBUG and Organization.objects.filter(slug=names.ORGANIZATION).exists():
-            lines.append(f"Log in with one click, for example as approver. The demo's password is {names.PASSWORD}")
+            how = " with one click" if settings.GADGET_ONLY_LOCAL else ""
+            lines.append(f"Log in{how}, for example as approver. The demo's password is {names.PASSWORD}")
         if settings.DEBUG:
             lines.append("DEBUG is on: use Gadget on this machine only. Set ALLOWED_HOSTS before others connect.")
         lines.append("Ctrl-C stops everything.")
