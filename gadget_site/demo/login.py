@@ -1,6 +1,7 @@
 """One click on the login page logs in as one of the demo's people, while DEBUG is on and the demo's accounts exist.
 
-Only browsers on this machine are offered it, as long as no other machine can reach Gadget: anybody could press the button.
+Only browsers on this machine are offered it, and only while no other machine can reach Gadget: a button asks for no
+password.
 """
 
 from collections.abc import Callable

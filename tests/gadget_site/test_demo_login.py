@@ -6,6 +6,7 @@ The address behind their buttons follows the same rules.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -78,7 +79,7 @@ def test_nothing_of_it_exists_while_debug_is_off(settings: Settings) -> None:
     ids=["another machine", "another machine by IPv6", "through a proxy", "where others may reach Gadget"],
 )
 def test_nothing_of_it_exists_for_other_machines(
-    settings: Settings, origin: dict[str, str], is_only_local: bool
+    settings: Settings, origin: dict[str, Any], is_only_local: bool
 ) -> None:
     settings.GADGET_ONLY_LOCAL = is_only_local
     client = Client(**origin)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.db.models import F
 from playwright.sync_api import Browser, expect
 
+from agents.approvals import decisions
+from agents.runs.models import EventType
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit
 from tests.model_server import Answer, ModelServer
@@ -104,10 +109,13 @@ def test_a_run_is_replayed_and_exported(office: Office, visit: Visit, chromium: 
     visitor = visit("viewer")
     visitor.open_run(run.pk)
     visitor.page.get_by_role("link", name="Replay").click()
-    entries = visitor.page.locator("[data-at]:visible")
+    entries, current = visitor.page.locator("[data-at]:visible"), visitor.page.locator("[data-current]")
     expect(entries).to_have_count(1)
-    visitor.page.get_by_role("button", name="Next").click()
-    expect(entries).to_have_count(2)
+    for number in range(2, run.events.count() + 1):
+        visitor.page.get_by_role("button", name="Next").click()
+        expect(current).to_have_id(f"event-{number}")
+    visitor.page.get_by_role("button", name="Back").click()
+    expect(current).to_have_id(f"event-{number - 1}")
     visitor.page.get_by_label("Speed").select_option("16")
     visitor.page.get_by_role("button", name="Play").click()
     expect(visitor.page.get_by_text("40 + 2 = 42")).to_be_visible()
@@ -129,6 +137,42 @@ def test_a_run_is_replayed_and_exported(office: Office, visit: Visit, chromium: 
     expect(page.get_by_text("40 + 2 = 42")).to_have_count(0)
     assert complaints == []
     page.close()
+
+
+def test_a_link_to_a_moment_leads_there_whatever_is_skipped(office: Office, visit: Visit) -> None:
+    changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
+    office.workshop.play(asking(call("data.updateRecord", **changed)))
+    run = office.submit("Set the record to inactive")
+    (card,) = office.await_cards(run.pk)
+    decisions.approve(office.member("approver"), card.pk, decisions.Decision(digest=card.digest))
+    office.end_grace()
+    office.await_end(run.pk)
+    decided = run.events.get(type=EventType.APPROVAL_DECIDED).seq
+    run.events.filter(seq__gte=decided).update(created_at=F("created_at") + timedelta(minutes=65))
+    page = visit("viewer").page
+    page.goto(f"/runs/{run.pk}/replay/#event-{decided + 1}")
+    current, clock, skip = (
+        page.locator("[data-current]"),
+        page.locator("[data-clock]"),
+        page.get_by_label("Skip waiting"),
+    )
+    link = page.get_by_role("link", name="Link to this moment")
+    expect(current).to_have_id(f"event-{decided + 1}")
+    expect(clock).to_have_text(re.compile(r"^0:\d\d of 0:\d\d$"))
+    page.get_by_role("button", name="Back").click()
+    expect(current).to_have_id(f"event-{decided}")
+    skip.uncheck()
+    expect(current).to_have_id(f"event-{decided}")
+    expect(clock).to_have_text(re.compile(rf"^{current.locator('time').inner_text()} of 1:05:\d\d$"))
+    for is_skipped in (False, True):
+        skip.set_checked(is_skipped)
+        address = str(link.get_attribute("href"))
+        page.goto("about:blank")
+        page.goto(f"/runs/{run.pk}/replay/{address}")
+        expect(skip).to_be_checked()
+        expect(current).to_have_id(f"event-{decided}")
+    page.get_by_label("Position").press("End")
+    expect(current).to_have_id(f"event-{run.events.count()}")
 
 
 def test_without_scripts_the_replay_lists_everything(office: Office, visit: Visit) -> None:

@@ -15,8 +15,9 @@ from agents.runs.models import Event, EventType, Run, RunStatus, ToolCall
 from agents.web.panel.sentences import RESOLUTIONS
 from agents.web.replay.entries import build_entries
 from agents.web.replay.redaction import ReplayRedaction, redact_fields
+from agents.web.views import replays
 from tests.web.pages import read_page
-from tests.web.run_events import add_events, build_samples, build_tool_result, build_tool_start
+from tests.web.run_events import add_events, build_run_end, build_samples, build_tool_result, build_tool_start
 from tests.world import World, make_world, success
 
 pytestmark = pytest.mark.django_db
@@ -105,6 +106,39 @@ def test_every_type_of_event_has_words(world: World) -> None:
     events = add_events(card.run, *build_samples(card).items())
     assert {event.type for event in events} == set(EventType.values)
     assert all(entry.head for entry in build_entries(events))
+
+
+def test_the_export_is_named_as_the_run_was_named_then(world: World) -> None:
+    run = play(world)
+    add_events(run, (EventType.RUN_TITLED, {"title": "Find the phone number"}), (EventType.RUN_TITLED, {"title": None}))
+    Run.objects.filter(pk=run.pk).update(title="Another title")
+    html = read_export(world, run)
+    assert "<title>Replay: Find the phone number</title>" in html
+    assert "Another title" not in html
+
+
+def list_numbers(html: str) -> list[int]:
+    return [int(number) for number in re.findall('id="event-([0-9]+)"', html)]
+
+
+def test_a_long_run_is_replayed_from_its_start_and_its_end_with_a_marked_gap(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = world.run(RunStatus.SUCCEEDED)
+    passes = [(EventType.PASS_STARTED, {"pass_number": number}) for number in range(1, 9)]
+    add_events(run, *passes, (EventType.RUN_FINISHED, build_run_end("Done")))
+    monkeypatch.setattr(replays, "FIRST_EVENTS", 3)
+    monkeypatch.setattr(replays, "LAST_EVENTS", 2)
+    page = read_page(world.client("viewer"), f"/runs/{run.pk}/replay/")
+    assert re.findall('id="timeline-([0-9]+)"', page) == ["1", "2", "3", "8"]
+    for html in (page, read_export(world, run)):
+        assert list_numbers(html) == [1, 2, 3, 8, 9]
+        before, after = re.split("4 events before this\\s+are not part of the replay; the transcript has all", html)
+        assert (list_numbers(before), list_numbers(after)) == ([1, 2, 3, 8], [9])
+    monkeypatch.setattr(replays, "FIRST_EVENTS", 7)
+    whole = read_page(world.client("viewer"), f"/runs/{run.pk}/replay/")
+    assert list_numbers(whole) == list(range(1, 10))
+    assert "not part of the replay" not in whole
 
 
 RESOLUTION = {"call_id": "1", "by": "ada", "reason": "I looked."}

@@ -10,7 +10,7 @@ import pytest
 
 from agents.runs.models import Event, EventType, Run, RunStatus
 from agents.web.panel.lines import render_lines
-from agents.web.panel.timeline import DrawnSegment, load_timeline, load_timeline_from
+from agents.web.panel.timeline import DrawnSegment, build_timeline, load_timeline, load_timeline_from
 from agents.web.panel.timeline_spans import SpanKind
 from tests.web.asking import delegate_task
 from tests.web.pages import read_page
@@ -87,6 +87,20 @@ def test_a_long_wait_takes_as_much_room_as_the_work_and_says_how_long_it_was(wor
     assert segment.weight == 16_000
     assert segment.waited == "2 h 0 min"
     assert "Waiting for approval 2 h 0 min" in segment.description
+
+
+def test_where_events_are_left_out_nothing_is_drawn_as_running(world: World) -> None:
+    run = world.run(RunStatus.SUCCEEDED)
+    search = call(world, run)
+    events = add_at(
+        run, (0, PASS, {"pass_number": 1}), (1, START, search), (2, EventType.TOOL_PROGRESS, search),
+        (6, RESULT, search), (7, PASS, {"pass_number": 2}), (8, EventType.RUN_FINISHED, ENDED),
+    )  # fmt: skip
+    assert build_timeline(events) == load_timeline(run.pk)
+    first, last = build_timeline([*events[:3], *events[4:]])
+    assert [(bar.kind, bar.is_running) for bar in first.bars] == [("model", False), ("read", False)]
+    assert first.description == "Model 1.0 s; Search records 1.0 s"
+    assert (last.pass_number, last.description) == (2, "Model 1.0 s")
 
 
 def test_the_run_of_a_colleague_is_nested_in_its_call(world: World) -> None:

@@ -82,6 +82,36 @@ def load_timeline(run_id: int) -> list[DrawnSegment]:
     return _draw(find_segments(events))
 
 
+def build_timeline(events: Iterable[Event]) -> list[DrawnSegment]:
+    """Build the timeline of these events, in order; where some are left out, whatever lasts ends."""
+    parts: list[list[Event]] = []
+    for event in events:
+        if not parts or event.seq != parts[-1][-1].seq + 1:
+            parts.append([])
+        parts[-1].append(event)
+    segments: list[Segment] = []
+    for part in parts:
+        shown = [_read_timeline_event(event) for event in part if event.type in TIMELINE_TYPES]
+        segments += find_segments(shown, until=None if part is parts[-1] else part[-1].created_at)
+    return _draw(segments)
+
+
+def _read_timeline_event(event: Event) -> TimelineEvent:
+    payload, params = event.payload, event.payload.get("params") or {}
+    return TimelineEvent(
+        event.run_id,
+        event.seq,
+        event.type,
+        event.created_at,
+        payload.get("pass_number"),
+        payload.get("call_id"),
+        payload.get("tool"),
+        payload.get("level"),
+        payload.get("display_name"),
+        params.get("employee"),
+    )
+
+
 def load_timeline_from(run_id: int, seq: int) -> list[DrawnSegment]:
     """Load the segments that may have changed since the event with this number: the pass before it, and later ones."""
     return _draw(find_segments(LATER_TIMELINE_EVENTS.fetch_all(run_id, seq)))

@@ -67,11 +67,17 @@ class Segment:
     lane_count: int = 1
 
 
-def find_segments(events: Iterable[TimelineEvent]) -> list[Segment]:
-    """Find the segments of a run from its events in order; the events may begin with any pass."""
+def find_segments(events: Iterable[TimelineEvent], until: datetime | None = None) -> list[Segment]:
+    """Find the segments of a run from its events in order; the events may begin with any pass.
+
+    Args:
+        until: the end of what has not ended; None if it still lasts.
+    """
     finder = _SegmentFinder()
     for event in events:
         finder.add(event)
+    if until is not None:
+        finder.end_pass(until)
     return finder.segments
 
 
@@ -96,20 +102,21 @@ class _SegmentFinder:
         elif self._segment is None:
             return
         elif event.type == EventType.RUN_FINISHED:
-            self._end_pass(event.created_at)
+            self.end_pass(event.created_at)
         else:
             self._end_span("model", event.created_at)
             self._end_span("run", event.created_at)
             self._add_call_event(event)
 
     def _begin_pass(self, event: TimelineEvent) -> None:
-        self._end_pass(event.created_at)
+        self.end_pass(event.created_at)
         self._segment = Segment(int(event.pass_number or 0), event.created_at)
         self._lanes = {}
         self.segments.append(self._segment)
         self._begin_span("model", SpanKind.MODEL, "Model", event.created_at)
 
-    def _end_pass(self, at: datetime) -> None:
+    def end_pass(self, at: datetime) -> None:
+        """End the current pass and everything in it; there may be none."""
         for key in list(self._open):
             self._end_span(key, at)
         if self._segment is not None:

@@ -41,6 +41,7 @@ class ReplayEntry:
         text, markdown: long texts, plain or formatted.
         values: inputs by name; data: the data of a result.
         waits_after: nobody works until the next event.
+        left_out: the number of events between the previous entry and this one, which the replay leaves out.
     """
 
     seq: int
@@ -59,6 +60,7 @@ class ReplayEntry:
     data: Any = None
     pass_number: int = 0
     waits_after: bool = False
+    left_out: int = 0
 
     @property
     def clock(self) -> str:
@@ -69,9 +71,15 @@ class ReplayEntry:
 
 
 def build_entries(events: Iterable[Event], redaction: ReplayRedaction = NOTHING_REDACTED) -> list[ReplayEntry]:
-    """Build an entry for each event; the events begin with the run's first one."""
+    """Build an entry for each event; the events begin with the run's first one, and may leave out later ones."""
     builder = _EntryBuilder(redaction)
     return [builder.build(event) for event in events]
+
+
+def find_title(events: Iterable[Event]) -> str:
+    """Find the last title that the run got; empty if there is none."""
+    titles = [event.payload.get("title") or "" for event in events if event.type == EventType.RUN_TITLED]
+    return next(filter(None, reversed(titles)), "")
 
 
 class _EntryBuilder:
@@ -80,6 +88,7 @@ class _EntryBuilder:
     def __init__(self, redaction: ReplayRedaction) -> None:
         self._redaction = redaction
         self._first: datetime | None = None
+        self._last_seq = 0
         self._titles: dict[str, str] = {}
         self._describe: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             EventType.RUN_STARTED: lambda payload: _state(f"Started by {payload.get('by') or 'a schedule'}", "play"),
@@ -130,7 +139,8 @@ class _EntryBuilder:
         at_ms = max(0, round((event.created_at - self._first) / timedelta(milliseconds=1)))
         entry = ReplayEntry(event.seq, at_ms, event.created_at, _name_slot(event), head="")
         fields = self._describe[event.type](event.payload)
-        return replace(entry, **fields, waits_after=event.type in WAITS_AFTER)
+        left_out, self._last_seq = event.seq - self._last_seq - 1, event.seq
+        return replace(entry, **fields, waits_after=event.type in WAITS_AFTER, left_out=left_out)
 
     def _describe_title(self, payload: dict[str, Any]) -> dict[str, Any]:
         title = payload.get("title")

@@ -6,9 +6,9 @@ import base64
 import hashlib
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from django.contrib.staticfiles import finders
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template.loader import get_template
 from django.utils.safestring import SafeString
@@ -16,14 +16,16 @@ from django.utils.safestring import SafeString
 from agents.accounts.models import Membership
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import NotFound
-from agents.runs.models import Run
+from agents.runs.models import Event, Run
 from agents.web.jinja_environment import JINJA
-from agents.web.panel.timeline import load_timeline
-from agents.web.replay.entries import build_entries
-from agents.web.replay.redaction import NOTHING_REDACTED, ReplayRedaction
+from agents.web.panel.timeline import build_timeline
+from agents.web.replay.entries import build_entries, find_title
+from agents.web.replay.redaction import ReplayRedaction
 from agents.web.views.pages import member_view, render_page
 
-MAX_EVENTS = 5_000
+FIRST_EVENTS = 4_000
+LAST_EVENTS = 1_000
+"""The events of a long run that its replay has: its beginning and its end."""
 STYLES = ("css/tokens.css", "css/replay.css")
 SCRIPT = "js/replay/replay.js"
 POLICY = "default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
@@ -34,7 +36,8 @@ POLICY = "default-src 'none'; style-src '{style}'; script-src '{script}'; base-u
 def replay_page(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """Show the whole run as it happened."""
     run = _load_run(member, run_id)
-    context = _build_context(run, NOTHING_REDACTED) | {"timeline": load_timeline(run.pk), "place": "runs"}
+    events = _load_events(run)
+    context = {"run": run, "entries": build_entries(events), "timeline": build_timeline(events), "place": "runs"}
     return render_page(request, member, "replay/page.html", context)
 
 
@@ -46,12 +49,15 @@ def export_replay(request: HttpRequest, member: Membership, run_id: int) -> Http
     find_tool = load_toolbox(member.organization_id).get_tool
     redaction = ReplayRedaction(values="values" in chosen, texts="texts" in chosen, find_tool=find_tool)
     style, script = "".join(map(_read_static, STYLES)), _read_static(SCRIPT)
-    context = _build_context(run, redaction) | {
+    events = _load_events(run)
+    context = {
+        "run": run,
+        "entries": build_entries(events, redaction),
         "style": SafeString(style),
         "script": SafeString(script),
         "policy": SafeString(POLICY.format(style=_hash(style), script=_hash(script))),
         "redaction": redaction,
-        "title": redaction.redact_text(str(run)),
+        "title": redaction.redact_text(find_title(events) or str(run)),
         "task": redaction.redact_text(run.task),
     }
     response = HttpResponse(get_template("replay/export.html", using=JINJA).render(context))
@@ -60,13 +66,10 @@ def export_replay(request: HttpRequest, member: Membership, run_id: int) -> Http
     return response
 
 
-def _build_context(run: Run, redaction: ReplayRedaction) -> dict[str, Any]:
-    events = list(run.events.order_by("seq")[:MAX_EVENTS])
-    return {
-        "run": run,
-        "entries": build_entries(events, redaction),
-        "left_out": max(0, run.next_event_seq - 1 - len(events)),
-    }
+def _load_events(run: Run) -> list[Event]:
+    """Load the events of the replay: all of them, or the first and the last ones of a long run."""
+    is_shown = Q(seq__lte=FIRST_EVENTS) | Q(seq__gte=run.next_event_seq - LAST_EVENTS)
+    return list(run.events.filter(is_shown).order_by("seq"))
 
 
 def _load_run(member: Membership, run_id: int) -> Run:

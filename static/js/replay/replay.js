@@ -10,49 +10,55 @@ const [play, scrubber, clock, speed, skip, here] = ["play", "scrubber", "clock",
 const entries = [...replay.querySelectorAll("[data-at]")];
 
 let places = []; // of each entry on the scrubber, in milliseconds
+let at = 0; // the exact place, which the scrubber rounds
+let current = 0; // the index of the newest entry that is shown
 let timer;
 
-// Time in which nobody works is shortened, if the reader wants that.
+// Time in which nobody works, or whose events are left out, is shortened, if the reader wants that.
 function measure() {
   let place = 0;
   places = entries.map((entry, index) => {
     const before = entries[index - 1];
     const gap = before ? Number(entry.dataset.at) - Number(before.dataset.at) : 0;
-    place += skip.checked && before && "waits" in before.dataset ? Math.min(gap, SKIPPED_TO_MS) : gap;
+    const isIdle = before && ("waits" in before.dataset || "gap" in entry.dataset);
+    place += skip.checked && isIdle ? Math.min(gap, SKIPPED_TO_MS) : gap;
     return place;
   });
-  scrubber.max = String(Math.ceil((places.at(-1) ?? 0) / TICK_MS) * TICK_MS);
+  scrubber.max = String(Math.ceil(places.at(-1) / TICK_MS) * TICK_MS);
 }
 
-function countShown(at) {
-  let count = 0;
-  while (count < places.length && places[count] <= at) {
-    count += 1;
-  }
-  return count;
-}
-
+// `0:03` or `1:02:03`, like the times of the entries.
 function formatClock(milliseconds) {
   const seconds = Math.floor(milliseconds / 1000);
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+  const pad = (number) => String(number).padStart(2, "0");
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+  return `${hours ? `${hours}:${pad(minutes)}` : minutes}:${pad(seconds % 60)}`;
 }
 
 // An entry takes the place of the earlier one of its slot.
-function show(at, { follows = true } = {}) {
-  scrubber.value = String(at);
-  const count = Math.max(1, countShown(at));
-  const newest = new Map(entries.slice(0, count).map((entry) => [entry.dataset.slot || entry.id, entry]));
-  for (const [index, entry] of entries.entries()) {
-    entry.hidden = index >= count || newest.get(entry.dataset.slot || entry.id) !== entry;
-  }
-  const current = entries[count - 1];
-  entries.forEach((entry) => entry.toggleAttribute("data-current", entry === current));
-  clock.textContent = `${formatClock(at)} of ${formatClock(scrubber.max)}`;
+function show(place, index) {
+  [at, current] = [place, index];
+  scrubber.value = String(place);
+  const newest = new Map(entries.slice(0, index + 1).map((entry) => [entry.dataset.slot || entry.id, entry]));
+  entries.forEach((entry, number) => {
+    entry.hidden = number > index || newest.get(entry.dataset.slot || entry.id) !== entry;
+    entry.toggleAttribute("data-current", number === index);
+  });
+  clock.textContent = `${formatClock(place)} of ${formatClock(scrubber.max)}`;
   scrubber.setAttribute("aria-valuetext", clock.textContent);
-  here.href = `#t=${at}`;
-  if (follows) {
-    current?.scrollIntoView({ block: "nearest" });
-  }
+  here.href = `#${entries[index].id}`;
+}
+
+function goToPlace(place) {
+  show(place, places.findLastIndex((each) => each <= place));
+  entries[current].scrollIntoView({ block: "nearest" });
+}
+
+// Events of one moment share a place, so the entry is named too.
+function goToEntry(index) {
+  setPlaying(false);
+  show(places[index], index);
+  entries[index].scrollIntoView({ block: "nearest" });
 }
 
 function setPlaying(isPlaying) {
@@ -62,55 +68,45 @@ function setPlaying(isPlaying) {
   if (!isPlaying) {
     return;
   }
-  if (Number(scrubber.value) >= Number(scrubber.max)) {
-    show(0);
+  if (at >= places.at(-1)) {
+    goToPlace(0);
   }
   let last = performance.now();
   timer = setInterval(() => {
     const now = performance.now();
-    const at = Math.min(Number(scrubber.value) + (now - last) * Number(speed.value), Number(scrubber.max));
+    goToPlace(Math.min(at + (now - last) * Number(speed.value), Number(scrubber.max)));
     last = now;
-    show(Math.round(at));
     if (at >= Number(scrubber.max)) {
       setPlaying(false);
     }
   }, TICK_MS);
 }
 
-function step(by) {
-  setPlaying(false);
-  const index = Math.min(Math.max(countShown(Number(scrubber.value)) - 1 + by, 0), places.length - 1);
-  show(places[index] ?? 0);
-}
-
-// `#t=12000` is a moment on the scrubber; `#pass-2` is where that pass starts.
+// `#event-12` is an event, and `#pass-2` the event that starts this pass. Places depend on what is skipped.
 function goToHash() {
-  const [, name, number] = location.hash.match(/^#(t=|pass-)(\d+)$/) ?? [];
-  const index = name === "pass-" ? entries.findIndex((entry) => entry.dataset.pass === number) : -1;
-  if (name) {
-    setPlaying(false);
-    show(index >= 0 ? places[index] : Math.min(Number(number), Number(scrubber.max)));
+  const index = entries.findIndex(({ id, dataset }) => [`#${id}`, `#pass-${dataset.pass}`].includes(location.hash));
+  if (index >= 0) {
+    goToEntry(index);
   }
-  return Boolean(name);
 }
 
 play.addEventListener("click", () => setPlaying(play.getAttribute("aria-pressed") !== "true"));
 scrubber.addEventListener("input", () => {
   setPlaying(false);
-  show(Number(scrubber.value));
+  goToPlace(Number(scrubber.value));
 });
 skip.addEventListener("change", () => {
-  const index = countShown(Number(scrubber.value)) - 1;
   measure();
-  show(places[index] ?? 0);
+  goToEntry(current);
 });
 for (const button of controls.querySelectorAll("[data-step]")) {
-  button.addEventListener("click", () => step(Number(button.dataset.step)));
+  button.addEventListener("click", () => {
+    goToEntry(Math.min(Math.max(current + Number(button.dataset.step), 0), entries.length - 1));
+  });
 }
 addEventListener("hashchange", goToHash);
 
 measure();
 controls.hidden = false;
-if (!goToHash()) {
-  show(0, { follows: false });
-}
+show(0, 0);
+goToHash();
