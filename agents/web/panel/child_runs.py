@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q, QuerySet, Window
 from django.db.models.fields.json import KT
+from django.db.models.functions import RowNumber
 
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.queries.runs import annotate_waits
@@ -78,14 +79,15 @@ def _load_with_card_counts(rows: QuerySet[Run]) -> list[Run]:
 
 def _load_newest_calls(run_ids: list[int]) -> dict[int, list[ChildCall]]:
     """Load the newest calls of each run, without the data of their results."""
-    rows = ToolCall.objects.filter(run_id__in=run_ids).order_by("-pass_number", "-index")
+    place = Window(RowNumber(), partition_by="run_id", order_by=("-pass_number", "-index"))
+    newest = ToolCall.objects.filter(run_id__in=run_ids).annotate(place=place).filter(place__lte=MAX_CALLS)
+    rows = ToolCall.objects.filter(pk__in=newest.values("pk")).order_by("pass_number", "index")
     rows = rows.annotate(failure=KT("result__error__message"), summary=KT("result__summary"))
     calls: dict[int, list[ChildCall]] = {pk: [] for pk in run_ids}
     for pk, organization_id, name, status, failure, summary in rows.values_list(
         "run_id", "organization_id", "tool", "status", "failure", "summary"
     ):
-        if len(calls[pk]) < MAX_CALLS:
-            tool = load_toolbox(organization_id).get_tool(name)
-            report = str(failure or summary or "")[:MAX_REPORT_LENGTH]
-            calls[pk].append(ChildCall(tool.title if tool else name, status, report))
-    return {pk: newest[::-1] for pk, newest in calls.items()}
+        tool = load_toolbox(organization_id).get_tool(name)
+        report = str(failure or summary or "")[:MAX_REPORT_LENGTH]
+        calls[pk].append(ChildCall(tool.title if tool else name, status, report))
+    return calls
