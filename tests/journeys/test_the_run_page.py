@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db.models import F
@@ -13,13 +14,16 @@ from playwright.sync_api import Browser, expect
 from agents.approvals import decisions
 from agents.runs.models import EventType
 from tests.journeys.office import Office
-from tests.journeys.visitor import Visit
+from tests.journeys.visitor import Visit, Visitor
 from tests.model_server import Answer, ModelServer
 from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
 
-IS_NEWEST_IN_VIEW = "() => document.getElementById('panel').getBoundingClientRect().bottom <= innerHeight"
+IS_NEWEST_IN_VIEW = """() => {
+  const line = document.getElementById("panel").lastElementChild.getBoundingClientRect();
+  return line.bottom > 0 && line.bottom <= document.querySelector(".run-bar").getBoundingClientRect().top;
+}"""
 
 
 def test_the_bar_says_what_the_run_does_and_leads_to_what_it_needs(office: Office, visit: Visit) -> None:
@@ -48,34 +52,41 @@ def test_the_bar_says_what_the_run_does_and_leads_to_what_it_needs(office: Offic
     expect(visitor.page.locator("#timeline-2 rect.wait")).to_have_count(1)
 
 
-def test_the_page_follows_the_newest_line_until_the_reader_scrolls_up(office: Office, visit: Visit) -> None:
+def play_gates(office: Office, *later: dict[str, Any]) -> list[str]:
+    """Prepare four passes with a gate and three more lines each, hold their gates, and add later passes."""
     gates = [f"gate {number}" for number in range(4)]
     reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(12)]
     for gate in gates:
         office.recorder.hold(gate)
-    office.workshop.play(
-        *[asking(call("probe.gate", name=gate), *reads[3 * at : 3 * at + 3]) for at, gate in enumerate(gates)]
-    )
+    passes = [asking(call("probe.gate", name=gate), *reads[3 * at : 3 * at + 3]) for at, gate in enumerate(gates)]
+    office.workshop.play(*passes, *later)
     office.workshop.allow_passes(10)
+    return gates
+
+
+def open_gate(office: Office, visitor: Visitor, gates: list[str], number: int) -> None:
+    """Open the gate of this pass, and wait for the lines of the next one."""
+    office.recorder.release(gates[number - 1])
+    office.recorder.await_arrival(gates[number])
+    expect(visitor.page.locator(f".call[data-pass='{number + 1}']")).to_have_count(4)
+
+
+def test_the_page_follows_the_newest_line_until_the_reader_scrolls_up(office: Office, visit: Visit) -> None:
+    gates = play_gates(office)
     visitor = visit("operator")
     page = visitor.page
     page.set_viewport_size({"width": 900, "height": 420})
     run_id = visitor.start("Dana", "Pass four gates")
     newest = page.get_by_role("button", name="Newest")
-    for gate in gates[:2]:
-        office.recorder.await_arrival(gate)
-        office.recorder.release(gate)
-    office.recorder.await_arrival(gates[2])
-    expect(page.locator("#pass-3")).to_be_attached()
-    if newest.is_visible():
-        newest.click()
+    office.recorder.await_arrival(gates[0])
     page.wait_for_function(IS_NEWEST_IN_VIEW)
+    for number in (1, 2):
+        open_gate(office, visitor, gates, number)
+        page.wait_for_function(IS_NEWEST_IN_VIEW)
     page.mouse.move(450, 200)
     page.mouse.wheel(0, -5000)
     expect(newest).to_be_visible()
-    office.recorder.release(gates[2])
-    office.recorder.await_arrival(gates[3])
-    expect(page.locator("#pass-4")).to_be_attached()
+    open_gate(office, visitor, gates, 3)
     assert page.evaluate("() => scrollY") == 0, "the page stays where the reader is"
     newest.click()
     page.wait_for_function(IS_NEWEST_IN_VIEW)
@@ -83,6 +94,78 @@ def test_the_page_follows_the_newest_line_until_the_reader_scrolls_up(office: Of
     office.recorder.release(gates[3])
     office.await_end(run_id)
     visitor.assert_panel_is_whole(run_id)
+    page.wait_for_function(IS_NEWEST_IN_VIEW)
+
+
+def test_a_live_run_opens_at_its_newest_line_unless_the_address_names_a_place(office: Office, visit: Visit) -> None:
+    gates = play_gates(office)
+    run = office.submit("Pass four gates")
+    visitor = visit("viewer")
+    page = visitor.page
+    page.set_viewport_size({"width": 900, "height": 420})
+    for gate in gates[:2]:
+        office.recorder.release(gate)
+    office.recorder.await_arrival(gates[2])
+    visitor.open_run(run.pk)
+    page.wait_for_function(IS_NEWEST_IN_VIEW)
+    open_gate(office, visitor, gates, 3)
+    page.wait_for_function(IS_NEWEST_IN_VIEW)
+    page.goto("about:blank")
+    page.goto(f"/runs/{run.pk}/#pass-1")
+    expect(page.get_by_role("button", name="Newest")).to_be_visible()
+    expect(page.locator("#pass-1")).to_be_in_viewport()
+    office.recorder.release(gates[3])
+    office.await_end(run.pk)
+    visitor.open_run(run.pk)
+    visitor.assert_panel_is_whole(run.pk)
+    assert page.evaluate("() => scrollY") == 0, "a run that has ended shows its result"
+
+
+SELECT_A_TEXT = "() => getSelection().selectAllChildren(document.getElementById('pass-1'))"
+FOCUS_THE_MESSAGE = "() => document.getElementById('message').focus({ preventScroll: true })"
+BE_IDLE = "() => { getSelection().removeAllRanges(); document.activeElement.blur(); }"
+IS_CARD_IN_VIEW = """() => {
+  const card = document.querySelector("[data-card][data-open]")?.getBoundingClientRect();
+  return card && card.bottom > 0 && card.top < innerHeight;
+}"""
+ARE_DRAWN = """() => new Promise((done) => {
+  let frames = 0;
+  const count = () => (++frames > 20 ? done() : requestAnimationFrame(count));
+  count();
+})"""
+"""The page draws lines for up to ten frames before it follows them."""
+
+
+def test_the_page_stays_where_the_reader_selects_writes_or_decides(office: Office, visit: Visit) -> None:
+    changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
+    gates = play_gates(office, asking(call("data.updateRecord", **changed), call("probe.gate", name="last gate")))
+    office.recorder.hold("last gate")
+    visitor = visit("approver")
+    page = visitor.page
+    page.set_viewport_size({"width": 900, "height": 420})
+    run_id = visitor.start("Dana", "Pass the gates")
+    office.recorder.await_arrival(gates[0])
+    page.wait_for_function(IS_NEWEST_IN_VIEW)
+    for number, keep_busy in ((1, SELECT_A_TEXT), (2, FOCUS_THE_MESSAGE)):
+        page.evaluate(keep_busy)
+        top = page.evaluate("() => scrollY")
+        open_gate(office, visitor, gates, number)
+        page.evaluate(ARE_DRAWN)
+        assert page.evaluate("() => scrollY") == top, keep_busy
+        page.evaluate(BE_IDLE)
+    open_gate(office, visitor, gates, 3)
+    page.wait_for_function(IS_NEWEST_IN_VIEW)
+    office.recorder.release(gates[3])
+    office.recorder.await_arrival("last gate")
+    page.wait_for_function(IS_CARD_IN_VIEW)
+    page.evaluate(ARE_DRAWN)
+    top = page.evaluate("() => scrollY")
+    office.recorder.release("last gate")
+    office.await_cards(run_id)
+    expect(page.locator("[data-slot='wait-5']")).to_be_attached()
+    page.evaluate(ARE_DRAWN)
+    assert page.evaluate("() => scrollY") == top
+    expect(page.get_by_role("button", name="Newest")).to_be_visible()
 
 
 def test_whoever_comes_late_sees_the_text_from_its_beginning(office: Office, visit: Visit, model: ModelServer) -> None:

@@ -1,5 +1,6 @@
-// The page follows the newest line until the reader scrolls up; a button brings them back. It stops at the first card that
-// needs a decision, and never scrolls away from a card that is being decided, or from a text that is being selected.
+// The page follows the newest line until the reader scrolls up; a button brings them back. A live run opens at its newest
+// line. It stops at the first card that needs a decision, and never scrolls away from a card that is being decided, or from a
+// text that is being selected.
 import { hasEnded } from "./parts.js";
 
 const NEAR_PX = 48;
@@ -19,6 +20,16 @@ export class Follower {
     addEventListener("resize", () => this.showButton(), { passive: true });
     this.button.addEventListener("click", () => this.goToNewest());
     this.showButton();
+    if (this.opensAtNewest()) {
+      this.isFollowing = true;
+      this.keepUp();
+    }
+  }
+
+  // Not where a card waits, the address names a place, or the browser brings the reader back to theirs.
+  opensAtNewest() {
+    const isNew = performance.getEntriesByType("navigation")[0].type === "navigate";
+    return isNew && !hasEnded() && location.hash === "" && this.findOpenCards().length === 0;
   }
 
   // The newest line ends above the bar, or the reader has already gone past it.
