@@ -110,6 +110,10 @@ def test_a_live_run_opens_at_its_newest_line_unless_the_address_names_a_place(of
     page.wait_for_function(IS_NEWEST_IN_VIEW)
     open_gate(office, visitor, gates, 3)
     page.wait_for_function(IS_NEWEST_IN_VIEW)
+    page.evaluate("() => scrollTo(0, 0)")
+    page.reload()
+    page.evaluate(ARE_DRAWN)
+    assert page.evaluate("() => scrollY") == 0, "a reload leaves the reader where they were"
     page.goto("about:blank")
     page.goto(f"/runs/{run.pk}/#pass-1")
     expect(page.get_by_role("button", name="Newest")).to_be_visible()

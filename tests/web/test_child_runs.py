@@ -26,5 +26,5 @@ def test_only_the_newest_calls_of_each_colleague_leave_the_database() -> None:
     assert len(loaded[idle.pk]) == 1
     assert len(queries) == 2
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT COUNT(*) FROM ({queries[-1]['sql']}) AS loaded")  # noqa: S608 - our own query
+        cursor.execute(f"SELECT COUNT(*) FROM ({queries[-1]['sql']}) AS loaded")
         assert cursor.fetchone() == (MAX_CALLS + 1,)
