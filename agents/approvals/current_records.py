@@ -13,6 +13,7 @@ from tools.contract.contacts import list_contacts
 from tools.records.models import Record
 
 MAX_COMPARED = 50
+IN_RECORD = ", which is in the record"
 
 
 class RecordState(NamedTuple):
@@ -55,5 +56,5 @@ def find_contact_likeness(card: Approval, records: dict[int, RecordState]) -> li
         if record is not None:
             current = list_contacts({"email": record.email, "domain": record.domain})
             written = read_card(card).contacts if len(targets) == 1 else list_contacts(target.get("after"))
-            found += [f"{text}, which is in the record" for text in compare_contacts(written[:MAX_COMPARED], current)]
+            found += [f"{text}{IN_RECORD}" for text in compare_contacts(written[:MAX_COMPARED], current)]
     return found

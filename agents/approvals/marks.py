@@ -282,14 +282,19 @@ def compare_contacts(written: Sequence[Contact], current: Sequence[Contact]) -> 
         if contact.value in known:
             continue
         others = [each.value for each in current if each.kind == contact.kind]
-        for other in others if contact.kind in (EMAIL, ACCOUNT) else ():
-            likeness = describe_likeness(contact.value, other, is_number=contact.kind == ACCOUNT)
-            if likeness and (contact.kind == ACCOUNT or likeness.startswith("looks")):
-                yield f"{contact.value} {likeness} {other}"
-        host = _find_host(contact)
+        alike = list(_list_alike(contact, others)) if contact.kind in (EMAIL, ACCOUNT) else []
+        yield from alike
+        host = "" if alike else _find_host(contact)
         for other in hosts if host and host not in known else ():
             if other and (likeness := describe_likeness(decode_host(host), decode_host(other))):
                 yield f"{host} {likeness} {other}"
+
+
+def _list_alike(contact: Contact, others: Sequence[str]) -> Iterator[str]:
+    for other in others:
+        likeness = describe_likeness(contact.value, other, is_number=contact.kind == ACCOUNT)
+        if likeness and (contact.kind == ACCOUNT or likeness.startswith("looks")):
+            yield f"{contact.value} {likeness} {other}"
 
 
 def _find_host(contact: Contact) -> str:

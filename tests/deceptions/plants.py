@@ -68,7 +68,7 @@ PLANTS = (
     # 9
     Plant("addresses that lead elsewhere", "a name before @", call(url="https://acme.com@evil.net/"), sees="evil.net"),
     Plant("addresses that lead elsewhere", "numbers", call(url="http://2130706433/x"), sees="disguise"),
-    Plant("addresses that lead elsewhere", "a host in a host", call(url="https://acme.com.evil.net/"), sees="begins"),
+    Plant("addresses that lead elsewhere", "a host in a host", call(url="https://acme.com.evil.net/"), sees="starts"),
     Plant("addresses that lead elsewhere", "escapes", call(url="https://evil%2enet/"), sees="escapes"),
     # 10
     Plant("a domain one character off", "a letter less", update(domain="acm.com"), sees="by one character"),

@@ -41,7 +41,7 @@ class TestTheList:
         for part in ("Dana", "Data steward", "follows a script", ">AL<", "inactive"):
             assert part in html
         dana = html.split("Data steward")[1].split("</li>")[0]
-        for part in ("<b>3</b> tools", "<b>2</b> runs", "<b>1</b> succeeded", "<b>1</b> in progress"):
+        for part in ("<b>3</b> tools", "<b>2</b> runs", "<b>1</b> finished", "<b>1</b> in progress"):
             assert part in dana
         assert "Hank" not in html
 

@@ -238,8 +238,9 @@ class Card:
         total = self.around.total_objects
         if not total or total < self.effect.total:
             return self.effect.count_label
-        percent = max(1, round(100 * self.effect.total / total)) if self.effect.total else 0
-        return f"{self.effect.total:,} of {total:,} {self.effect.nouns[1]}, {percent}%"
+        percent = round(100 * self.effect.total / total)
+        share = f"{percent}%" if percent or not self.effect.total else "less than 1%"
+        return f"{self.effect.total:,} of {total:,} {self.effect.nouns[1]}, {share}"
 
     @property
     def grace_s(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from agents.approvals.current_records import find_contact_likeness, load_record_states
+from agents.approvals.current_records import IN_RECORD, find_contact_likeness, load_record_states
 from agents.approvals.imitations import find_imitation
 from agents.approvals.marks import IMITATION, LABELS, LIKENESS, Mark, build_mark, find_marks, quote_excerpt
 from agents.approvals.models import Approval
@@ -63,8 +63,9 @@ def load_surroundings(cards: Collection[Approval], words: Mapping[int, str]) -> 
 
 def _merge_marks(card: Approval, words: str, likeness: list[str]) -> tuple[Mark, ...]:
     found = {mark.kind: [mark.detail] for mark in find_marks(card)}
-    if likeness:
-        found.setdefault(LIKENESS, []).extend(likeness)
+    told = " ".join(found.get(LIKENESS, []))
+    if fresh := [text for text in likeness if text.removesuffix(IN_RECORD) not in told]:
+        found.setdefault(LIKENESS, []).extend(fresh)
     if imitation := find_imitation(words):
         found.setdefault(IMITATION, []).append(f"the employee’s words: {quote_excerpt(imitation)}")
     return tuple(build_mark(kind, found[kind]) for kind in LABELS if kind in found)

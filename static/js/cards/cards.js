@@ -36,7 +36,12 @@ export function prepareCards() {
 function allowOneOpenForm(card) {
   const forms = [...card.querySelectorAll(".actions > details")];
   for (const form of forms) {
-    form.addEventListener("toggle", () => form.open && forms.forEach((other) => (other.open &&= other === form)));
+    form.addEventListener("toggle", () => {
+      if (form.open) {
+        forms.forEach((other) => (other.open &&= other === form));
+        form.scrollIntoView({ block: "nearest" });
+      }
+    });
   }
 }
 

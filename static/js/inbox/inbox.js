@@ -75,8 +75,10 @@ async function leaveRow(row) {
 
 async function showEmpty(hadFocus = false) {
   const page = await fetchPage(location.pathname + location.search.replace(/card=\d+/, "")).catch(() => null);
-  if (page?.querySelector("[data-row]")) {
+  if (page) {
     replaceRows(page);
+  }
+  if (allRows().length) {
     await select(allRows()[0], hadFocus);
     return;
   }

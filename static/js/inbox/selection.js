@@ -9,6 +9,7 @@ const AT_ONCE = 100;
 const GRACE_S = 5;
 const GRACE_OF_A_REQUEST_S = 3; // for each request of a bulk, so that the first calls still wait when the last are decided
 const INERT_MS = 400;
+const MAX_NAMED = 8;
 const boxOf = (row) => row.querySelector("[data-pick]");
 export const pickedRows = () => allRows().filter((row) => boxOf(row)?.checked);
 
@@ -44,7 +45,11 @@ export function updateBar() {
   bar.querySelector("[data-bulk-count]").textContent = String(count);
 }
 
+// Few cards are named; of many, each tool has its number.
 function describe(rows) {
+  if (rows.length <= MAX_NAMED) {
+    return rows.map((row) => `${row.dataset.title}: ${lineOf(row)}`);
+  }
   const counts = new Map();
   rows.forEach((row) => counts.set(row.dataset.title, (counts.get(row.dataset.title) ?? 0) + 1));
   return [...counts].map(([title, count]) => `${count} × ${title}`);
