@@ -13,6 +13,7 @@ from jinja2 import Environment, StrictUndefined
 
 from agents.web import template_filters
 from agents.web.frame.theme import read_theme
+from agents.web.panel.slots import build_line_url
 from agents.web.text.initials import build_initials
 
 JINJA = "jinja2"
@@ -67,7 +68,8 @@ def create_environment(**options: Any) -> Environment:
     options |= {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(finalize=reject_method, **options)  # noqa: S701 - autoescape is one of the options
     environment.filters.update(DJANGO_FILTERS | {function.__name__: function for function in FILTERS})
-    environment.globals.update(icon=template_filters.icon, static=static, url=build_url, read_theme=read_theme)
+    links = {"static": static, "url": build_url, "line_url": build_line_url}
+    environment.globals.update(icon=template_filters.icon, read_theme=read_theme, **links)
     return environment
 
 

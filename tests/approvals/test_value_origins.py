@@ -37,7 +37,7 @@ def test_a_value_from_outside_names_and_links_the_call_that_brought_it(workshop:
     html = show_card(workshop, see("evil.example", stands_out=True))
     assert '<li class="stands-out">' in html
     assert '<bdi class="value">evil.example</bdi> in changes.email was first seen in' in html
-    assert '<a href="/runs/3/#call-7">Read a web page</a>.' in html
+    assert '<a href="/runs/3/?call=7#call-7">Read a web page</a>.' in html
 
 
 def test_a_card_without_such_values_has_no_line(workshop: Workshop) -> None:

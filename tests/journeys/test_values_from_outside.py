@@ -46,8 +46,9 @@ def test_the_link_leads_to_the_call_that_brought_it(office: Office, visit: Visit
     )
     expect(origins).to_contain_text("DE89370400440532013000 in changes.notes")
     origins.get_by_role("link", name="Read a test page").first.click()
-    expect(visitor.page).to_have_url(re.compile(rf"/runs/{run.pk}/#call-{calls(run)[0].pk}$"))
-    expect(visitor.page.locator(f"#call-{calls(run)[0].pk}")).to_be_in_viewport()
+    pk = calls(run)[0].pk
+    expect(visitor.page).to_have_url(re.compile(rf"/runs/{run.pk}/\?call={pk}#call-{pk}$"))
+    expect(visitor.page.locator(f"#call-{pk}")).to_be_in_viewport()
 
 
 def test_it_has_no_fault_of_accessibility_and_fits_narrow_screens(office: Office, visit: Visit, run: Run) -> None:

@@ -17,6 +17,7 @@ from agents.accounts import audit
 from agents.accounts.models import AuditEntry, AuditHead
 from agents.approvals import decisions
 from agents.web.lists import audit_pages
+from agents.web.panel.slots import build_line_url
 from agents.web.views import audit as audit_view
 from tests.world import World, make_world, streamed
 
@@ -79,7 +80,7 @@ def test_entries_name_actor_action_and_linked_subject(world: World) -> None:
         f'denied a card: <a href="/approvals/{card.pk}/">card {card.pk}: Update record',
         f'<a href="/employees/{world.employee.pk}/">employee Dana</a>',
         f'cancelled a run: <a href="/runs/{run.pk}/">run {run.pk}: Set the phone',
-        f'started a call: <a href="/runs/{run.pk}/#call-{call.pk}">data.updateRecord in run {run.pk}</a>',
+        f'started a call: <a href="{build_line_url(run.pk, call.pk)}">data.updateRecord in run {run.pk}</a>',
         "changed a member&#x27;s role: membership 7: ada in Acme",
         "something new: odd subject",
         "It is &lt;new&gt;.",

@@ -141,7 +141,7 @@ class TestADelegatedTask:
         child = delegate_task(world)
         html = world.client("viewer").get(f"/runs/{child.pk}/").content.decode()
         assert "Dana delegated this to Kim in" in html
-        assert f'href="/runs/{child.parent_id}/#call-{child.parent_call_id}"' in html
+        assert f'href="/runs/{child.parent_id}/?call={child.parent_call_id}#call-{child.parent_call_id}"' in html
         assert "delegated" in world.client("viewer").get("/runs/").content.decode()
 
     def test_names_the_delegation_on_its_cards(self, world: World) -> None:

@@ -16,6 +16,7 @@ from agents.web.jinja_environment import JINJA
 from agents.web.panel.json_html import find_table, render_tree
 from agents.web.panel.lines import render_lines
 from agents.web.panel.slots import fold_events
+from agents.web.views.runs import MAX_LINES
 from tests.web.pages import read_page
 from tests.web.run_events import (
     add_events,
@@ -213,6 +214,29 @@ def test_a_long_run_shows_its_newest_lines_quickly(world: World) -> None:
     earlier = read_page(client, f"/runs/{run.pk}/?before=4701")
     assert "Title 4699." in earlier
     assert "data-socket" not in earlier
+
+
+@pytest.mark.parametrize(("later", "is_live"), [(MAX_LINES - 1, True), (MAX_LINES, False), (3 * MAX_LINES, False)])
+def test_a_link_to_a_call_shows_the_page_that_has_its_line(world: World, later: int, is_live: bool) -> None:
+    run = world.run()
+    call = world.call(run)
+    titles = [(EventType.RUN_TITLED, {"title": f"Title {number}."}) for number in range(later)]
+    add_events(run, build_tool_start(call), *titles)
+    html = read_page(world.client("viewer"), f"/runs/{run.pk}/?call={call.pk}")
+    assert f'id="call-{call.pk}"' in html
+    assert ("data-socket" in html) is is_live
+    other = read_page(world.client("viewer"), f"/runs/{run.pk}/?call={call.pk + 1}")
+    assert "data-socket" in other
+
+
+def test_a_link_to_a_call_passes_over_the_line_of_its_replacement(world: World) -> None:
+    card = world.card()
+    call, titles = card.tool_call, [(EventType.RUN_TITLED, {"title": "Title"})] * MAX_LINES
+    superseded = {"status": "superseded", "next_approval_id": str(card.pk), "reason": ""}
+    replaced = build_samples(card)[EventType.APPROVAL_DECIDED] | superseded
+    add_events(card.run, build_tool_start(call), *titles, (EventType.APPROVAL_DECIDED, replaced))
+    html = read_page(world.client("viewer"), f"/runs/{card.run_id}/?call={call.pk}")
+    assert f'id="call-{call.pk}"' in html
 
 
 def test_runs_are_filtered_by_status_employee_and_text(world: World) -> None:

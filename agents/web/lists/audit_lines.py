@@ -14,6 +14,7 @@ from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.row_ids import parse_row_id
 from agents.runs.models import Run, ToolCall
+from agents.web.panel.slots import build_line_url
 from tools.records.models import Record
 
 WORK_ACTIONS = {
@@ -165,7 +166,7 @@ def _find_cards(organization_id: int, ids: set[int]) -> dict[int, Subject]:
 
 def _find_calls(organization_id: int, ids: set[int]) -> dict[int, Subject]:
     rows = ToolCall.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "tool", "run_id")
-    return {pk: Subject(f"{tool} in run {run}", f"{reverse('run', args=(run,))}#call-{pk}") for pk, tool, run in rows}
+    return {pk: Subject(f"{tool} in run {run}", build_line_url(run, pk)) for pk, tool, run in rows}
 
 
 def _find_employees(organization_id: int, ids: set[int]) -> dict[int, Subject]:

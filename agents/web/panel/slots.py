@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from django.urls import reverse
+
 from agents.approvals.models import ApprovalStatus
 from agents.runs.models import Event, EventType
 
@@ -45,6 +47,11 @@ def name_slot(event: Event) -> str:
         return f"call-{payload['call_id']}" if payload.get("call_id") else ""
     slot, number = PASS_SLOTS.get(event.type), payload.get("pass_number")
     return f"{slot}-{number}" if slot and number and not payload.get("reason") else ""
+
+
+def build_line_url(run_id: int, call_id: int) -> str:
+    """Build the address of a call's line; the page of a long run shows the lines around it."""
+    return f"{reverse('run', args=(run_id,))}?call={call_id}#call-{call_id}"
 
 
 def is_replacement(event: Event) -> bool:

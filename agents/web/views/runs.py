@@ -22,7 +22,7 @@ from agents.web.panel.json_html import render_data
 from agents.web.panel.line_facts import RUN_RELATIONS, PageContext
 from agents.web.panel.lines import is_unknown_task, render_lines
 from agents.web.panel.run_state import build_state
-from agents.web.panel.slots import fold_events
+from agents.web.panel.slots import CALL_EVENTS, fold_events, name_slot
 from agents.web.panel.timeline import load_timeline
 from agents.web.views.pages import member_view, render_page
 
@@ -68,8 +68,14 @@ def run_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET")
 def run_page(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
-    """Show one run with its newest 300 lines, live, or with `?before=SEQ` the 300 lines before that event."""
+    """Show one run with its newest 300 lines, live.
+
+    `?before=SEQ` shows the 300 lines before that event; `?call=ID` shows older lines only if the newest lack the call.
+    """
     before = parse_row_id_or_none(request.GET.get("before", ""))
+    call_id = parse_row_id_or_none(request.GET.get("call", ""))
+    if call_id is not None:
+        before = _find_page_of_call(_load_run(member, run_id), call_id)
     return render_page(request, member, "runs/run.html", _build_context(request, member, run_id, before))
 
 
@@ -179,6 +185,13 @@ def _load_events(run: Run, before: int | None) -> list[Event]:
     """Load the newest events before this number, but none newer than the loaded row of the run."""
     end = run.next_event_seq if before is None else min(before, run.next_event_seq)
     return list(run.events.filter(seq__lt=end).order_by("-seq")[:MAX_LINES])[::-1]
+
+
+def _find_page_of_call(run: Run, call_id: int) -> int | None:
+    """Return the event before which a page has the call's line in its middle; None if the newest lines have it."""
+    events = run.events.filter(type__in=CALL_EVENTS, payload__call_id=str(call_id)).order_by("-seq")
+    last = next((event.seq for event in events if name_slot(event)), None)
+    return None if last is None or last >= run.next_event_seq - MAX_LINES else last + MAX_LINES // 2
 
 
 def _find_last_end(events: list[Event]) -> Event | None:
