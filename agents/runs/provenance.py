@@ -10,26 +10,29 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
-from django.db.models import TextField
+from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
 from agents.accounts.models import AuditEntry
 from agents.runs.models import Message, Origin, OutsideValue, Run, ToolCall
-from tools.contract import Tool
+from tools.contract import Tool, ToolError
 from tools.schedules.models import Schedule
 from tools.toolbox import Toolbox
+from tools.toolbox.permissions import find_hosts
 from tools.toolbox.provenance import (
+    OwnData,
     Provenance,
     SeenIn,
     SeenText,
     Sighting,
     SourceIndex,
-    carries_own_data,
+    find_own_data,
     list_offered,
+    make_key,
     trace,
 )
 
@@ -37,6 +40,11 @@ MAX_SEARCHED = 20_000_000
 """Characters of results that are searched, the newest first."""
 ASK = "employee.askHuman"
 """The tool whose result is a person's answer."""
+WRITE_FILE = "files.write"
+"""The tool whose texts may have more values than are looked at."""
+_WITHOUT_OWN_VALUES = frozenset({ASK, "employee.delegate", "results.read"})
+"""Tools whose results are searched elsewhere: what a person typed, a colleague's sources, an earlier result."""
+_ROWS_AT_ONCE = 500
 _METADATA = '"metadata"'
 """The last key of a stored result; nothing after it was shown to the model."""
 
@@ -71,14 +79,16 @@ class RunValues:
         keys = found.list_own_keys()
         return found.mark_stored(self._load_stored(keys)) if keys else found
 
-    def find_own_data(self, tool: Tool, params: Mapping[str, Any]) -> list[str]:
-        """List the values from the organization's own data that a call would carry to the outside."""
-        return carries_own_data(self._index, params, list_offered(tool.schema))
+    def find_own_data(self, tool: Tool, params: Mapping[str, Any]) -> OwnData:
+        """Find the values from the organization's own data that a call would carry to the outside."""
+        recipients = _list_recipients(tool, params)
 
-    @property
-    def is_partial(self) -> bool:
-        """True if older results were left out because there are too many."""
-        return self._index.is_partial
+        @cache
+        def has_same_recipients(source: SeenText) -> bool:
+            told_by = self.toolbox.get_tool(source.tool)
+            return told_by is not None and recipients <= _list_recipients(told_by, json.loads(source.request))
+
+        return find_own_data(self._index, params, has_same_recipients, list_offered(tool.schema))
 
     @cached_property
     def _index(self) -> SourceIndex:
@@ -87,54 +97,57 @@ class RunValues:
         root = _load_first_run(self.run)
         runs = _list_family(root)
         texts, is_partial = _load_call_texts(root.organization_id, runs)
-        uploaded = self._find_uploaded(texts)
-        results = [self._read_result(call, uploaded) for call in texts]
+        results = self._read_results(texts)
         is_typed = not (root.origin == Origin.SCHEDULE and _is_made_by_employee(root))
         task = [] if is_typed else [SeenText(SeenIn.OWN, root.task, title="the schedule", run_id=root.pk)]
         typed = _load_typed(runs, texts, has_typed_task=is_typed)
         people = [SeenText(SeenIn.PERSON, text) for text in (*self.edited, *typed)]
-        return SourceIndex([*people, *task, *filter(None, results)], is_partial=is_partial)
+        return SourceIndex([*people, *task, *results], is_partial=is_partial)
 
-    def _read_result(self, call: _CallTexts, uploaded: frozenset[str]) -> SeenText | None:
-        """Return the result as a text to search; None if people typed it."""
+    def _read_results(self, calls: Iterable[_CallTexts]) -> Iterator[SeenText]:
+        """Yield the results as texts to search; each file is a text of its own."""
+        read = [call for call in calls if call.tool not in _WITHOUT_OWN_VALUES]
+        files = {call.pk: _list_file_texts(call) for call in read if self._reads_files(call)}
+        uploaded = self._find_uploaded({path for found in files.values() for path, _ in found if path})
+        for call in read:
+            source = self._describe_source(call)
+            if call.pk not in files:
+                yield source
+            for path, text in files.get(call.pk, ()):
+                is_outside = not path or path in uploaded
+                yield replace(source, text=text, origin=SeenIn.OUTSIDE if is_outside else SeenIn.OWN)
+
+    def _describe_source(self, call: _CallTexts) -> SeenText:
         tool = self.toolbox.get_tool(call.tool)
-        if call.tool == ASK:
-            return None
-        is_outside = tool is None or tool.has_outside_results
-        is_own_data = tool is not None and not (tool.open_world or tool.is_from_outside)
-        if is_outside and is_own_data and (path := _get_path(call)) is not None:
-            is_outside = path in uploaded
         return SeenText(
-            SeenIn.OUTSIDE if is_outside else SeenIn.OWN,
-            call.result_text.rpartition(_METADATA)[0] or call.result_text,
+            SeenIn.OUTSIDE if tool is None or tool.has_outside_results else SeenIn.OWN,
+            _read_shown(call),
             is_json=True,
             request=call.params_text,
-            is_own_data=is_own_data,
+            is_own_data=tool is not None and not (tool.open_world or tool.is_from_outside),
             tool=call.tool,
             title=tool.title if tool else call.tool,
             call_id=call.pk,
             run_id=call.run_id,
         )
 
-    def _find_uploaded(self, texts: Iterable[_CallTexts]) -> frozenset[str]:
-        """Return those of the files read in these calls that a person has uploaded."""
-        paths = {path for call in texts if self._reads_files(call) and (path := _get_path(call)) is not None}
-        if not paths:
-            return frozenset()
-        uploads = AuditEntry.objects.filter(
-            organization_id=self.run.organization_id,
-            action="file_uploaded",
-            subject__in=[f"file:{path}"[:200] for path in paths],
-        )
-        known = {subject.removeprefix("file:") for subject in uploads.values_list("subject", flat=True)}
-        return frozenset(path for path in paths if f"file:{path}"[:200].removeprefix("file:") in known)
+    def _find_uploaded(self, paths: Iterable[str]) -> frozenset[str]:
+        """Return those files that a person has uploaded, or that an employee filled with texts from outside."""
+        subjects = {path: _name_subject(path) for path in paths}
+        keys = {path: _make_file_key(path) for path in paths}
+        uploads = AuditEntry.objects.filter(organization_id=self.run.organization_id, action="file_uploaded")
+        marked = OutsideValue.objects.filter(organization_id=self.run.organization_id)
+        known = _load_known(uploads, "subject", subjects.values()) | _load_known(marked, "key", keys.values())
+        return frozenset(path for path in subjects if not known.isdisjoint((subjects[path], keys[path])))
 
     def _reads_files(self, call: _CallTexts) -> bool:
         tool = self.toolbox.get_tool(call.tool)
-        return tool is not None and tool.returns_outside_text and not tool.is_from_outside
+        return tool is not None and tool.returns_outside_text and not (tool.is_from_outside or tool.open_world)
 
     def _load_stored(self, keys: list[str]) -> dict[str, Sighting]:
-        rows = OutsideValue.objects.filter(organization_id=self.run.organization_id, key__in=keys)
+        stored = OutsideValue.objects.filter(organization_id=self.run.organization_id).select_related("call")
+        stored = stored.only("key", "param", "title", "call__tool", "call__run_id")
+        rows = (row for chunk in _split_rows(keys) for row in stored.filter(key__in=chunk))
         return {
             row.key: Sighting(
                 "",
@@ -146,7 +159,7 @@ class RunValues:
                 call_id=row.call_id,
                 run_id=row.call.run_id,
             )
-            for row in rows.select_related("call").only("key", "param", "title", "call__tool", "call__run_id")
+            for row in rows
         }
 
 
@@ -155,15 +168,17 @@ def remember_outside_values(call: ToolCall, toolbox: Toolbox) -> None:
     tool = toolbox.get_tool(call.tool)
     if not call.provenance or tool is None or tool.is_from_outside or not tool.has_side_effects:
         return
+    found = Provenance.from_json(call.provenance).list_outside_keys()
+    if found and call.provenance["unsearched"] and call.tool == WRITE_FILE:
+        found.append(found[0]._replace(keys=(_make_file_key(call.params["path"]),)))
     values = {
         key: OutsideValue(
-            organization_id=call.organization_id, key=key, param=found.param[:200], title=found.title[:200], call=call
+            organization_id=call.organization_id, key=key, param=one.param[:200], title=one.title[:200], call=call
         )
-        for found in Provenance.from_json(call.provenance).list_outside()
-        for key in found.keys
+        for one in found
+        for key in one.keys
     }
-    if values:
-        OutsideValue.objects.bulk_create(values.values(), ignore_conflicts=True)
+    OutsideValue.objects.bulk_create(values.values(), batch_size=_ROWS_AT_ONCE, ignore_conflicts=True)
 
 
 def list_edited(before: Any, after: Any) -> tuple[str, ...]:
@@ -182,6 +197,17 @@ def _list_values(node: Any) -> Iterator[str]:
             waiting += here
         elif here is not None and not isinstance(here, bool):
             yield str(here)
+
+
+def _list_recipients(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
+    """List who learns the params of a call: the hosts that they name, and the connected source or the service."""
+    try:
+        hosts = find_hosts(tool, dict(params)) or frozenset()
+    except ToolError:
+        hosts = frozenset()
+    if tool.is_from_outside:
+        return hosts | {f"source {tool.source}"}
+    return hosts or frozenset({f"tool {tool.name}"})
 
 
 def _load_first_run(run: Run) -> Run:
@@ -245,6 +271,38 @@ def _read_answer(call: _CallTexts) -> Iterator[str]:
         yield answer
 
 
-def _get_path(call: _CallTexts) -> str | None:
-    path = json.loads(call.params_text).get("path")
-    return unicodedata.normalize("NFC", path) if isinstance(path, str) else None
+def _read_shown(call: _CallTexts) -> str:
+    """Return the part of the stored result that the model was shown, as JSON."""
+    return call.result_text.rpartition(_METADATA)[0] or call.result_text
+
+
+def _list_file_texts(call: _CallTexts) -> list[tuple[str, str]]:
+    """List the files whose text a result has, as pairs of path and text as JSON; the path is empty if unknown."""
+    hits = ((json.loads(call.result_text) or {}).get("data") or {}).get("hits")
+    if hits is None:
+        return [(json.loads(call.params_text).get("path") or "", _read_shown(call))]
+    found: dict[str, list[str]] = {}
+    for hit in hits:
+        found.setdefault(hit["path"], []).append(hit["text"])
+    return [(path, json.dumps([path, *texts], ensure_ascii=False)) for path, texts in found.items()]
+
+
+def _name_subject(path: str) -> str:
+    """Return the name by which the audit knows a file."""
+    return f"file:{unicodedata.normalize('NFC', path)}"[:200]
+
+
+def _make_file_key(path: str) -> str:
+    """Return the key of a file with texts from outside, of which not all values could be listed."""
+    return make_key(f"file:{unicodedata.normalize('NFC', path)}".encode())
+
+
+def _load_known(rows: QuerySet[Any], column: str, wanted: Iterable[str]) -> set[str]:
+    """Return those of the wanted values that the column has."""
+    chosen = (rows.filter(**{f"{column}__in": chunk}) for chunk in _split_rows(sorted(wanted)))
+    return {value for each in chosen for value in each.values_list(column, flat=True)}
+
+
+def _split_rows(values: list[str]) -> Iterator[list[str]]:
+    """Yield the values in lists that are short enough for a statement."""
+    return (values[start : start + _ROWS_AT_ONCE] for start in range(0, len(values), _ROWS_AT_ONCE))

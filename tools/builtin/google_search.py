@@ -58,6 +58,7 @@ class SearchGoogle(Tool):
     )
     level = Level.READ
     Output = SearchHits
+    open_world = True
 
     class Params(BaseModel):
         query: str = Field(
@@ -113,6 +114,10 @@ class SearchGoogle(Tool):
                 recovery_hint="Use a narrower query instead.",
                 attempted=False,
             )
+
+    def hosts(self, params: Params) -> frozenset[str]:
+        """Return no host, because the params choose none: an admin chose Google by setting the credentials."""
+        return frozenset()
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
         parameters = {"q": params.query.strip(), "num": str(params.num_results), "start": str(params.start)}

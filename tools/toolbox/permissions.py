@@ -9,7 +9,7 @@ from tools.contract import ErrorCode, Level, Tool, ToolError, find_embedded_requ
 from tools.contract.embedded_requests import describe_requests
 from tools.toolbox.conditions import BrokenCondition, Condition, Otherwise, Rule, find_broken_condition
 from tools.toolbox.isolation import run_isolated
-from tools.toolbox.provenance import Provenance
+from tools.toolbox.provenance import OwnData, Provenance
 
 MAX_HOSTS = 5
 """The most hosts, or values, named in a reason."""
@@ -66,12 +66,8 @@ class ValueSearch(Protocol):
     def trace(self, tool: Tool, params: Mapping[str, Any]) -> Provenance:
         """Find the origin of each value in the params."""
 
-    def find_own_data(self, tool: Tool, params: Mapping[str, Any]) -> list[str]:
-        """List the values that come from the organization's own data."""
-
-    @property
-    def is_partial(self) -> bool:
-        """True if the run has seen too much to search all of it."""
+    def find_own_data(self, tool: Tool, params: Mapping[str, Any]) -> OwnData:
+        """Find the values that come from the organization's own data."""
 
 
 class Permission(StrEnum):
@@ -137,8 +133,11 @@ def judge_call(  # noqa: PLR0913, PLR0917 - see MANY_ARGUMENTS in the architectu
         broken = find_broken_condition(conditions, params, provenance)
         if broken is not None and broken.otherwise is Otherwise.FORBID:
             return replace(_forbid(level, _build_condition_error(tool, broken)), provenance=provenance)
-        hosts = _explain_hosts(tool, params, policy) or _explain_own_data(tool, params, values)
-        reason = "; ".join(filter(None, (_explain_level(tool, level, requests), hosts, _explain_condition(broken))))
+        hosts = find_hosts(tool, params)
+        reach = _explain_hosts(hosts, policy)
+        if not reach and (tool.open_world or hosts):
+            reach = _explain_own_data(tool, params, values)
+        reason = "; ".join(filter(None, (_explain_level(tool, level, requests), reach, _explain_condition(broken))))
     except ToolError as error:
         return _forbid(level, error)
     if reason:
@@ -217,9 +216,8 @@ def _explain_level(tool: Tool, level: Level, requests: tuple[str, ...]) -> str:
     return f"{effect}{carries}"
 
 
-def _explain_hosts(tool: Tool, params: dict[str, Any], policy: Policy) -> str:
-    """Name the hosts in the params that no admin has allowed."""
-    hosts = _find_hosts(tool, params)
+def _explain_hosts(hosts: frozenset[str] | None, policy: Policy) -> str:
+    """Name the hosts that no admin has allowed."""
     if hosts is None:
         return "the tool may contact any address on the internet"
     unlisted = sorted(host for host in hosts if host.lower() not in policy.allowed_hosts)
@@ -239,11 +237,13 @@ def _trace_values(
 
 def _explain_own_data(tool: Tool, params: dict[str, Any], values: ValueSearch | None) -> str:
     """Name the organization's own values that a call to allowed hosts would tell them."""
-    if not tool.open_world or values is None:
+    if values is None:
         return ""
-    carried = values.find_own_data(tool, params)
+    found = values.find_own_data(tool, params)
+    carried = found.values
     if not carried:
-        return "may send your own data outside: there are too many results to search" if values.is_partial else ""
+        too_many = "may send your own data outside: there are too many values or results to search"
+        return too_many if found.is_partial else ""
     quoted = ", ".join(
         f'"{value[:_MAX_VALUE]}{"…" if len(value) > _MAX_VALUE else ""}"' for value in carried[:MAX_HOSTS]
     )
@@ -251,8 +251,12 @@ def _explain_own_data(tool: Tool, params: dict[str, Any], values: ValueSearch | 
     return f"sends your own data outside: {quoted}{more}"
 
 
-def _find_hosts(tool: Tool, params: dict[str, Any]) -> frozenset[str] | None:
-    """Find the hosts that a call contacts, including those of outside tools that declare none."""
+def find_hosts(tool: Tool, params: dict[str, Any]) -> frozenset[str] | None:
+    """Find the hosts that a call contacts, including those of outside tools that declare none; None if unknown.
+
+    Raises:
+        ToolError: the tool cannot read the params.
+    """
     if tool.open_world:
         return run_isolated(tool, "hosts", lambda: tool.hosts(tool.load_params(params)))
     if not tool.is_from_outside:

@@ -7,7 +7,7 @@ from agents.approvals.models import Approval, ApprovalKind
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.queries.engine import ABANDONED_CALLS
 from agents.runs.engine.cards import mark_outcome_unknown, show_unknown_card
-from agents.runs.engine.results import end_unexecuted, publish_result
+from agents.runs.engine.results import end_unexecuted, keep_marks, publish_result
 from agents.runs.engine.timing import MAX_ATTEMPTS
 from agents.runs.engine.transaction import MACHINE, Transaction
 from agents.runs.events import LateEffect, RunResumed
@@ -93,6 +93,7 @@ def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: Tool
     failed = ToolCall.objects.filter(pk=call.pk, status=CallStatus.FAILED, exec_epoch=epoch, late_effect__isnull=True)
     if not result.success or not failed.update(late_effect=late_effect):
         return False
+    keep_marks(call, result)
     summary = result.summary[:_LONGEST_SUMMARY]
     why = f"It was marked as not done, but its worker now reports that it happened: {summary}"
     if again:

@@ -72,13 +72,18 @@ def build_end_columns(tx: Transaction, call: ToolCall, result: ToolResult, durat
 
 
 def publish_result(tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int = 0) -> None:
-    """Publish the result, and log it if `gadget.yaml` says so; values from outside that it stored keep their mark."""
+    """Publish the result, and log it if `gadget.yaml` says so."""
     if settings.GADGET_CONFIG.tools.log_calls:
         outcome = "succeeded" if result.success else f"failed ({result.error.code})" if result.error else "failed"
         logger.info("run %s: %s %s in %d ms", call.run_id, call.tool, outcome, duration_ms)
+    keep_marks(call, result)
+    tx.publish(ToolFinished.of(call, result, duration_ms))
+
+
+def keep_marks(call: ToolCall, result: ToolResult) -> None:
+    """Keep the marks of the values from outside that a successful call stored; part of each way to settle a call."""
     if call.provenance and result.success:
         remember_outside_values(call, load_toolbox(call.organization_id))
-    tx.publish(ToolFinished.of(call, result, duration_ms))
 
 
 def write_tool_message(call: ToolCall, result: ToolResult) -> str:

@@ -36,6 +36,7 @@ from agents.runs.engine.results import (
     NotExecuting,
     build_end_columns,
     end_unexecuted,
+    keep_marks,
     publish_result,
     record_result,
     reject,
@@ -238,6 +239,7 @@ def _settle_by_late_report(tx: Transaction, epoch: int, call: ToolCall, result: 
     is_definite = result.success or (result.error is not None and result.error.is_definite)
     if is_definite and open_call.update(**build_end_columns(tx, call, result)):
         close_unknown_card(call, "The worker reported late.")
+        keep_marks(call, result)
         tx.inbox_changed = True
         tx.publish(CallResolved(str(call.pk), outcome, "gadget", "The worker reported late."))
         wake_if_possible(tx)

@@ -11,7 +11,8 @@ class OutsideValue(models.Model):
     """A value from outside in a record, a file or a schedule, since a call wrote it there.
 
     Attributes:
-        key: the digest of the value, from `tools.toolbox.provenance`; the value itself stays in the call.
+        key: the digest of the value, from `tools.toolbox.provenance`; the value itself stays in the call. A file whose
+            values were too many to list has a key of its own.
         param: the param of the call that had it, such as `changes.email`; with the call, it leads to field and version.
         title: the name of the tool that brought it first.
         call: the first call that stored it.

@@ -30,8 +30,12 @@ HINTS = {"readOnlyHint": True, "openWorldHint": True}
 @pytest.fixture
 def fetching(workshop: Workshop, tmp_path: Path) -> Source:
     """An MCP server whose tool fetches any address, and says that it only reads."""
+    return connect_fetch(workshop, tmp_path, HINTS)
+
+
+def connect_fetch(workshop: Workshop, tmp_path: Path, hints: dict[str, bool]) -> Source:
     file = tmp_path / "definitions.json"
-    file.write_text(json.dumps([{"name": "fetch", "inputSchema": URL, "annotations": HINTS}]))
+    file.write_text(json.dumps([{"name": "fetch", "inputSchema": URL, "annotations": hints}]))
     source = connect_program(workshop, [sys.executable, str(MISBEHAVING), f"definitions={file}"], "net")
     offer(workshop, source, FETCH, level=Level.READ)
     return source
@@ -74,6 +78,19 @@ def test_it_reads_by_itself_where_every_host_is_allowed(workshop: Workshop, api:
     AllowedHost.objects.all().delete()
     bump_tools_version(workshop.organization.pk)
     assert statuses(workshop.work()) == ["awaiting_approval"]
+
+
+@pytest.mark.parametrize("hints", [HINTS, {"readOnlyHint": True}])
+def test_it_asks_before_it_sends_own_data_to_an_allowed_host(
+    workshop: Workshop, api: Api, tmp_path: Path, hints: dict[str, bool]
+) -> None:
+    """A server need not declare that its tool reaches others; the control is the address without own data."""
+    connect_fetch(workshop, tmp_path, hints)
+    allow(workshop, "127.0.0.1")
+    workshop.record(name="Globex Corporation")
+    for query, expected in (("globex%20corporation", "awaiting_approval"), ("weather", "succeeded")):
+        workshop.play(asking(call("data.searchRecords")), asking(call(FETCH, url=f"{api.url}/find?q={query}")))
+        assert statuses(workshop.work())[-1] == expected
 
 
 def test_a_get_of_an_api_asks_and_names_the_host(workshop: Workshop, api: Api, looking: Source) -> None:

@@ -21,6 +21,7 @@ MANY_VALUES = 60
 """From this number of values on, the words of the results are listed first, which pays for itself."""
 _MAX_STEPS = 200
 """Occurrences of a word that are checked one by one; a hostile text can have a million."""
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _BETWEEN = b" \xff "
 """A word that no text has: it keeps values from being found across two sources."""
 
@@ -79,13 +80,16 @@ class _Corpus:
 
     def find(self, part: Part, *, is_many: bool = False) -> SeenText | None:
         """Return the first source that has the value and did not merely repeat its own params."""
+        return next(self.find_all(part, is_many=is_many), None)
+
+    def find_all(self, part: Part, *, is_many: bool = False) -> Iterator[SeenText]:
+        """Yield each source that has the value and did not merely repeat its own params."""
         for needle in part.needles:
             if is_many and not self._may_contain(needle):
                 continue
             for source in self._find_sources(needle):
                 if not source.request or source.requested.find(part) is None:
-                    return source
-        return None
+                    yield source
 
     def _may_contain(self, needle: Needle) -> bool:
         """Return False if a word of the needle appears nowhere; words of unspaced scripts are not looked up."""
@@ -124,6 +128,18 @@ class _Corpus:
         return _find_words(self._words, words, start)
 
 
+@dataclass(frozen=True)
+class OwnData:
+    """The organization's own values that a request carries to the outside.
+
+    Attributes:
+        is_partial: there were too many values, or too many results, to look at all of them.
+    """
+
+    values: tuple[str, ...] = ()
+    is_partial: bool = False
+
+
 class SourceIndex:
     """Everything in which the values of a run's calls are looked for; each kind of source is folded on first use.
 
@@ -150,6 +166,10 @@ class SourceIndex:
         """Results on the organization's own data."""
         return _Corpus(each for each in self._sources if each.origin is SeenIn.OWN)
 
+    def has_results_with(self, part: Part, *, is_many: bool) -> bool:
+        """Return True if any result has the value."""
+        return any(corpus.find(part, is_many=is_many) for corpus in (self.own, self.outside))
+
     @cached_property
     def known_outside(self) -> _Corpus:
         """Results from outside that are not the organization's own data."""
@@ -169,28 +189,49 @@ def trace(
 ) -> Provenance:
     """Find the origin of each value in the params; `offered` and `named` are those of `list_leaves`."""
     found = list_leaves(params, offered, named)
-    is_many = sum(1 + len(leaf.parts) for leaf in found.leaves) > MANY_VALUES
+    is_many = _has_many(found.leaves)
     sightings = [sighting for leaf in found.leaves for sighting in _trace_leaf(index, leaf, is_many)]
     return Provenance(tuple(sightings), found.unread, index.is_partial)
 
 
-def carries_own_data(index: SourceIndex, params: Mapping[str, Any], offered: frozenset[Any] = frozenset()) -> list[str]:
-    """List the values that a request to the outside carries from the organization's own data.
+def find_own_data(
+    index: SourceIndex,
+    params: Mapping[str, Any],
+    has_same_recipients: Callable[[SeenText], bool],
+    offered: frozenset[Any] = frozenset(),
+) -> OwnData:
+    """Find the values that a request to the outside carries from the organization's own data.
 
-    Hosts do not count, because the request goes there anyway; nor does an address that is itself the data, what a
-    person typed in this run, or what a result from outside has already told.
+    Hosts do not count, because the request goes there anyway; nor does an address that was seen as it is, what a
+    person typed in this run, or what an earlier result of all recipients contained.
+
+    Args:
+        has_same_recipients: returns True if all recipients of this request know a result from outside.
     """
     found: list[str] = []
-    for leaf in list_leaves(params, offered, frozenset()).leaves:
+    listed = list_leaves(params, offered, frozenset())
+    is_many = _has_many(listed.leaves)
+
+    def is_known(part: Part) -> bool:
+        told = index.known_outside.find_all(part, is_many=is_many)
+        return bool(index.typed.find(part, is_many=is_many)) or any(map(has_same_recipients, told))
+
+    for leaf in listed.leaves:
         whole = leaf.whole
-        if whole is not None and (whole.is_host or index.typed.find(whole)):
+        if whole is not None and (whole.is_host or index.typed.find(whole, is_many=is_many)):
             continue
-        if whole is not None and index.own_data.find(whole):
-            found += [] if "://" in whole.text or index.known_outside.find(whole) else [whole.text]
+        if whole is not None and _ADDRESS.fullmatch(whole.text) and index.has_results_with(whole, is_many=is_many):
             continue
-        carried = (part for part in leaf.parts if not part.is_host and index.own_data.find(part))
-        found += [part.text for part in carried if not (index.typed.find(part) or index.known_outside.find(part))]
-    return list(dict.fromkeys(found))
+        is_whole = whole is not None and index.own_data.find(whole, is_many=is_many)
+        parts = [whole] if whole is not None and is_whole else leaf.parts
+        carried = (part for part in parts if not part.is_host and index.own_data.find(part, is_many=is_many))
+        found += [part.text for part in carried if not is_known(part)]
+    is_partial = index.is_partial or bool(listed.unread and index.own_data.sources)
+    return OwnData(tuple(dict.fromkeys(found)), is_partial)
+
+
+def _has_many(leaves: Iterable[Leaf]) -> bool:
+    return sum(1 + len(leaf.parts) for leaf in leaves) > MANY_VALUES
 
 
 def _trace_leaf(index: SourceIndex, leaf: Leaf, is_many: bool) -> Iterator[Sighting]:
@@ -199,10 +240,10 @@ def _trace_leaf(index: SourceIndex, leaf: Leaf, is_many: bool) -> Iterator[Sight
     if whole is not None and index.typed.find(whole, is_many=is_many):
         yield _build_sighting(leaf, whole, SeenIn.PERSON)
         return
-    if whole is not None and (source := index.outside.find(whole, is_many=is_many)):
-        yield _build_sighting(leaf, whole, SeenIn.OUTSIDE, source)
-        return
     found = [part for part in leaf.parts if not index.typed.find(part, is_many=is_many)]
+    if whole is not None and (source := index.outside.find(whole, is_many=is_many)):
+        yield replace(_build_sighting(leaf, whole, SeenIn.OUTSIDE, source), keys=_list_keys([whole, *found]))
+        return
     outside = [(part, source) for part in found if (source := index.outside.find(part, is_many=is_many))]
     for part, source in outside:
         yield _build_sighting(leaf, part, SeenIn.OUTSIDE, source)
@@ -212,12 +253,17 @@ def _trace_leaf(index: SourceIndex, leaf: Leaf, is_many: bool) -> Iterator[Sight
 
 def _trace_own(index: SourceIndex, leaf: Leaf, parts: list[Part], is_many: bool) -> Iterator[Sighting]:
     """Yield that the value, or its first part in own data, is from there; else that it was nowhere."""
-    for part in (*filter(None, [leaf.whole]), *parts):
+    searched = [*filter(None, [leaf.whole]), *parts]
+    for part in searched:
         if source := index.own.find(part, is_many=is_many):
-            yield replace(_build_sighting(leaf, part, SeenIn.OWN, source), keys=leaf.keys)
+            yield replace(_build_sighting(leaf, part, SeenIn.OWN, source), keys=_list_keys(searched))
             return
     if leaf.whole is not None:
         yield _build_sighting(leaf, leaf.whole, SeenIn.NOWHERE)
+
+
+def _list_keys(parts: Iterable[Part]) -> tuple[str, ...]:
+    return tuple(key for part in parts for key in part.keys)
 
 
 def _build_sighting(leaf: Leaf, part: Part, origin: SeenIn, source: SeenText | None = None) -> Sighting:

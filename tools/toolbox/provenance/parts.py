@@ -15,10 +15,11 @@ from tools.toolbox.provenance.folding import split_words
 
 KEY_LENGTH = 32
 SMALLEST_NUMBER = 100
+_SHORTEST_NUMBER = len(str(SMALLEST_NUMBER))
 MAX_LEAVES = 2_000
 """The most values of one call that are looked for."""
-MAX_PARTS = 200
-"""The most parts of one value."""
+MAX_PARTS = 2_000
+"""The most parts of one value; a record's longest text has hardly more."""
 MAX_WORDS = 60
 """Longer texts are looked for line by line and sentence by sentence."""
 _SHORTEST = 4
@@ -47,9 +48,12 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
 _NUMBER = re.compile(r"(?:[A-Z]{3}|[$€£¥])?\s?([+-]?\d[\d.,' ]*\d|\d+)\s?(?:[A-Z]{3}|[$€£¥])?")
 _SENTENCE_END = re.compile(r"[\r\n]+|(?<=[.!?])\s+")
 _DOMAIN_LABELS = 2
-_LONGEST_ADDRESS = 2_000
 _LONGEST_HOST = 253
 _LONGEST_NUMBER = 40
+
+
+def make_key(value: bytes) -> str:
+    return hashlib.sha256(value).hexdigest()[:KEY_LENGTH]
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class Needle:
     def key(self) -> str:
         """A digest that is equal for equal values, in whatever spelling."""
         number = b"" if self.number is None else f"{self.number.normalize():f}".encode()
-        return hashlib.sha256(b"\0".join((b" ".join(self.words), number, self.code))).hexdigest()[:KEY_LENGTH]
+        return make_key(b"\0".join((b" ".join(self.words), number, self.code)))
 
 
 @dataclass(frozen=True)
@@ -103,11 +107,6 @@ class Leaf:
     stands_out: bool
     whole: Part | None
     parts: tuple[Part, ...]
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys of the value and of all its parts."""
-        return tuple(key for part in (*filter(None, [self.whole]), *self.parts) for key in part.keys)
 
     @property
     def param(self) -> str:
@@ -212,9 +211,7 @@ def _list_parts(text: str, whole: Part | None) -> Iterator[Part]:
 
 def _find_parts(text: str) -> Iterator[Part]:
     for match in _TOKEN.finditer(text):
-        token = match[0].rstrip(".:!?*_")
-        if len(token) <= _LONGEST_ADDRESS:
-            yield from _read_token(token.removeprefix("mailto:"))
+        yield from _read_token(match[0].rstrip(".:!?*_").removeprefix("mailto:"))
     for code in _CODE.findall(text):
         if needles := _build_code_needle(code):
             yield Part(code.strip(), needles)
@@ -224,27 +221,27 @@ def _find_parts(text: str) -> Iterator[Part]:
         if len(sentences) > 1 and _SHORTEST_SENTENCE <= len(words) <= MAX_WORDS:
             yield Part(sentence, (Needle(tuple(words)),))
         elif len(words) > MAX_WORDS:
-            yield from _split_sentence(sentence)
+            yield from _split_sentence(words)
 
 
-def _split_sentence(sentence: str) -> Iterator[Part]:
-    """Yield a sentence that is too long in pieces of equal length."""
-    pieces = sentence.split()
-    for start in range(0, len(pieces) - _SHORTEST_SENTENCE, MAX_WORDS // 2):
-        text = " ".join(pieces[start : start + MAX_WORDS // 2])
-        if len(words := split_words(text)) >= _SHORTEST_SENTENCE:
-            yield Part(text, (Needle(tuple(words)),))
+def _split_sentence(words: list[bytes]) -> Iterator[Part]:
+    """Yield a sentence that is too long in pieces of equal length, whatever stands between its words."""
+    for start in range(0, len(words), MAX_WORDS // 2):
+        piece = words[min(start, len(words) - _SHORTEST_SENTENCE) : start + MAX_WORDS // 2]
+        yield Part(b" ".join(piece).decode(), (Needle(tuple(piece)),))
 
 
 def _read_token(token: str) -> Iterator[Part]:
     """Yield the parts of a text without spaces: an address, an email address, or a host, perhaps with a path."""
     token = unquote(token)
+    address, _, query = token.partition("?")
     if _ADDRESS.fullmatch(token):
         yield from _split_address(token)
-    elif mail := _MAIL.fullmatch(token):
-        yield from _build_part(token)
+    elif mail := _MAIL.fullmatch(address):
+        yield from _build_part(address)
         yield from _build_part(mail[1])
         yield from _build_host(mail[2])
+        yield from _split_path(query)
     elif "." in token[:_LONGEST_HOST] and _is_host(re.split(r"[:/?#]", token, maxsplit=1)[0]):
         yield from _split_address(f"//{token}")
 
@@ -255,8 +252,16 @@ def _split_address(address: str) -> Iterator[Part]:
     authority, _, rest = address.partition("//")[2].replace("?", "/", 1).replace("#", "/", 1).partition("/")
     user, _, server = authority.rpartition("@")
     yield from _build_host(re.sub(r":\d*$", "", server))
-    for part in (*user.split(":"), *re.split(r"[/&;#?]", rest)):
-        yield from _build_part(unquote(part.partition("=")[2] or part))
+    for part in user.split(":"):
+        yield from _build_part(unquote(part))
+    yield from _split_path(rest)
+
+
+def _split_path(path: str) -> Iterator[Part]:
+    """Yield each part of a path, query and fragment; of `name=value`, only the value."""
+    for part in re.split(r"[/&;#?]", path):
+        if len(part) >= _SHORTEST_NUMBER:
+            yield from _build_part(unquote(part.partition("=")[2] or part))
 
 
 def _build_part(text: str) -> Iterator[Part]:
@@ -271,7 +276,9 @@ def _build_part(text: str) -> Iterator[Part]:
 
 
 def _build_host(host: str) -> Iterator[Part]:
-    """Yield the host in all its forms, then the domains above it."""
+    """Yield the host in all its forms, then the domains above it; nothing if it is too long for a host."""
+    if len(host) > _LONGEST_HOST:
+        return
     labels = host.lower().removeprefix("www.").rstrip(".").split(".")
     for start in range(max(len(labels) - _DOMAIN_LABELS + 1, 1) if _HOST.fullmatch(host) else 1):
         domain = ".".join(labels[start:])

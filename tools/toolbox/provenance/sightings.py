@@ -1,9 +1,9 @@
 """Sightings: the origin of each value in a call's params, and the JSON in which a call keeps them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 MAX_KEPT = 200
 """The most sightings that a call keeps; those from outside come first."""
@@ -34,7 +34,7 @@ class Sighting:
         tool, call_id, run_id: the call whose result has the value; empty if it was no call.
         title: the tool's name for people, or another description of the source.
         is_stored: the call is the one that stored the value; `title` is still the tool that brought it.
-        keys: digests of the value, by which it is recognized once it was stored; of its parts too if it is own data.
+        keys: digests of the value and of its parts, by which they are recognized once they were stored.
     """
 
     path: str
@@ -84,11 +84,20 @@ class Sighting:
         )
 
 
+class OutsideKeys(NamedTuple):
+    """The keys of a value from outside; `param` and `title` are those of its sighting."""
+
+    param: str
+    title: str
+    keys: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Provenance:
     """The origins of the values in a call's params.
 
     Attributes:
+        unlisted: of the values from outside whose sightings were too many to keep, only the keys.
         unsearched: the number of values that were not looked for, because the params have too many.
         is_partial: the results were too large to be searched completely.
     """
@@ -96,6 +105,7 @@ class Provenance:
     sightings: tuple[Sighting, ...] = ()
     unsearched: int = 0
     is_partial: bool = False
+    unlisted: tuple[OutsideKeys, ...] = ()
 
     def list_outside(self) -> list[Sighting]:
         """List the sightings from outside; those that stand out come first."""
@@ -112,6 +122,10 @@ class Provenance:
             if is_meant and sighting.origin is SeenIn.OUTSIDE:
                 yield sighting
 
+    def list_outside_keys(self) -> list[OutsideKeys]:
+        """List the keys of all values from outside, listed or not."""
+        return [*_list_keys(self.sightings), *self.unlisted]
+
     def list_own_keys(self) -> list[str]:
         """List the keys of all values that come from own data."""
         return sorted({key for each in self.sightings if each.origin is SeenIn.OWN for key in each.keys})
@@ -126,10 +140,11 @@ class Provenance:
 
     def as_json(self) -> dict[str, Any]:
         """Return what a call keeps; `unlisted` counts the sightings that are left out."""
-        listed = sorted(self.sightings, key=lambda sighting: sighting.origin is not SeenIn.OUTSIDE)[:MAX_KEPT]
+        ordered = sorted(self.sightings, key=lambda sighting: sighting.origin is not SeenIn.OUTSIDE)
         return {
-            "sightings": [sighting.as_json() for sighting in listed],
-            "unlisted": len(self.sightings) - len(listed),
+            "sightings": [sighting.as_json() for sighting in ordered[:MAX_KEPT]],
+            "unlisted": len(ordered[MAX_KEPT:]),
+            "unlisted_keys": [*_list_keys(ordered[MAX_KEPT:]), *self.unlisted],
             "unsearched": self.unsearched,
             "is_partial": self.is_partial,
         }
@@ -140,7 +155,13 @@ class Provenance:
         if not stored:
             return cls()
         sightings = tuple(Sighting.from_json(each) for each in stored["sightings"])
-        return cls(sightings, stored["unsearched"] + stored["unlisted"], stored["is_partial"])
+        kept_keys = stored.get("unlisted_keys", ())
+        unlisted = tuple(OutsideKeys(param, title, tuple(keys)) for param, title, keys in kept_keys)
+        return cls(sightings, stored["unsearched"] + stored["unlisted"], stored["is_partial"], unlisted)
+
+
+def _list_keys(sightings: Iterable[Sighting]) -> list[OutsideKeys]:
+    return [OutsideKeys(each.param, each.title, each.keys) for each in sightings if each.origin is SeenIn.OUTSIDE]
 
 
 def _mark_stored(sighting: Sighting, stored: Mapping[str, Sighting]) -> Sighting:
