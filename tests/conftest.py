@@ -11,7 +11,7 @@ from pytest_django import DjangoDbBlocker
 from xdist.scheduler import LoadScopeScheduling
 
 from agents.accounts.models import organization_versions
-from agents.approvals import marks
+from agents.approvals import employee_words, marks
 from agents.employees import toolboxes
 from agents.platform.writability import DATABASE, FILES
 from gadget_site.garbage_collection import freeze_loaded_objects
@@ -90,6 +90,7 @@ def clear_caches() -> None:
     toolboxes.clear_toolbox_cache()
     toolboxes.clear_credentials_cache()
     marks.clear_readings()
+    employee_words.clear_imitations()
     DATABASE.forget()
     FILES.forget()
 

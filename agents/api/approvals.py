@@ -60,7 +60,7 @@ def list_approvals(request: HttpRequest, filters: Query[ApprovalFilter]) -> Appr
 def decide_many(request: HttpRequest, payload: BulkDecisions) -> DecisionResults:
     """Approve or deny several cards; return one result for each, in order.
 
-    Destructive calls cannot be approved here: approve each with its own confirmation.
+    Some cards cannot be approved here, such as destructive ones and those with a warning: approve each on its own.
     """
     member = get_member(request)
     if not member.may(Role.APPROVER):

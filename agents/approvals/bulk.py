@@ -6,13 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.accounts.models import Membership
-from agents.approvals.decisions import Decision, approve, deny, find_card, undo
-from agents.approvals.marks import read_card
-from agents.approvals.models import Approval
-from agents.approvals.reach import reaches_far
-from agents.approvals.warnings import has_warning
+from agents.approvals.decisions import Decision, approve, deny, undo
+from agents.approvals.individual_cards import find_bulk_refusals
 from agents.platform.refusals import Invalid, Refusal
-from tools.contract import Level
 
 
 @dataclass(frozen=True)
@@ -26,8 +22,10 @@ class DecisionOutcome:
 
 
 def decide_many(member: Membership, items: Sequence[tuple[int, str, Decision]]) -> list[DecisionOutcome]:
-    """Decide card by card, and return an outcome for each; destructive calls must be approved one at a time."""
-    return [_decide_one(member, approval_id, action, decision) for approval_id, action, decision in items]
+    """Decide card by card, and return an outcome for each; some cards must be approved individually."""
+    approved = {approval_id for approval_id, action, _ in items if action == "approve"}
+    reasons = find_bulk_refusals(member.organization, approved) if approved else {}
+    return [_decide_one(member, item, reasons.get(item[0], ())) for item in items]
 
 
 def undo_many(member: Membership, approval_ids: Sequence[int]) -> list[DecisionOutcome]:
@@ -43,26 +41,17 @@ def undo_many(member: Membership, approval_ids: Sequence[int]) -> list[DecisionO
     return outcomes
 
 
-def _decide_one(member: Membership, approval_id: int, action: str, decision: Decision) -> DecisionOutcome:
+def _decide_one(member: Membership, item: tuple[int, str, Decision], reasons: Sequence[str]) -> DecisionOutcome:
+    approval_id, action, decision = item
     try:
         if action == "deny":
             deny(member, approval_id, decision)
+        elif action == "approve" and reasons:
+            raise Invalid("action", f"this card must be approved individually: {', '.join(reasons)}")
         elif action == "approve":
-            _refuse_in_bulk(find_card(member, approval_id), member)
             approve(member, approval_id, decision)
         else:
             raise Invalid("action", f"action is {action!r}, but must be 'approve' or 'deny'")
     except Refusal as refusal:
         return DecisionOutcome(approval_id, refusal.status, refusal.code, refusal.detail)
     return DecisionOutcome(approval_id, 200)
-
-
-def _refuse_in_bulk(card: Approval, member: Membership) -> None:
-    if card.level == Level.DESTRUCTIVE:
-        raise Invalid("action", "a destructive call must be approved individually")
-    if reaches_far(card):
-        raise Invalid("action", "a call that affects this many objects must be approved individually")
-    if has_warning(card) or (member.organization.restored_at is not None and card.warning):
-        raise Invalid("action", "a card with a warning must be approved individually")
-    if card.level == Level.WRITE and read_card(card).folds_parts:
-        raise Invalid("action", "a card with shortened values or a long list must be approved individually")

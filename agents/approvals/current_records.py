@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
-from agents.approvals.marks import compare_contacts, get_family, get_targets, read_card
-from agents.approvals.models import Approval
-from agents.approvals.reach import RECORDS
-from agents.platform.row_ids import parse_row_id_or_none
-from tools.contract.contacts import list_contacts
+from agents.approvals.digest_cache import MAX_CACHED
+from agents.approvals.marks import MAX_COMPARED, AffectedRecord, compare_contacts
+from tools.contract.contacts import Contact, list_contacts
 from tools.records.models import Record
 
-MAX_COMPARED = 50
 IN_RECORD = ", which is in the record"
+MAX_IDS = 10_000
+"""The most ids in one query, because databases limit its size."""
 
 
 class RecordState(NamedTuple):
@@ -26,35 +26,26 @@ class RecordState(NamedTuple):
     domain: str
 
 
-def load_record_states(cards: Collection[Approval]) -> dict[int, RecordState]:
-    """Load the records that the cards affect, with one query."""
-    found = (_read_id(target) for card in cards if is_about_records(card) for target in get_targets(card))
-    ids = [row_id for row_id in dict.fromkeys(found) if row_id is not None]
-    if not ids:
-        return {}
-    own = Record.objects.filter(organization_id=next(iter(cards)).organization_id, pk__in=ids)
-    return {row[0]: RecordState(*row) for row in own.values_list(*RecordState._fields)}
+def load_record_states(organization_id: int, shown: Iterable[AffectedRecord]) -> dict[int, RecordState]:
+    """Load the records that cards of one organization affect, with one query for each 10,000."""
+    ids = list(dict.fromkeys(one.pk for one in shown))
+    own = Record.objects.filter(organization_id=organization_id).order_by()
+    parts = (ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS))
+    rows = (row for part in parts for row in own.filter(pk__in=part).values_list(*RecordState._fields))
+    return {row[0]: RecordState(*row) for row in rows}
 
 
-def is_about_records(card: Approval) -> bool:
-    """Return True if the card is about records."""
-    return get_family(card) == RECORDS
-
-
-def _read_id(target: dict[str, Any]) -> int | None:
-    return parse_row_id_or_none(str(target.get("id")))
-
-
-def find_contact_likeness(card: Approval, records: dict[int, RecordState]) -> list[str]:
-    """Describe each contact on the card that resembles one of the record that it would be written to."""
-    if not is_about_records(card):
-        return []
-    targets = get_targets(card)
+def find_contact_likeness(shown: Sequence[AffectedRecord], records: Mapping[int, RecordState]) -> list[str]:
+    """Describe each contact on a card that resembles one of the record that it would be written to."""
     found: list[str] = []
-    for target in targets[:MAX_COMPARED]:
-        record = records.get(_read_id(target) or 0)
-        if record is not None:
-            current = list_contacts({"email": record.email, "domain": record.domain})
-            written = read_card(card).contacts if len(targets) == 1 else list_contacts(target.get("after"))
-            found += [f"{text}{IN_RECORD}" for text in compare_contacts(written[:MAX_COMPARED], current)]
+    for one in shown[:MAX_COMPARED]:
+        record = records.get(one.pk)
+        if record is not None and one.written:
+            found += _compare_with_record(one.written[:MAX_COMPARED], record.email, record.domain)
     return found
+
+
+@lru_cache(maxsize=MAX_CACHED)
+def _compare_with_record(written: tuple[Contact, ...], email: str, domain: str) -> tuple[str, ...]:
+    current = list_contacts({"email": email, "domain": domain})
+    return tuple(f"{text}{IN_RECORD}" for text in compare_contacts(written, current))

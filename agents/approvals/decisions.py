@@ -120,7 +120,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
     """
     require_approver(member)
     _check_limits(decision)
-    card = find_card(member, approval_id)
+    card = _find(member, approval_id)
     if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
         return find_next_card(card) or card
     _refuse_undecidable(card, decision.digest, NOT_EDITED)
@@ -129,7 +129,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
         tool, verdict, effect = _judge_edit(context, card.tool_call, params)
     except Invalid:
         # If the card was decided meanwhile, say so instead.
-        _refuse_undecidable(find_card(member, approval_id), decision.digest, NOT_EDITED)
+        _refuse_undecidable(_find(member, approval_id), decision.digest, NOT_EDITED)
         raise
     with _locked_card(member, approval_id) as (tx, card):
         if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
@@ -187,7 +187,7 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
         Conflict: somebody else approved it, or the call has started.
     """
     require_approver(member)
-    effect = compute_current_effect(before := find_card(member, approval_id))
+    effect = compute_current_effect(before := _find(member, approval_id))
     if isinstance(effect, ToolError):
         tool = load_toolbox(before.organization_id).get_tool(before.tool_call.tool)
         effect = describe_impossible(tool, before, effect.message)
@@ -255,11 +255,11 @@ def make_confirmation_phrase(card: Approval) -> str:
 def _locked_card(member: Membership, approval_id: int) -> Iterator[tuple[Transaction, Approval]]:
     """Lock the run and read the card, so that nobody else decides it during the block."""
     require_approver(member)
-    with run_transaction(find_card(member, approval_id).run_id) as tx:
-        yield tx, find_card(member, approval_id)
+    with run_transaction(_find(member, approval_id).run_id) as tx:
+        yield tx, _find(member, approval_id)
 
 
-def find_card(member: Membership, approval_id: int) -> Approval:
+def _find(member: Membership, approval_id: int) -> Approval:
     own = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
     card = own.select_related("tool_call", "decided_by").first()
     if card is None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-import threading
 import unicodedata
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
+from agents.approvals.digest_cache import DigestCache
 from agents.approvals.folding import folds_parts
 from agents.approvals.imitations import find_imitation
 from agents.approvals.models import Approval, ApprovalKind
+from agents.approvals.similar_names import CardNames, read_names
+from agents.platform.row_ids import parse_row_id_or_none
 from tools.contract.contacts import (
     ACCOUNT,
     EMAIL,
@@ -53,7 +55,8 @@ LABELS = {
 MAX_DETAILS = 3
 MAX_EXCERPT = 40
 MAX_COMPARED = 50
-MAX_CACHED = 4_000
+RECORDS = "data"
+"""The family of tools whose targets are records."""
 MAX_SHORT = 200
 """Longer values are prose, in which spaces at the edges and the product's words are common."""
 _NATURAL_NO_BREAK = re.compile(r"(?<=[\d«])[\u00a0\u202f\u2007\u2009]|[\u00a0\u202f\u2009](?=[\d;:!?»%€$£°])")
@@ -74,6 +77,19 @@ class Mark:
     detail: str = ""
 
 
+class AffectedRecord(NamedTuple):
+    """A record that a card affects, as the card shows it.
+
+    Attributes:
+        written: the contacts that the call would write to it.
+    """
+
+    pk: int
+    label: str
+    version: Any
+    written: tuple[Contact, ...]
+
+
 @dataclass(frozen=True)
 class CardReading:
     """The content of a card as code needs it: read once, from what the digest seals.
@@ -83,6 +99,9 @@ class CardReading:
         target_keys: a key for each target, equal on every card that affects it.
         has_outside_destination: a value from outside says to whom, where or how much.
         folds_parts: the card folds something that has to be opened.
+        names: the values that could be taken for a record's name.
+        records: the records that the call affects.
+        target_count: the number of targets of any kind.
     """
 
     marks: tuple[Mark, ...]
@@ -90,36 +109,12 @@ class CardReading:
     target_keys: frozenset[str]
     has_outside_destination: bool = False
     folds_parts: bool = False
+    names: CardNames = field(default_factory=CardNames)
+    records: tuple[AffectedRecord, ...] = ()
+    target_count: int = 0
 
 
-class _ReadingCache:
-    """Readings by the digest of their card; it evicts the least recently used one."""
-
-    def __init__(self) -> None:
-        self._entries: OrderedDict[str, CardReading] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: str, read: Callable[[], CardReading]) -> CardReading:
-        with self._lock:
-            if key in self._entries:
-                self._entries.move_to_end(key)
-                return self._entries[key]
-        reading = read()
-        with self._lock:
-            self._entries[key] = reading
-            if len(self._entries) > MAX_CACHED:
-                self._entries.popitem(last=False)
-        return reading
-
-    def find(self, key: str) -> CardReading | None:
-        return self._entries.get(key)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._entries.clear()
-
-
-_READINGS = _ReadingCache()
+_READINGS: DigestCache[CardReading] = DigestCache()
 clear_readings = _READINGS.clear
 
 
@@ -130,8 +125,11 @@ def find_marks(approval: Approval) -> tuple[Mark, ...]:
 
 def read_card(approval: Approval) -> CardReading:
     """Read the card's sealed content; cached by digest."""
-    key = f"{approval.organization_id}:{approval.digest}"
-    return _READINGS.get(key, lambda: _read(approval))
+    reading = _READINGS.find(approval.organization_id, approval.digest)
+    if reading is None:
+        reading = _read(approval)
+        _READINGS.store(approval.organization_id, approval.digest, reading)
+    return reading
 
 
 def read_cards(organization_id: int, digests: Mapping[int, str]) -> dict[int, CardReading]:
@@ -140,7 +138,7 @@ def read_cards(organization_id: int, digests: Mapping[int, str]) -> dict[int, Ca
     Args:
         digests: the digest of each card by its id, as a list has loaded them.
     """
-    found = {pk: _READINGS.find(f"{organization_id}:{digest}") for pk, digest in digests.items()}
+    found = {pk: _READINGS.find(organization_id, digest) for pk, digest in digests.items()}
     unread = [pk for pk, reading in found.items() if reading is None]
     rows = Approval.objects.filter(organization_id=organization_id).select_related("tool_call").in_bulk(unread)
     fresh = {pk: read_card(row) for pk, row in rows.items()}
@@ -187,18 +185,37 @@ def _read(approval: Approval) -> CardReading:
     found: dict[str, list[str]] = {}
     shown = [*written, *(each.get("before") for each in targets)]
     texts = dict.fromkeys(walk_texts(shown))
-    for field, text in texts:
-        for kind, detail in _inspect_text(field, text):
+    for name, text in texts:
+        for kind, detail in _inspect_text(name, text):
             found.setdefault(kind, []).append(detail)
-    found.setdefault(LIKENESS, []).extend(_compare_contacts(targets, contacts))
-    keys = frozenset(f"{get_family(approval)} {each.get('id') or each.get('label')}" for each in targets)
+    each_written = _list_written(targets, contacts)
+    found.setdefault(LIKENESS, []).extend(_compare_contacts(targets, each_written))
+    family = get_family(approval)
     return CardReading(
         marks=tuple(build_mark(kind, found[kind]) for kind in LABELS if found.get(kind)),
         contacts=contacts,
-        target_keys=keys,
+        target_keys=frozenset(f"{family} {each.get('id') or each.get('label')}" for each in targets),
         has_outside_destination=_has_outside_destination(approval),
         folds_parts=folds_parts(approval.sentence, targets, approval.params),
+        names=read_names(targets, approval.params),
+        records=tuple(_list_records(targets, each_written)) if family == RECORDS else (),
+        target_count=len(targets),
     )
+
+
+def _list_written(targets: list[dict[str, Any]], contacts: tuple[Contact, ...]) -> list[tuple[Contact, ...]]:
+    """List the contacts that would be written to each of the first 50 targets."""
+    if len(targets) == 1:
+        return [contacts]
+    return [list_contacts(each.get("after")) for each in targets[:MAX_COMPARED]]
+
+
+def _list_records(targets: list[dict[str, Any]], each_written: list[tuple[Contact, ...]]) -> Iterator[AffectedRecord]:
+    for index, target in enumerate(targets):
+        row_id = parse_row_id_or_none(str(target.get("id")))
+        if row_id is not None:
+            written = each_written[index] if index < len(each_written) else ()
+            yield AffectedRecord(row_id, str(target.get("label")), target.get("version"), written)
 
 
 def _has_outside_destination(approval: Approval) -> bool:
@@ -265,12 +282,11 @@ def is_mixed(word: str) -> bool:
     return len({unicodedata.name(char, "UNKNOWN").partition(" ")[0] for char in set(word) if char.isalpha()}) > 1
 
 
-def _compare_contacts(targets: list[dict[str, Any]], params: tuple[Contact, ...]) -> Iterator[str]:
-    """Compare the contacts that would be written with those that their target has now."""
-    for target in targets[:MAX_COMPARED]:
+def _compare_contacts(targets: list[dict[str, Any]], each_written: Sequence[tuple[Contact, ...]]) -> Iterator[str]:
+    """Compare the contacts that would be written with those that their target has on the card."""
+    for target, written in zip(targets, each_written, strict=False):
         named = {"domain": target.get("label"), "after": target.get("before")}
         current = list_contacts(named)
-        written = params if len(targets) == 1 else list_contacts(target.get("after"))
         yield from compare_contacts(written[:MAX_COMPARED], current[:MAX_COMPARED])
 
 

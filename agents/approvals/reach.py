@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from agents.approvals.marks import get_family, get_targets
+from collections.abc import Mapping
+
+from agents.accounts.models import Organization
+from agents.approvals.marks import CardReading, read_card
 from agents.approvals.models import Approval
 from tools.records.models import Record
 
 MAX_UNCONFIRMED = 5
 """Up to this number, the card shows every object at first sight, so no share of all calls for typing."""
-RECORDS = "data"
-
-
-def count_affected(card: Approval) -> int:
-    """Count the objects that the card affects."""
-    return len(get_targets(card))
 
 
 def count_objects(card: Approval) -> int | None:
     """Count all objects of the kind that the card affects; None if that is unknown, or if it creates them."""
-    targets = get_targets(card)
-    is_about_records = get_family(card) == RECORDS
-    if not is_about_records or not any(target.get("id") for target in targets):
-        return None
-    return Record.objects.filter(organization_id=card.organization_id).count()
+    return _count_records(card.organization_id) if read_card(card).records else None
 
 
 def reaches_far(card: Approval) -> bool:
@@ -30,11 +23,21 @@ def reaches_far(card: Approval) -> bool:
 
     Such a card is confirmed by typing, whatever its level.
     """
-    affected = count_affected(card)
-    if affected <= MAX_UNCONFIRMED:
-        return False
-    organization = card.organization
-    if affected > organization.confirm_count:
-        return True
-    total = count_objects(card)
-    return total is not None and affected * 100 > total * organization.confirm_percent
+    reading = read_card(card)
+    return reading.target_count > MAX_UNCONFIRMED and bool(find_far_reaching(card.organization, {card.pk: reading}))
+
+
+def find_far_reaching(organization: Organization, readings: Mapping[int, CardReading]) -> set[int]:
+    """Find the cards that reach far, by id, with one query if any of them affects more than five records."""
+    many = {pk: reading for pk, reading in readings.items() if reading.target_count > MAX_UNCONFIRMED}
+    total = _count_records(organization.pk) if any(reading.records for reading in many.values()) else 0
+    return {
+        pk
+        for pk, reading in many.items()
+        if reading.target_count > organization.confirm_count
+        or (reading.records and reading.target_count * 100 > total * organization.confirm_percent)
+    }
+
+
+def _count_records(organization_id: int) -> int:
+    return Record.objects.filter(organization_id=organization_id).count()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from django.db.models import Min
 
-from agents.approvals.marks import get_preview
-from agents.approvals.models import Approval
 from tools.records.models import Record, compute_look
 
 MAX_NAME_LENGTH = 200
@@ -18,7 +16,8 @@ MIN_LOOK_LENGTH = 3
 MAX_VALUES = 250
 """The most values compared for one card; the labels of its targets come first."""
 MAX_SIMILAR = 5
-MAX_NAMES = 1_000
+MAX_LOOKS, MAX_NAMES = 10_000, 20_000
+"""The most looks in one query, because databases limit its size, and the most names that it finds."""
 
 
 @dataclass(frozen=True)
@@ -29,46 +28,57 @@ class SimilarName:
     name: str
 
 
-def find_similar_names(cards: Collection[Approval]) -> dict[int, list[SimilarName]]:
-    """Find similar names by card id, at most 5 for each card, with one query for all cards of an organization."""
-    looks = {
-        card.pk: {value: compute_look(value) for value in islice(_list_values(card), MAX_VALUES)} for card in cards
-    }
-    wanted = {look for card_looks in looks.values() for look in card_looks.values() if len(look) >= MIN_LOOK_LENGTH}
-    if not wanted:
-        return {}
-    organization_id = next(iter(cards)).organization_id
-    alike = Record.objects.filter(organization_id=organization_id, look__in=wanted).values_list("name", "look")
-    rows = alike.annotate(first=Min("pk")).order_by("first")  # grouped, because thousands of records can share a name
+@dataclass(frozen=True)
+class CardNames:
+    """The values on a card that could be taken for a name.
+
+    Attributes:
+        looks: each value with its look.
+        own_id: the id of the card's only target: a card that renames it must not warn of the target's current name.
+    """
+
+    looks: tuple[tuple[str, str], ...] = ()
+    own_id: str = ""
+
+
+def read_names(targets: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> CardNames:
+    """Read the values that could be taken for a name, at most 250, from a card's targets and params."""
+    values = dict.fromkeys(islice(_list_values(targets, params), MAX_VALUES))
+    looks = tuple((value, look) for value in values if len(look := compute_look(value)) >= MIN_LOOK_LENGTH)
+    return CardNames(looks, str(targets[0].get("id")) if len(targets) == 1 else "")
+
+
+def find_similar_names(organization_id: int, names: Mapping[int, CardNames]) -> dict[int, list[SimilarName]]:
+    """Find similar names by card id, at most 5 for each card, with one query for each 10,000 different looks."""
+    looks = list(dict.fromkeys(look for card in names.values() for _, look in card.looks))
     named: dict[str, list[tuple[int, str]]] = {}
-    for name, look, pk in rows[:MAX_NAMES]:
-        named.setdefault(look, []).append((pk, name))
-    return {card.pk: list(islice(_compare_names(card, looks[card.pk], named), MAX_SIMILAR)) for card in cards}
+    for start in range(0, len(looks), MAX_LOOKS):
+        for name, look, pk in _load_names(organization_id, looks[start : start + MAX_LOOKS]):
+            named.setdefault(look, []).append((pk, name))
+    found = {pk: list(islice(_compare_names(card, named), MAX_SIMILAR)) for pk, card in names.items()}
+    return {pk: similar for pk, similar in found.items() if similar}
 
 
-def _compare_names(
-    card: Approval, looks: dict[str, str], named: dict[str, list[tuple[int, str]]]
-) -> Iterator[SimilarName]:
-    targets = _get_targets(card)
-    own_id = str(targets[0].get("id")) if len(targets) == 1 else ""
-    for value, look in looks.items():
+def _load_names(organization_id: int, looks: list[str]) -> Iterator[tuple[str, str, int]]:
+    """Load the records' names with these looks, each with the first record's id: thousands can share one name."""
+    alike = Record.objects.filter(organization_id=organization_id, look__in=looks).values_list("name", "look")
+    rows = alike.annotate(first=Min("pk")).order_by("first")
+    return iter(rows[:MAX_NAMES])
+
+
+def _compare_names(card: CardNames, named: Mapping[str, list[tuple[int, str]]]) -> Iterator[SimilarName]:
+    for value, look in card.looks:
         for pk, name in named.get(look, ()):
-            # A card that renames its only target must not warn of that target's current name.
-            if name.casefold() != value.casefold() and str(pk) != own_id:
+            if name.casefold() != value.casefold() and str(pk) != card.own_id:
                 yield SimilarName(value, name)
                 break
 
 
-def _list_values(card: Approval) -> Iterator[str]:
-    targets = _get_targets(card)
+def _list_values(targets: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> Iterator[str]:
     yield from (str(target.get("label", "")) for target in targets)
-    yield from _list_texts(card.params)
+    yield from _list_texts(params)
     for target in targets:
         yield from _list_texts(target.get("after"))
-
-
-def _get_targets(card: Approval) -> list[dict[str, Any]]:
-    return [target for target in get_preview(card).get("targets") or [] if isinstance(target, dict)]
 
 
 def _list_texts(value: Any) -> Iterator[str]:

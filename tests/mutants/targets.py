@@ -129,6 +129,7 @@ TARGETS = [
         "decide_many approve",
         20,
     ),
+    near("agents/approvals/individual_cards", "approvals: individual_cards"),
     near("agents/approvals/requesters", "approvals: requesters four_eyes_and_roles", 12),
     near("agents/approvals/closed_cards", "approvals: edit deciding expiry web: late_edit api: approve"),
     near("agents/approvals/questions", "approvals: questions"),

@@ -159,7 +159,7 @@ class TestWaiting:
             world.destructive_card()
         client = world.client("approver")
         page(client)
-        with django_assert_max_num_queries(17):
+        with django_assert_max_num_queries(19):
             page(client)
 
 
@@ -208,6 +208,15 @@ class TestGroups:
         assert [int(pk) for pk in re.findall(r'data-row="(\d+)"', html)] == [cards[2].pk, cards[0].pk, cards[1].pk]
         assert re.findall(r"Select card (\d+)", html) == [str(card.pk) for card in cards[:2]]
         assert html.count("must be opened · ") == 1
+
+    @pytest.mark.parametrize("sort", inbox_rows.SORTS)
+    def test_the_odd_one_out_is_marked_in_every_order(self, world: World, sort: str) -> None:
+        run, domains = world.run(), ["acme.example", "evil.example", "acme.example", "acme.example"]
+        cards = [world.card(run, CREATE, {"name": f"C{n}", "email": f"c{n}@{d}"}) for n, d in enumerate(domains)]
+        html = page(world.client("approver"), sort=sort)
+        assert re.findall(r'data-row="(\d+)"[^>]+data-odd="email: different domain"', html) == [str(cards[1].pk)]
+        assert html.count('<b class="odd">email: different domain</b>') == 1
+        assert (html.count('class="row level-write grouped"') == 4) == (sort == "")
 
     def test_two_cards_are_no_group(self, world: World) -> None:
         for _ in range(2):

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from agents.approvals.current_records import IN_RECORD, find_contact_likeness, load_record_states
 from agents.approvals.imitations import find_imitation
-from agents.approvals.marks import IMITATION, LABELS, LIKENESS, Mark, build_mark, find_marks, quote_excerpt
+from agents.approvals.marks import IMITATION, LABELS, LIKENESS, Mark, build_mark, find_marks, quote_excerpt, read_card
 from agents.approvals.models import Approval
 from agents.approvals.reach import count_objects
 from agents.approvals.similar_names import SimilarName, find_similar_names
+from agents.approvals.stale_targets import describe_staleness
 from agents.web.cards.new_contacts import find_new_contacts
 from agents.web.cards.same_targets import SameTargetCard, find_same_target_cards
-from agents.web.cards.stale_targets import describe_staleness
 from tools.contract.contacts import Contact
 
 
@@ -46,11 +46,13 @@ def load_surroundings(cards: Collection[Approval], words: Mapping[int, str]) -> 
     """
     if not cards:
         return {}
-    similar_names, same_targets = find_similar_names(cards), find_same_target_cards(cards)
-    records = load_record_states(cards)
+    organization_id = next(iter(cards)).organization_id
+    readings, same_targets = {card.pk: read_card(card) for card in cards}, find_same_target_cards(cards)
+    similar_names = find_similar_names(organization_id, {pk: reading.names for pk, reading in readings.items()})
+    records = load_record_states(organization_id, (each for reading in readings.values() for each in reading.records))
     return {
         card.pk: Surroundings(
-            marks=_merge_marks(card, words.get(card.pk, ""), find_contact_likeness(card, records)),
+            marks=_merge_marks(card, words.get(card.pk, ""), find_contact_likeness(readings[card.pk].records, records)),
             similar_names=similar_names.get(card.pk, []),
             new_contacts=find_new_contacts(card),
             same_target_cards=same_targets.get(card.pk, []),

@@ -1,13 +1,13 @@
 """The rows of the inbox: one line for each waiting card, filtered, sorted, and grouped by shape.
 
-All waiting cards are read at once, up to 1,000, with one query. Their filters and order are applied here, because
-the counts next to the filters need all of them.
+All waiting cards are read at once, up to 1,000. Their filters and order are applied here, because the counts next to
+the filters need all of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -17,27 +17,21 @@ from django.db.models import Q, QuerySet
 from django.template.loader import get_template
 from django.utils import timezone
 
-from agents.accounts.models import Membership
-from agents.approvals.folding import format_json_value
-from agents.approvals.marks import CardReading, read_cards
+from agents.accounts.models import Membership, Organization
+from agents.approvals.individual_cards import WaitingCard, find_individual_reasons
+from agents.approvals.marks import read_cards
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.snoozes import list_snoozed_calls
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
-from agents.web.cards.cards import ICONS, find_nouns
+from agents.web.cards.cards import find_nouns
 from agents.web.jinja_environment import JINJA
-from agents.web.lists.odd_values import find_oddities
-from tools.contract import Level
+from agents.web.lists.row_groups import MIN_GROUP, InboxRow, RowGroup, compare_cards, find_large_shapes
 from tools.toolbox.toolbox import Toolbox
 
 MAX_ROWS = 1_000
-MIN_GROUP = 3
-"""Cards of equal shape that become a group."""
 MAX_QUERY_LENGTH = 200
-MAX_VALUE_LENGTH = 60
 MAX_KEYS = 10
-FROM_OUTSIDE = "From outside"
-RISKS = {Level.DESTRUCTIVE.value: 3, Level.WRITE.value: 2, Level.DRAFT.value: 1, Level.READ.value: 1}
 
 
 class _Columns(NamedTuple):
@@ -53,98 +47,13 @@ class _Columns(NamedTuple):
     expires_at: datetime
     tool_call_id: int
     tool_call__tool: str
+    tool_call__created_at: datetime
     run__employee_id: int
     run__employee__name: str
     preview__total: int | None
     preview__effect: Any
     preview__targets__0__label: Any
     preview__targets__0__id: Any
-
-
-@dataclass(frozen=True)
-class InboxRow:
-    """One waiting card, as one line of the list.
-
-    Attributes:
-        label, target_id: those of a single target.
-        amount: the number of targets, if there are several: `12 records`.
-        values: the params in which the cards of a group differ.
-        marks: the labels of the warnings on the card.
-        must_be_opened: the card folds something that has to be opened before approval.
-        target_keys: a short key for each target, or `*` for many; cards with a common key affect the same target.
-        oddity: the value by which a row differs from the rest of its group: `email: different domain`.
-    """
-
-    pk: int
-    kind: str
-    level: str
-    sentence: str
-    digest: str
-    shape: str
-    asked_at: datetime
-    expires_at: datetime
-    call_id: int
-    tool: str
-    title: str
-    employee_id: int
-    employee: str
-    label: str
-    target_id: str
-    amount: str
-    values: tuple[tuple[str, str], ...] = ()
-    marks: tuple[str, ...] = ()
-    must_be_opened: bool = False
-    target_keys: tuple[str, ...] = ()
-    is_grouped: bool = False
-    oddity: str = ""
-
-    @property
-    def icon(self) -> str:
-        is_approval = self.kind == ApprovalKind.APPROVAL
-        return ICONS.get(self.level, "pencil-line") if is_approval else "circle-question-mark"
-
-    @property
-    def word(self) -> str:
-        """The level, or the kind of a card that is not an approval."""
-        if self.kind == ApprovalKind.QUESTION:
-            return "question"
-        return "unknown" if self.kind == ApprovalKind.UNKNOWN else self.level
-
-    @property
-    def risk(self) -> int:
-        """A number that is larger for riskier cards: unknown outcomes, destructive, write, and all others."""
-        return 4 if self.kind == ApprovalKind.UNKNOWN else RISKS.get(self.level, 0)
-
-    @property
-    def is_selectable(self) -> bool:
-        """True if the card can be decided in bulk; the others are decided one at a time."""
-        return self.is_groupable and not self.marks and not self.must_be_opened
-
-    @property
-    def is_groupable(self) -> bool:
-        """True if the card is grouped with others of its shape."""
-        return self.kind == ApprovalKind.APPROVAL and self.level != Level.DESTRUCTIVE.value and bool(self.shape)
-
-    @property
-    def searched_text(self) -> str:
-        """The text that a search looks through, in lower case."""
-        return f"{self.sentence} {self.employee} {self.title} #{self.pk}".casefold()
-
-
-@dataclass(frozen=True)
-class RowGroup:
-    """Rows shown together: cards of one shape, or a single card.
-
-    Attributes:
-        shared: the params that all cards of the group have in common, shown once above them.
-    """
-
-    rows: list[InboxRow]
-    shared: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def is_group(self) -> bool:
-        return len(self.rows) >= MIN_GROUP
 
 
 @dataclass(frozen=True)
@@ -209,16 +118,16 @@ SORTS: Mapping[str, tuple[str, Callable[[InboxRow], Any]]] = {
 
 
 def load_inbox(member: Membership, criteria: InboxFilter) -> Inbox:
-    """Load the waiting cards that the member wants to see, as rows; two queries, and one more with groups."""
-    waiting = _list_waiting(member.organization_id)
+    """Load the waiting cards that the member wants to see, as rows; the number of queries does not grow with them."""
+    organization = member.organization
+    waiting = _list_waiting(organization.pk)
     snoozed = dict(list_snoozed_calls(member))
     are_snoozed = Q(tool_call_id__in=snoozed)
-    rows = _load(waiting.filter(are_snoozed if criteria.is_snoozed else ~are_snoozed), member.organization_id)
+    rows = _load(waiting.filter(are_snoozed if criteria.is_snoozed else ~are_snoozed), organization)
     is_cut, rows = len(rows) > MAX_ROWS, rows[:MAX_ROWS]
     shown = sorted((row for row in rows if criteria.matches(row)), key=SORTS[criteria.sort][1])
-    groups = [RowGroup([row]) for row in shown] if criteria.sort else _group_by_shape(shown)
     return Inbox(
-        groups=groups,
+        groups=_group_by_shape(shown, is_sorted=bool(criteria.sort)),
         newest=max((row.pk for row in rows), default=0),
         is_cut=is_cut,
         snoozed_calls=list(snoozed),
@@ -229,29 +138,48 @@ def load_inbox(member: Membership, criteria: InboxFilter) -> Inbox:
     )
 
 
-def load_rows(organization_id: int, ids: Iterable[int] | None = None) -> list[InboxRow]:
-    """Load the rows of the waiting cards, or of those with these ids, in call order; at most one more than 1,000."""
-    waiting = _list_waiting(organization_id)
-    return _load(waiting if ids is None else waiting.filter(pk__in=ids), organization_id)
+def load_new_rows(organization: Organization, ids: Collection[int]) -> list[InboxRow]:
+    """Load the rows of cards that are new, in call order, each compared with all waiting cards of its shape."""
+    waiting = _list_waiting(organization.pk)
+    rows = _load(waiting.filter(pk__in=ids), organization)
+    shapes = {row.shape for row in rows if row.is_groupable}
+    if not shapes:
+        return rows
+    alike = waiting.filter(kind=ApprovalKind.APPROVAL, shape__in=shapes).order_by("-tool_call_id", "-pk")
+    params: dict[str, dict[int, Any]] = defaultdict(dict)
+    for shape, pk, each in alike.values_list("shape", "pk", "params")[:MAX_ROWS]:
+        params[shape][pk] = each
+    compared = {shape: compare_cards(each) for shape, each in params.items() if len(each) >= MIN_GROUP}
+    return [
+        comparison.complete_new_row(row)
+        if (comparison := compared.get(row.shape)) is not None and row.pk in comparison.params
+        else row
+        for row in rows
+    ]
 
 
 def _list_waiting(organization_id: int) -> QuerySet[Approval]:
     return Approval.objects.filter(organization_id=organization_id, status=ApprovalStatus.PENDING)
 
 
-def _load(waiting: QuerySet[Approval], organization_id: int) -> list[InboxRow]:
+def _load(waiting: QuerySet[Approval], organization: Organization) -> list[InboxRow]:
     found = waiting.order_by("tool_call_id", "pk").values_list(*_Columns._fields)[: MAX_ROWS + 1]
-    toolbox = load_toolbox(organization_id)
-    rows = [_build_row(_Columns(*columns), toolbox) for columns in found]
-    digests = {row.pk: row.digest for row in rows if row.kind == ApprovalKind.APPROVAL}
-    readings = read_cards(organization_id, digests)
-    return [_add_reading(row, readings[row.pk]) if row.pk in readings else row for row in rows]
-
-
-def _add_reading(row: InboxRow, reading: CardReading) -> InboxRow:
-    marks = [*(mark.label for mark in reading.marks), *([FROM_OUTSIDE] if reading.has_outside_destination else [])]
-    is_folded = reading.folds_parts and row.level in (Level.WRITE.value, Level.DESTRUCTIVE.value)
-    return replace(row, marks=tuple(marks), must_be_opened=is_folded, target_keys=_shorten_keys(reading.target_keys))
+    cards = [_Columns(*columns) for columns in found]
+    approvals = [
+        WaitingCard(card.pk, card.level, card.digest, card.tool_call__created_at)
+        for card in cards
+        if card.kind == ApprovalKind.APPROVAL
+    ]
+    readings = read_cards(organization.pk, {card.pk: card.digest for card in approvals})
+    reasons = find_individual_reasons(organization, approvals, readings)
+    toolbox = load_toolbox(organization.pk)
+    rows = (_build_row(card, toolbox) for card in cards)
+    return [
+        replace(row, reasons=reasons.get(row.pk, ()), target_keys=_shorten_keys(readings[row.pk].target_keys))
+        if row.pk in readings
+        else row
+        for row in rows
+    ]
 
 
 def _shorten_keys(keys: frozenset[str]) -> tuple[str, ...]:
@@ -293,61 +221,21 @@ def _count_choices(values: Iterable[tuple[Any, str]]) -> list[tuple[Any, str, in
     return sorted(((key, label, count) for (key, label), count in counts.items()), key=lambda one: one[1].casefold())
 
 
-def _group_by_shape(rows: list[InboxRow]) -> list[RowGroup]:
-    """Put the cards of equal shape together, in the place of the oldest of them."""
-    by_shape: dict[str, list[InboxRow]] = defaultdict(list)
-    for row in rows:
-        by_shape[row.shape if row.is_groupable else f"card {row.pk}"].append(row)
-    large = {shape: found for shape, found in by_shape.items() if len(found) >= MIN_GROUP}
+def _group_by_shape(rows: Sequence[InboxRow], *, is_sorted: bool) -> list[RowGroup]:
+    """Put the cards of equal shape together, in the place of the oldest; in other orders, only mark odd ones."""
+    large = find_large_shapes(rows)
     ids = [row.pk for found in large.values() for row in found]
-    stored = Approval.objects.filter(pk__in=ids).values_list("pk", "params") if ids else ()
-    params = {pk: _flatten(each) for pk, each in stored}
+    stored = dict(Approval.objects.filter(pk__in=ids).values_list("pk", "params")) if ids else {}
+    compared = {
+        shape: compare_cards({row.pk: stored.get(row.pk, {}) for row in found}) for shape, found in large.items()
+    }
     groups = []
     for row in rows:
-        if row.shape not in large or not row.is_groupable:
+        comparison = compared.get(row.shape) if row.is_groupable else None
+        if comparison is None:
             groups.append(RowGroup([row]))
+        elif is_sorted:
+            groups.append(RowGroup([replace(row, oddity=comparison.oddities[row.pk])]))
         elif row is large[row.shape][0]:
-            groups.append(_build_group(large[row.shape], params))
+            groups.append(comparison.build_group(large[row.shape]))
     return groups
-
-
-def _build_group(rows: list[InboxRow], params: dict[int, dict[str, Any]]) -> RowGroup:
-    """Build the group with the values that all its cards share; the odd ones out come first."""
-    each = [params.get(row.pk, {}) for row in rows]
-    first = each[0]
-    shared = {name for name in first if all(other.get(name) == first[name] for other in each)}
-    found = []
-    for row, values, oddity in zip(rows, each, find_oddities(each), strict=True):
-        differing = _list_values(_drop_target(row, values), lambda name: name not in shared)
-        found.append(replace(row, values=differing, oddity=oddity, is_grouped=True))
-    found.sort(key=lambda row: not (row.marks or row.oddity or row.must_be_opened))
-    return RowGroup(found, _list_values(first, lambda name: name in shared))
-
-
-def _drop_target(row: InboxRow, params: dict[str, Any]) -> dict[str, Any]:
-    """Drop the params that only name the row's target, whose label the row shows."""
-    return {name: value for name, value in params.items() if not row.label or str(value) != row.target_id}
-
-
-def _flatten(params: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Name the values of nested objects by their whole path, such as `values.phone`."""
-    flat: dict[str, Any] = {}
-    for name, value in params.items():
-        flat |= _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
-    return flat
-
-
-def _list_values(params: dict[str, Any], is_wanted: Callable[[str], bool]) -> tuple[tuple[str, str], ...]:
-    return tuple(
-        (name.rpartition(".")[2], _shorten(" ".join(format_json_value(value).split())))
-        for name, value in params.items()
-        if is_wanted(name)
-    )
-
-
-def _shorten(text: str) -> str:
-    """Shorten a value for a row; its end stays, because that is where a value hides what matters."""
-    if len(text) <= MAX_VALUE_LENGTH:
-        return text
-    half = MAX_VALUE_LENGTH // 2
-    return f"{text[:half]}…{text[-half:]}"

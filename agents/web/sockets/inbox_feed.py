@@ -19,7 +19,7 @@ from django.template.loader import get_template
 from agents.accounts.models import Organization
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.web.jinja_environment import JINJA
-from agents.web.lists.inbox_rows import load_rows, render_rows
+from agents.web.lists.inbox_rows import load_new_rows, render_rows
 from agents.web.sockets.database import database_to_async
 from agents.web.sockets.feeds import Feed, Subscriber
 from agents.web.sockets.viewers import Viewer, filter_allowed
@@ -178,5 +178,9 @@ def _read_inbox(
 
 
 def _build_change(organization_id: int, new: frozenset[int], gone: frozenset[int]) -> RowChange:
-    html = render_rows(load_rows(organization_id, new)) if 0 < len(new) <= MAX_NEW_ROWS else ""
+    html = (
+        render_rows(load_new_rows(Organization.objects.get(pk=organization_id), new))
+        if 0 < len(new) <= MAX_NEW_ROWS
+        else ""
+    )
     return RowChange(html, tuple(sorted(gone)))

@@ -57,16 +57,33 @@ function rowsOfGroup(head) {
 export function addRows(html) {
   for (const row of elementsFrom(html).filter((one) => one.matches("[data-row]"))) {
     if (!findRow(row.dataset.row) && !snoozedCalls().has(row.dataset.order)) {
-      list.insertBefore(row, findPlace(row));
+      const head = list.querySelector(`[data-group="${row.dataset.shape}"]`);
+      chooseLine(row, head);
+      list.insertBefore(row, head ? findPlaceInGroup(row, head) : findPlace(row));
     }
   }
+  updateGroups();
   localTimes(list);
+}
+
+// A new row comes with two lines: its values for a place in its group, its sentence for a place of its own.
+function chooseLine(row, head) {
+  row.classList.toggle("grouped", Boolean(head));
+  row.querySelector(head ? "[data-alone]" : "[data-in-group]")?.remove();
 }
 
 export const isInDefaultOrder = () => !desk.dataset.query;
 
 // The calls whose cards the reader has snoozed.
 export const snoozedCalls = () => new Set(desk.dataset.snoozed.split(" ").filter(Boolean));
+
+// In a group, the rows to be decided individually come first.
+function findPlaceInGroup(row, head) {
+  const isPlain = (one) => Boolean(one.querySelector("[data-pick]")) && !("odd" in one.dataset);
+  const rows = rowsOfGroup(head);
+  const after = rows.find((other) => (isPlain(other) === isPlain(row) ? isOlder(row, other) : isPlain(other)));
+  return after ?? (rows.at(-1) ?? head).nextElementSibling;
+}
 
 function findPlace(row) {
   return allRows().find((other) => !other.matches(".grouped") && isOlder(row, other)) ?? null;

@@ -1,0 +1,54 @@
+"""Targets that are no longer as their card shows them, so that its call could not start if it were approved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from agents.approvals.current_records import RecordState
+from agents.approvals.marks import AffectedRecord, get_family, read_card
+from agents.approvals.models import Approval
+from agents.approvals.unstarted_cards import compute_effect_now
+from agents.runs.engine.cards import compute_digest
+from tools.contract import ToolError
+
+LOCAL = frozenset({"files", "schedule"})
+"""Tools whose effect is computed again for the card, because that reads only local data."""
+MAX_NAMED = 3
+
+
+def describe_staleness(card: Approval, records: Mapping[int, RecordState]) -> str:
+    """Explain why the call could not start as shown; empty if it could."""
+    return _join_problems(list_problems(read_card(card).records, records)) or describe_local_staleness(card)
+
+
+def list_problems(shown: Sequence[AffectedRecord], records: Mapping[int, RecordState]) -> list[str]:
+    """List the shown records that are gone or have changed, each with its problem."""
+    problems = []
+    for one in shown:
+        record = records.get(one.pk)
+        if record is None:
+            problems.append(f"{one.label} no longer exists")
+        elif record.version != one.version:
+            problems.append(f"{one.label} has changed since the request")
+    return problems
+
+
+def describe_local_staleness(card: Approval) -> str:
+    """Explain why a call of a local tool could not start as shown, by computing its effect again; empty if it could."""
+    if get_family(card) not in LOCAL:
+        return ""
+    effect = compute_effect_now(card)
+    if isinstance(effect, ToolError):
+        return effect.message.rstrip(".")
+    if effect.preview.problem:
+        return effect.preview.problem.rstrip(".")
+    is_same = compute_digest(card.tool_call, effect.preview.as_json()) == card.digest
+    return "" if is_same else "The target has changed since the request"
+
+
+def _join_problems(problems: list[str]) -> str:
+    if not problems:
+        return ""
+    more = f", and {len(problems) - MAX_NAMED} more" if len(problems) > MAX_NAMED else ""
+    return ", ".join(islice(problems, MAX_NAMED)) + more
