@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
+from agents.accounts.models import Organization
 from agents.approvals.bulk import DecisionOutcome, decide_many
 from agents.approvals.decisions import Decision
 from agents.approvals.individual_cards import WaitingCard, find_individual_reasons
@@ -73,9 +75,20 @@ def bring_from_outside(world: World) -> Approval:
     return card
 
 
-def restore_a_backup(world: World) -> Approval:
+def restore_a_backup(world: World) -> None:
+    Organization.objects.filter(pk=world.acme.pk).update(restored_at=Now())
+
+
+def request_before_a_restored_backup(world: World) -> Approval:
     card = world.card()
-    type(world.acme).objects.filter(pk=world.acme.pk).update(restored_at=Now())
+    restore_a_backup(world)
+    return card
+
+
+def request_after_a_restored_backup(world: World) -> Approval:
+    restore_a_backup(world)
+    card = world.card()
+    ToolCall.objects.filter(pk=card.tool_call_id).update(created_at=Now() + timedelta(seconds=1))
     return card
 
 
@@ -102,7 +115,8 @@ REASONS: dict[str, tuple[Make, list[str]]] = {
     "a draft with few targets": (lambda world: update_many(world, 3, "draft"), []),
     "a draft that reaches far": (lambda world: update_many(world, 51, "draft"), ["Affects many"]),
     "a write that reaches far": (lambda world: update_many(world, 51), ["Affects many", "Must be opened"]),
-    "a restored backup": (restore_a_backup, ["May be done already"]),
+    "a request before a restored backup": (request_before_a_restored_backup, ["May be done already"]),
+    "a request after it": (request_after_a_restored_backup, []),
     "a changed target": (change_the_target, ["Cannot run as shown"]),
     "a deleted target": (delete_the_target, ["Cannot run as shown"]),
     "a long value": (lambda world: update(world, notes="x" * 201), ["Must be opened"]),
@@ -138,19 +152,31 @@ def test_its_row_and_the_refusal_in_bulk_say_why(world: World, make: Make, reaso
     assert (outcome.status == 200) == (not reasons)
 
 
+def write_changed_file(world: World) -> Approval:
+    Grant.objects.create(employee=world.employee, tool="files.write")
+    card = world.card(tool="files.write", params={"path": "a.md", "text": "new"})
+    write_file(world.acme.pk, ("a.md",), [b"other"], lambda _: None)
+    return card
+
+
 def test_a_changed_file_is_refused_in_bulk(world: World) -> None:
     """The list does not compute effects again, because that is slow."""
-    Grant.objects.create(employee=world.employee, tool="files.write")
-    cards = [world.card(tool="files.write", params={"path": name, "text": "new"}) for name in ("a.md", "b.md")]
-    write_file(world.acme.pk, ("a.md",), [b"other"], lambda _: None)
-    assert find_reasons(world, *cards) == {}
-    assert [decide(world, card).status for card in cards] == [422, 200]
-    assert decide(world, cards[0]).detail.endswith(": Cannot run as shown")
+    changed = write_changed_file(world)
+    same = world.card(tool="files.write", params={"path": "b.md", "text": "new"})
+    assert find_reasons(world, changed, same) == {}
+    assert [decide(world, card).status for card in (changed, same)] == [422, 200]
+    assert decide(world, changed).detail.endswith(": Cannot run as shown")
 
 
 def test_records_of_another_organization_are_no_reason(world: World) -> None:
     Record.objects.create(organization=world.globex, name="Acrne Corp")
     assert find_reasons(world, world.card()) == {}
+
+
+def test_a_card_of_another_organization_is_not_found(world: World) -> None:
+    card = write_changed_file(world)
+    Approval.objects.filter(pk=card.pk).update(organization=world.globex)
+    assert decide(world, card).status == 404
 
 
 def test_a_repeated_decision_has_its_first_answer(world: World) -> None:

@@ -82,6 +82,36 @@ def test_the_odd_one_out_stands_first_and_is_not_selected_with_its_group(office:
     assert get_status(odd) == ApprovalStatus.PENDING
 
 
+def test_an_odd_one_that_arrives_stands_first_in_its_group_and_is_not_selected_with_it(
+    office: Office, visit: Visit
+) -> None:
+    group = await_group(office, [f"{name}@acme.example" for name in "abc"])
+    visitor = in_the_inbox(visit)
+    (odd,) = await_group(office, ["d@acrne.example"])
+    expect(rows(visitor)).to_have_count(4)
+    expect(rows(visitor).first).to_have_attribute("data-row", str(odd.pk))
+    expect(row(visitor, odd).locator(".line")).to_have_count(1)
+    expect(row(visitor, odd).locator(".line")).to_contain_text("email d@acrne.example")
+    expect(visitor.page.locator("[data-group-count]")).to_have_text("4")
+    (plain,) = await_group(office, ["e@acme.example"])
+    expect(rows(visitor).last).to_have_attribute("data-row", str(plain.pk))
+    press(visitor, "Shift+X")
+    expect(visitor.page.locator("[data-bulk]")).to_contain_text("4 selected")
+    expect(visitor.page.locator("[data-announcer]")).to_have_text("4 selected. 1 left to decide individually.")
+    assert {get_status(card) for card in (*group, odd, plain)} == {ApprovalStatus.PENDING}
+
+
+def test_in_another_order_a_new_odd_one_has_its_sentence_and_its_mark(office: Office, visit: Visit) -> None:
+    await_group(office, [f"{name}@acme.example" for name in "abc"])
+    visitor = visit("approver")
+    visitor.page.goto("/approvals/?sort=asked")
+    expect(visitor.page.locator("[data-keys-help]")).to_be_visible()
+    (odd,) = await_group(office, ["d@acrne.example"])
+    expect(row(visitor, odd)).to_contain_text("email: different domain")
+    expect(row(visitor, odd).locator(".line")).to_have_count(1)
+    expect(row(visitor, odd).locator(".line")).to_contain_text("Update")
+
+
 def test_a_destructive_card_cannot_be_selected(office: Office, visit: Visit) -> None:
     await_group(office, [], deletes=1)
     visitor = in_the_inbox(visit)

@@ -1,19 +1,23 @@
-"""/ws/inbox/ sends the number of waiting cards and the stop, immediately and after each change."""
+"""/ws/inbox/ sends the number of waiting cards and the stop, immediately and after each change, and what changed."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from agents.approvals import decisions
 from agents.approvals.models import Approval
+from agents.platform import notify
 from agents.runs import stops
-from agents.web.sockets import feeds
+from agents.web.sockets import feeds, inbox_feed
 from agents.web.sockets.database import database_to_async
 from tests.web.socket_client import SocketClient, in_loop
-from tests.world import World, make_world
+from tests.world import World, change, make_world
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
 
@@ -40,6 +44,7 @@ def test_it_counts_the_organizations_own_waiting_cards(world: World) -> None:
         async with SocketClient("/ws/inbox/", clients[0]) as ours, SocketClient("/ws/inbox/", clients[1]) as theirs:
             seen = [pending(await ours.message()), pending(await theirs.message())]
             await database_to_async(deny)()
+            assert (await ours.message())["type"] == "card_changed"
             return [*seen, pending(await ours.message())]
 
     assert in_loop(watch()) == [2, 0, 1]
@@ -95,3 +100,249 @@ def test_people_without_access_are_refused(world: World) -> None:
         return codes
 
     assert in_loop(ask()) == [4401, 4401]
+
+
+ROWS = "/ws/inbox/?rows=1"
+CREATE = "data.createRecord"
+
+
+def deny(world: World, card: Approval) -> None:
+    decisions.deny(world.member("approver"), card.pk, decisions.Decision(digest=card.digest))
+
+
+def create(world: World, email: str) -> Approval:
+    return world.card(tool=CREATE, params={"name": "New", "email": email})
+
+
+def create_together(world: World, count: int) -> None:
+    with transaction.atomic():
+        for _ in range(count):
+            world.card()
+
+
+async def act(world: World, action: Callable[[], Any]) -> Any:
+    """Change cards in a thread, and ring the bell as a transaction does."""
+
+    def act_and_ring() -> Any:
+        result = action()
+        notify.ring_inbox(world.acme.pk)
+        return result
+
+    return await database_to_async(act_and_ring)()
+
+
+def list_ids(message: dict[str, Any]) -> list[int]:
+    """The cards whose rows are in the message."""
+    return [int(pk) for pk in re.findall(r'data-row="(\d+)"', message["rows"])]
+
+
+class TestAPageWithTheList:
+    def test_gets_the_row_of_a_new_card_and_the_id_of_a_decided_one(self, world: World) -> None:
+        first, client = world.card(), world.client("viewer")
+
+        async def watch() -> tuple[Approval, list[dict[str, Any]]]:
+            async with SocketClient(ROWS, client) as socket:
+                seen = [await socket.message()]
+                card = await act(world, world.destructive_card)
+                seen.append(await socket.message())
+                await act(world, lambda: deny(world, first))
+                return card, [*seen, await socket.message()]
+
+        card, messages = in_loop(watch())
+        assert [pending(message) for message in messages] == [1, 2, 1]
+        assert [list_ids(message) for message in messages] == [[], [card.pk], []]
+        assert [message["payload"]["gone"] for message in messages] == [[], [], [str(first.pk)]]
+        assert [message["payload"]["newest"] for message in messages] == [first.pk, card.pk, card.pk]
+
+    def test_gets_a_replaced_card_as_one_gone_and_one_new(self, world: World) -> None:
+        card, client = world.card(), world.client("viewer")
+        params = change(world.records[0], "+1 555 0199")
+        decision = decisions.Decision(digest=card.digest)
+
+        async def watch() -> tuple[Approval, dict[str, Any]]:
+            async with SocketClient(ROWS, client) as socket:
+                await socket.message()
+                edited = await act(world, lambda: decisions.edit(world.member("approver"), card.pk, decision, params))
+                return edited, await socket.message()
+
+        edited, message = in_loop(watch())
+        assert (list_ids(message), message["payload"]["gone"], pending(message)) == ([edited.pk], [str(card.pk)], 1)
+
+    def test_gets_numbers_alone_if_there_are_too_many_new_rows(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(inbox_feed, "MAX_NEW_ROWS", 2)
+        client = world.client("viewer")
+
+        async def watch() -> list[dict[str, Any]]:
+            async with SocketClient(ROWS, client) as socket:
+                await socket.message()
+                await act(world, lambda: create_together(world, 3))
+                seen = [await socket.message()]
+                await act(world, lambda: create_together(world, 2))
+                return [*seen, await socket.message()]
+
+        messages = in_loop(watch())
+        assert [(pending(message), len(list_ids(message))) for message in messages] == [(3, 0), (5, 2)]
+
+    def test_sees_by_the_numbers_that_it_missed_a_change(self, world: World) -> None:
+        """Another page keeps the feed, and with it the changes that it sent."""
+        card, client, other = world.card(), world.client("viewer"), world.client("operator")
+
+        async def watch() -> tuple[Approval, dict[str, Any]]:
+            async with SocketClient(ROWS, other) as steady:
+                await steady.message()
+                async with SocketClient(ROWS, client) as socket:
+                    await socket.message()
+                await act(world, lambda: deny(world, card))
+                await steady.message()
+                missed = await act(world, world.card)
+                await steady.message()
+                async with SocketClient(ROWS, client) as socket:
+                    return missed, await socket.message()
+
+        missed, message = in_loop(watch())
+        assert (list_ids(message), message["payload"]["gone"]) == ([], [])
+        assert (pending(message), message["payload"]["newest"]) == (1, missed.pk)
+
+    def test_gets_a_change_that_leaves_its_numbers_as_they_were(self, world: World) -> None:
+        """Ids are given before a commit, so a new card can have a lower id than the newest one."""
+        late, other, _ = world.card(), world.card(), world.card()
+        Approval.objects.filter(pk=late.pk).delete()
+        client = world.client("viewer")
+
+        def swap() -> None:
+            with transaction.atomic():
+                late.save(force_insert=True)
+                Approval.objects.filter(pk=other.pk).update(status="cancelled")
+
+        async def watch() -> dict[str, Any]:
+            async with SocketClient(ROWS, client) as socket:
+                await socket.message()
+                await act(world, swap)
+                return await socket.message()
+
+        message = in_loop(watch())
+        assert (list_ids(message), message["payload"]["gone"]) == ([late.pk], [str(other.pk)])
+
+    def test_gets_a_new_odd_one_marked_with_its_values(self, world: World) -> None:
+        for name in "abc":
+            create(world, f"{name}@acme.example")
+        client = world.client("viewer")
+
+        async def watch() -> str:
+            async with SocketClient(ROWS, client) as socket:
+                await socket.message()
+                await act(world, lambda: create(world, "d@evil.example"))
+                return str((await socket.message())["rows"])
+
+        html = in_loop(watch())
+        assert 'data-odd="email: different domain"' in html
+        assert 'class="row level-write grouped"' in html
+        values = re.findall(r"<i>(\w+)</i>", html)
+        assert values == ["email", "name", "status"], "the one that differs comes first"
+        assert "data-in-group" in html
+        assert "data-alone" in html
+
+    def test_gets_a_plain_row_for_a_shape_of_two_cards(self, world: World) -> None:
+        own, *others = (create(world, f"{name}@acme.example") for name in "abc")
+        Approval.objects.filter(pk__in=[card.pk for card in others]).update(organization=world.globex)
+        assert own.shape == others[0].shape
+        client = world.client("viewer")
+
+        async def watch() -> str:
+            async with SocketClient(ROWS, client) as socket:
+                await socket.message()
+                await act(world, lambda: create(world, "d@evil.example"))
+                return str((await socket.message())["rows"])
+
+        html = in_loop(watch())
+        assert "data-row" in html
+        assert "grouped" not in html
+        assert "data-in-group" not in html
+
+    def test_gets_no_card_of_another_organization(self, world: World) -> None:
+        client, outsider = world.client("viewer"), world.client("outsider")
+
+        async def watch() -> list[dict[str, Any]]:
+            async with SocketClient(ROWS, client) as ours, SocketClient(ROWS, outsider) as theirs:
+                seen = [await ours.message(), await theirs.message()]
+                await act(world, world.card)
+                seen.append(await ours.message())
+                await database_to_async(lambda: stops.stop_everything(world.member("outsider")))()
+                return [*seen, await theirs.message()]
+
+        messages = in_loop(watch())
+        assert [(pending(message), len(list_ids(message))) for message in messages] == [(0, 0), (0, 0), (1, 1), (0, 0)]
+        assert (messages[-1]["payload"]["newest"], messages[-1]["payload"]["stopped"]["by"]) == (0, "outsider")
+
+    def test_sees_who_looks_at_a_card_within_its_organization_only(self, world: World) -> None:
+        card = world.card()
+        viewer, operator, outsider = (world.client(name) for name in ("viewer", "operator", "outsider"))
+
+        async def watch() -> list[dict[str, Any]]:
+            async with (
+                SocketClient(ROWS, viewer) as ours,
+                SocketClient("/ws/inbox/", operator) as elsewhere,
+                SocketClient(ROWS, outsider) as theirs,
+            ):
+                for socket in (ours, elsewhere, theirs):
+                    await socket.message()
+                await elsewhere.say(f'{{"looking_at": {card.pk}}}')
+                seen = [await ours.message()]
+                await theirs.say('{"looking_at": 7}')
+                seen.append(await theirs.message())
+                await act(world, world.card)
+                return [*seen, await ours.message(), await elsewhere.message()]
+
+        *presences, ours, elsewhere = in_loop(watch())
+        assert [message["payload"] for message in presences] == [
+            {"user": "operator", "card": str(card.pk)},
+            {"user": "outsider", "card": "7"},
+        ]
+        assert (ours["type"], elsewhere["type"]) == ("inbox_changed", "card_changed")
+
+
+class TestASocketWithoutRows:
+    def test_gets_each_changed_card_with_its_present_status(self, world: World) -> None:
+        card, client = world.card(), world.client("viewer")
+
+        async def watch() -> list[dict[str, Any]]:
+            async with SocketClient("/ws/inbox/", client) as socket:
+                await socket.message()
+                await act(world, world.card)
+                seen = await socket.messages(2)
+                await act(world, lambda: deny(world, card))
+                return [*seen, *await socket.messages(2)]
+
+        added, two, left, one = in_loop(watch())
+        new = Approval.objects.latest("pk")
+        assert added == {"type": "card_changed", "payload": {"approval_id": str(new.pk), "status": "pending"}}
+        assert left == {"type": "card_changed", "payload": {"approval_id": str(card.pk), "status": "denied"}}
+        assert [(pending(state), "rows" in state) for state in (two, one)] == [(2, False), (1, False)]
+
+    def test_gets_no_card_of_another_organization(self, world: World) -> None:
+        client, outsider = world.client("viewer"), world.client("outsider")
+
+        async def watch() -> list[str]:
+            async with SocketClient("/ws/inbox/", client) as ours, SocketClient("/ws/inbox/", outsider) as theirs:
+                await ours.message()
+                await theirs.message()
+                await act(world, world.card)
+                seen = await ours.messages(2)
+                await database_to_async(lambda: stops.stop_everything(world.member("outsider")))()
+                return [message["type"] for message in (*seen, await theirs.message())]
+
+        assert in_loop(watch()) == ["card_changed", "inbox_changed", "inbox_changed"]
+
+    def test_a_page_with_the_list_gets_rows_instead(self, world: World) -> None:
+        clients = world.client("viewer"), world.client("operator")
+
+        async def watch() -> list[str]:
+            async with SocketClient("/ws/inbox/", clients[0]) as plain, SocketClient(ROWS, clients[1]) as listed:
+                await plain.message()
+                await listed.message()
+                await act(world, world.card)
+                return [(await socket.message())["type"] for socket in (plain, plain, listed)]
+
+        assert in_loop(watch()) == ["card_changed", "inbox_changed", "inbox_changed"]

@@ -207,11 +207,8 @@ class InboxConsumer(FeedConsumer):
         )
 
     async def send_news(self, feed: InboxFeed, subscriber: InboxSubscriber) -> bool:
-        if subscriber.wants_rows and subscriber.sent_state is None:
-            feed.read_rows_soon()
-        if feed.state is not None and feed.state != subscriber.sent_state:
-            subscriber.sent_state = feed.state
-            await self.send(text_data=feed.state.to_json(feed.take_changes(subscriber)))
+        for message in feed.take_messages(subscriber):
+            await self.send(text_data=message)
         while subscriber.presence:
             await self.send(text_data=subscriber.presence.popleft())
         return False

@@ -1,7 +1,8 @@
-"""The feed of an organization's inbox: the number of pending cards, the stop of the organization, and changed rows.
+"""The feed of an organization's inbox: the number of pending cards, the stop of the organization, and changed cards.
 
 A page with the list of waiting cards gets the rows that are new, as HTML, and the ids of those that are gone. A page
-that missed changes sees it by the numbers in each message, and loads its list again.
+that missed changes sees it by the numbers in each message, and loads its list again. Other sockets get one message for
+each card that is new or gone, with its status.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Max
 from django.template.loader import get_template
 
 from agents.accounts.models import Organization
@@ -32,11 +33,23 @@ MAX_NEW_ROWS = 50
 
 
 @dataclass(frozen=True)
-class RowChange:
-    """The rows that a reading found new, as HTML, and the ids of those that are gone."""
+class InboxChange:
+    """The cards that a reading found new or gone.
+
+    Attributes:
+        html: the rows of the new cards; empty if no page shows rows, or if there are too many.
+        gone: the ids of the cards that no longer wait.
+        statuses: the present status of each new and each gone card by its id; empty if every subscriber shows rows.
+    """
 
     html: str
     gone: tuple[int, ...]
+    statuses: Mapping[int, str]
+
+    def build_messages(self) -> list[str]:
+        """Build a message for each card: `{"type": "card_changed", "payload": {"approval_id": "7", "status"}}`."""
+        payloads = ({"approval_id": str(pk), "status": status} for pk, status in self.statuses.items())
+        return [json.dumps({"type": "card_changed", "payload": payload}) for payload in payloads]
 
 
 @dataclass(frozen=True)
@@ -53,7 +66,7 @@ class InboxState:
     stopped_by: str = ""
     stopped_at: datetime | None = None
 
-    def to_json(self, changes: list[RowChange] | None) -> str:
+    def to_json(self, changes: Sequence[InboxChange] | None) -> str:
         """Build the message: `{"type": "inbox_changed", "payload": {"pending": 2, "stopped": {"by", "at"}}, "html"}`.
 
         The HTML is the banner of the stop. For a page with the list, the payload also has `newest` and the ids that
@@ -103,21 +116,20 @@ class InboxSubscriber(Subscriber):
 
 
 class InboxFeed(Feed):
-    """The feed that reads the state of one organization's inbox, and its rows if a subscriber shows them."""
+    """The feed that reads one organization's inbox: its state, and what its subscribers need of each change."""
 
     def __init__(self, group: str, organization_id: int) -> None:
         super().__init__(group)
         self.organization_id = organization_id
         self.state: InboxState | None = None
         self.change_count = 0
-        self._changes: deque[RowChange] = deque(maxlen=MAX_KEPT_CHANGES)
+        self._changes: deque[InboxChange] = deque(maxlen=MAX_KEPT_CHANGES)
         self._known: frozenset[int] | None = None
 
     async def read(self) -> None:
         viewers = {subscriber.viewer for subscriber in self.subscribers}
-        reads_rows = any(isinstance(each, InboxSubscriber) and each.wants_rows for each in self.subscribers)
-        self._known = self._known if reads_rows else None
-        found = await _read_inbox(self.organization_id, viewers, reads_rows, self._known)
+        wanted = frozenset(each.wants_rows for each in self.subscribers if isinstance(each, InboxSubscriber))
+        found = await _read_inbox(self.organization_id, viewers, wanted, self._known)
         allowed, self.state, self._known, change = found
         if change is not None:
             self._changes.append(change)
@@ -136,18 +148,18 @@ class InboxFeed(Feed):
                 each.presence.append(text)
                 each.news.set()
 
-    def read_rows_soon(self) -> None:
-        """Read at once if a page now shows the list and no rows have been read: later changes are told from these."""
-        if self._known is None:
-            self.ring()
+    def take_messages(self, subscriber: InboxSubscriber) -> list[str]:
+        """Return the messages about the state and the changes that the subscriber has not sent."""
+        if self.state is None:
+            return []
+        changes = self._take_changes(subscriber)
+        is_new = self.state != subscriber.sent_state or (subscriber.wants_rows and bool(changes))
+        subscriber.sent_state = self.state
+        messages = [] if subscriber.wants_rows else [text for change in changes for text in change.build_messages()]
+        return [*messages, self.state.to_json(changes if subscriber.wants_rows else None)] if is_new else messages
 
-    def take_changes(self, subscriber: InboxSubscriber) -> list[RowChange] | None:
-        """Return the changes that the subscriber has not sent; none of those that are too old to be kept.
-
-        Return None for a page without the list.
-        """
-        if not subscriber.wants_rows:
-            return None
+    def _take_changes(self, subscriber: InboxSubscriber) -> list[InboxChange]:
+        """Return the changes that the subscriber has not sent; none if some of them are too old to be kept."""
         sent = self.change_count if subscriber.sent_changes is None else subscriber.sent_changes
         subscriber.sent_changes = self.change_count
         unsent = self.change_count - sent
@@ -156,31 +168,29 @@ class InboxFeed(Feed):
 
 @database_to_async
 def _read_inbox(
-    organization_id: int, viewers: set[Viewer], reads_rows: bool, known: frozenset[int] | None
-) -> tuple[set[Viewer], InboxState, frozenset[int] | None, RowChange | None]:
-    """Read the state and, where rows are wanted, the ids of the waiting cards and how they differ from the known ones.
+    organization_id: int, viewers: set[Viewer], wanted: frozenset[bool], known: frozenset[int] | None
+) -> tuple[set[Viewer], InboxState, frozenset[int], InboxChange | None]:
+    """Read the state, the ids of the waiting cards, and how they differ from the known ones.
 
     The state comes from the same ids, so that a page can tell by its numbers whether it has missed a change.
+
+    Args:
+        wanted: True if a subscriber shows rows, and False if one does not.
     """
-    waiting = Approval.objects.filter(organization_id=organization_id, status=ApprovalStatus.PENDING)
-    change, ids = None, None
-    if reads_rows:
-        ids = frozenset(waiting.order_by().values_list("pk", flat=True))
-        pending, newest = len(ids), max(ids, default=0)
-        if known is not None and ids != known:
-            change = _build_change(organization_id, ids - known, known - ids)
-    else:
-        counts = waiting.aggregate(pending=Count("pk"), newest=Max("pk"))
-        pending, newest = counts["pending"], counts["newest"] or 0
+    cards = Approval.objects.filter(organization_id=organization_id)
+    ids = frozenset(cards.filter(status=ApprovalStatus.PENDING).order_by().values_list("pk", flat=True))
+    change = None
+    if known is not None and ids != known:
+        html = _render_new_rows(organization_id, ids - known) if True in wanted else ""
+        changed = cards.filter(pk__in=ids ^ known).order_by("pk") if False in wanted else cards.none()
+        change = InboxChange(html, tuple(sorted(known - ids)), dict(changed.values_list("pk", "status")))
     stops = Organization.objects.filter(pk=organization_id, stopped_at__isnull=False)
     stopped_by, stopped_at = stops.values_list("stopped_by", "stopped_at").first() or ("", None)
-    return filter_allowed(viewers), InboxState(pending, newest, stopped_by, stopped_at), ids, change
+    state = InboxState(len(ids), max(ids, default=0), stopped_by, stopped_at)
+    return filter_allowed(viewers), state, ids, change
 
 
-def _build_change(organization_id: int, new: frozenset[int], gone: frozenset[int]) -> RowChange:
-    html = (
-        render_rows(load_new_rows(Organization.objects.get(pk=organization_id), new))
-        if 0 < len(new) <= MAX_NEW_ROWS
-        else ""
-    )
-    return RowChange(html, tuple(sorted(gone)))
+def _render_new_rows(organization_id: int, ids: frozenset[int]) -> str:
+    if not 0 < len(ids) <= MAX_NEW_ROWS:
+        return ""
+    return render_rows(load_new_rows(Organization.objects.get(pk=organization_id), ids))
