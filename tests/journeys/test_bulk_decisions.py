@@ -101,15 +101,15 @@ def test_an_odd_one_that_arrives_stands_first_in_its_group_and_is_not_selected_w
     assert {get_status(card) for card in (*group, odd, plain)} == {ApprovalStatus.PENDING}
 
 
-def test_in_another_order_a_new_odd_one_has_its_sentence_and_its_mark(office: Office, visit: Visit) -> None:
-    await_group(office, [f"{name}@acme.example" for name in "abc"])
-    visitor = visit("approver")
-    visitor.page.goto("/approvals/?sort=asked")
-    expect(visitor.page.locator("[data-keys-help]")).to_be_visible()
-    (odd,) = await_group(office, ["d@acrne.example"])
+def test_a_new_odd_one_without_a_heading_has_its_sentence_and_is_not_selected(office: Office, visit: Visit) -> None:
+    await_group(office, ["a@acme.example", "b@acme.example"])
+    visitor = in_the_inbox(visit)
+    _, odd = await_group(office, ["c@acme.example", "d@acrne.example"])
     expect(row(visitor, odd)).to_contain_text("email: different domain")
     expect(row(visitor, odd).locator(".line")).to_have_count(1)
     expect(row(visitor, odd).locator(".line")).to_contain_text("Update")
+    press(visitor, "Shift+X")
+    expect(visitor.page.locator("[data-bulk]")).to_contain_text("3 selected")
 
 
 def test_a_destructive_card_cannot_be_selected(office: Office, visit: Visit) -> None:
