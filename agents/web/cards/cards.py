@@ -55,7 +55,7 @@ OUTCOME_ICONS = {
 }
 NOUNS = {"data": ("record", "records"), "files": ("file", "files")}
 REQUESTS = ("request", "requests")
-DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Not now", "Explain first why this is needed")
+DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Explain first why this is needed")
 
 
 @dataclass(frozen=True)
