@@ -91,11 +91,11 @@ def test_a_card_is_snoozed_and_put_back(office: Office, visit: Visit) -> None:
     (card,) = office.await_cards(office.submit("Change a record").pk)
     visitor = visit("approver", scripts=False)
     page, day = visitor.page, timezone.localdate() + timedelta(days=3)
-    for button, until in (("For an hour", ""), ("Snooze until this day", day.isoformat())):
+    for button, until in (("For an hour", ""), ("Snooze until this date", day.isoformat())):
         page.goto(f"/approvals/{card.pk}/")
         page.get_by_text("Snooze…").click()
         if until:
-            page.get_by_label("Until a day").fill(until)
+            page.get_by_label("Until a date").fill(until)
         page.get_by_role("button", name=button).click()
         expect(page.locator(".notice[role]")).to_contain_text("Snoozed until")
         expect(page.locator("[data-row]")).to_have_count(0)
