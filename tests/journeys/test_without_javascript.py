@@ -85,7 +85,7 @@ def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Visit) -> 
     assert ToolCall.objects.get(run_id=run_id).attempts == 1
 
 
-def test_a_card_is_snoozed_and_put_back(office: Office, visit: Visit) -> None:
+def test_a_card_is_snoozed_and_moved_back(office: Office, visit: Visit) -> None:
     record = office.workshop.record(name="Acme Corp")
     office.workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})))
     (card,) = office.await_cards(office.submit("Change a record").pk)
@@ -100,7 +100,7 @@ def test_a_card_is_snoozed_and_put_back(office: Office, visit: Visit) -> None:
         expect(page.locator(".notice[role]")).to_contain_text("Snoozed until")
         expect(page.locator("[data-row]")).to_have_count(0)
         page.get_by_role("link", name="Snoozed").click()
-        page.get_by_role("button", name="Put back into my list").click()
+        page.get_by_role("button", name="Move back to my list").click()
         expect(visitor.card(card.pk)).to_be_visible()
         expect(page.locator("[data-row]")).to_have_count(1)
 
