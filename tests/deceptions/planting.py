@@ -68,11 +68,12 @@ def create(**values: Any) -> Make:
 
 
 def update_after(used: str, **changes: Any) -> Make:
-    """Plant changes of Acme Corp after a card with this text was approved."""
+    """Plant changes of Acme Corp after a call with this text was approved and started."""
 
     def make(world: World) -> Approval:
-        decided = {"status": ApprovalStatus.APPROVED, "decided_by": world.users["approver"], "decided_at": Now()}
-        Approval.objects.filter(pk=update(notes=used)(world).pk).update(**decided)
+        approver, earlier = world.users["approver"], update(notes=used)(world)
+        started = {"status": ApprovalStatus.CONSUMED, "decided_by": approver, "decided_at": Now(), "consumed_at": Now()}
+        Approval.objects.filter(pk=earlier.pk).update(**started)
         return update(**changes)(world)
 
     return make
