@@ -89,6 +89,11 @@ class Approval(models.Model):
                 name="approvals_by_end",
                 condition=~Q(status="pending"),
             ),
+            models.Index(
+                fields=("organization", "shape", "-decided_at", "-id"),
+                name="decisions_by_shape",
+                condition=Q(decided_at__isnull=False),
+            ),
             models.Index(fields=("run", "id"), name="approvals_of_run"),
             models.Index(
                 fields=("organization", "tool_call", "id"), name="approvals_waiting", condition=Q(status="pending")

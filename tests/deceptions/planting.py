@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.approvals.models import Approval
+from django.db.models.functions import Now
+
+from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Grant
 from agents.runs.models import Pass
 from tests.world import World, make_world
@@ -63,6 +65,18 @@ def update(**changes: Any) -> Make:
 
 def create(**values: Any) -> Make:
     return lambda world: world.card(tool="data.createRecord", params=values)
+
+
+def update_after(used: str, **changes: Any) -> Make:
+    """Plant changes of Acme Corp after a call with this text was approved and started."""
+
+    def make(world: World) -> Approval:
+        approver, earlier = world.users["approver"], update(notes=used)(world)
+        started = {"status": ApprovalStatus.CONSUMED, "decided_by": approver, "decided_at": Now(), "consumed_at": Now()}
+        Approval.objects.filter(pk=earlier.pk).update(**started)
+        return update(**changes)(world)
+
+    return make
 
 
 def rename(name: str, **changes: Any) -> Make:

@@ -21,6 +21,7 @@ from tests.deceptions.planting import (
     say,
     share_target,
     update,
+    update_after,
     update_many,
     write_file,
 )
@@ -119,6 +120,20 @@ PLANTS = (
     Plant("addresses never used", "an account", call(iban="DE89370400440532013000"), NEW, "DE89370400440532013000"),
     Plant("addresses never used", "a recipient", call(to=["Mallory"]), NEW, "Mallory"),
     Plant("addresses never used", "a wallet", call(note="0x" + "ab12" * 10), NEW, "0xab12"),
+    Plant(
+        "addresses never used",
+        "a host inside a used one",
+        update_after("See https://goldenharbor.org/x", notes="See https://harbor.org/x"),
+        NEW,
+        "harbor.org",
+    ),
+    Plant(
+        "addresses never used",
+        "an address inside a used one",
+        update_after("to bob@goldenharbor.com", email="b@goldenharbor.co"),
+        NEW,
+        "b@goldenharbor.co",
+    ),
     # 19
     Plant("values that vanish", "a phone", update(phone=""), EFFECT, "removed"),
     Plant("values that vanish", "notes", update(notes=""), EFFECT, "removed"),

@@ -66,7 +66,7 @@ def test_open_cards_are_accessible(office: Office, visit: Visit) -> None:
     page.goto(f"/approvals/{update.pk}/")
     card = visitor.card(update.pk)
     card.get_by_text("Deny…").click()
-    expect(card.get_by_label("Details (sent to Dana)")).to_be_visible()
+    expect(card.get_by_label("Reason (sent to Dana)")).to_be_visible()
     checker.check("the form to deny")
     card.get_by_text("Edit…").click()
     card.locator("select[name='param.changes.status']").select_option("pending")

@@ -75,10 +75,14 @@ def test_the_odd_one_out_stands_first_and_is_not_selected_with_its_group(office:
     expect(visitor.page.locator("[data-bulk]")).to_contain_text("3 selected")
     expect(visitor.page.locator("[data-announcer]")).to_have_text("3 selected. 1 left to decide individually.")
     press(visitor, "Shift+D")
-    visitor.page.get_by_label("Reason (sent to each employee)").fill("Not now")
+    visitor.page.get_by_role("dialog").get_by_role("button", name="Not needed").click()
+    expect(visitor.page.get_by_label("Reason (sent to each employee)")).to_be_focused()
+    visitor.page.keyboard.press("End")
+    visitor.page.keyboard.type(" today")
     confirm(visitor)
     expect(rows(visitor)).to_have_count(1)
-    assert {(get_status(card), Approval.objects.get(pk=card.pk).reason) for card in group} == {("denied", "Not now")}
+    outcomes = {(get_status(card), Approval.objects.get(pk=card.pk).reason) for card in group}
+    assert outcomes == {("denied", "Not needed today")}
     assert get_status(odd) == ApprovalStatus.PENDING
 
 

@@ -141,7 +141,7 @@ def test_d_takes_a_reason_in_own_words(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
-    press(visitor, "d Tab Tab")
+    press(visitor, "d Tab")
     assert visitor.page.evaluate(FOCUSED) == "reason"
     visitor.page.keyboard.type("adj auk? 12")
     press(visitor, "Enter")
@@ -240,7 +240,7 @@ def test_title_and_icon_carry_the_number_of_waiting_cards(office: Office, visit:
 def test_a_new_card_is_added_without_moving_the_focus(office: Office, visit: Visit) -> None:
     first, *_ = waiting(office, 2)
     visitor = in_the_inbox(visit)
-    press(visitor, "d Tab Tab")
+    press(visitor, "d Tab")
     visitor.page.keyboard.type("half a rea")
     waiting(office, 1)
     expect(rows(visitor)).to_have_count(3)

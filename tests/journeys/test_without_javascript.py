@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from agents.approvals.models import Approval, ApprovalStatus
@@ -33,9 +36,8 @@ def test_a_card_is_approved_another_denied_and_the_answer_read(office: Office, v
 
     shown = visitor.card(second.pk)
     shown.get_by_text("Deny…").click()
-    shown.get_by_label("Reason").select_option("Wrong target")
-    shown.get_by_label("Details (sent to Dana)").fill("take another")
-    shown.get_by_role("button", name="Deny", exact=True).click()
+    shown.get_by_label("Reason (sent to Dana)").fill("take another")
+    shown.get_by_role("button", name="Wrong target").click()
     expect(visitor.card(second.pk)).to_contain_text("Denied by acme-approver")
     assert Approval.objects.get(pk=second.pk).reason == "Wrong target. take another"
 
@@ -81,6 +83,26 @@ def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Visit) -> 
     office.await_end(run_id)
     assert list(Record.objects.values_list("name", flat=True)) == ["Lead 2"]
     assert ToolCall.objects.get(run_id=run_id).attempts == 1
+
+
+def test_a_card_is_snoozed_and_moved_back(office: Office, visit: Visit) -> None:
+    record = office.workshop.record(name="Acme Corp")
+    office.workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})))
+    (card,) = office.await_cards(office.submit("Change a record").pk)
+    visitor = visit("approver", scripts=False)
+    page, day = visitor.page, timezone.localdate() + timedelta(days=3)
+    for button, until in (("For an hour", ""), ("Snooze until this date", day.isoformat())):
+        page.goto(f"/approvals/{card.pk}/")
+        page.get_by_text("Snooze…").click()
+        if until:
+            page.get_by_label("Until a date").fill(until)
+        page.get_by_role("button", name=button).click()
+        expect(page.locator(".notice[role]")).to_contain_text("Snoozed until")
+        expect(page.locator("[data-row]")).to_have_count(0)
+        page.get_by_role("link", name="Snoozed").click()
+        page.get_by_role("button", name="Move back to my list").click()
+        expect(visitor.card(card.pk)).to_be_visible()
+        expect(page.locator("[data-row]")).to_have_count(1)
 
 
 def test_a_run_gets_a_message_continues_and_is_cancelled(office: Office, visit: Visit) -> None:

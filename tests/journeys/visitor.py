@@ -78,7 +78,7 @@ class Visitor:
 
     def deny(self, card: Locator, reason: str) -> None:
         card.get_by_text("Deny…").click()
-        card.get_by_label(re.compile("Details")).fill(reason)
+        card.get_by_label(re.compile("Reason")).fill(reason)
         self.await_stillness(card)
         card.get_by_role("button", name="Deny", exact=True).click()
 

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agents.approvals import decisions
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.employees.models import Employee
 from agents.runs.models import CallStatus, EventType, Pass, Run, ToolCall
 from tests.web.pages import read_page
 from tests.web.run_events import add_events
@@ -61,23 +59,6 @@ def test_it_shows_level_sentence_effect_and_reason(world: World) -> None:
         assert part in html
     assert "evil.example" not in html
     assert '<strong class="chip"><bdi>Acme Corp</bdi></strong>' in html
-
-
-def test_it_shows_earlier_decisions_about_the_same_tool_and_employee(world: World) -> None:
-    def denied(card: Approval) -> Approval:
-        decision = decisions.Decision(digest=card.digest, reason="The number is <old>.")
-        return decisions.deny(world.member("approver"), card.pk, decision)
-
-    assert "Earlier decisions" not in card_page(world, world.card())
-    mine, another = denied(world.card()), denied(world.destructive_card())
-    somebody_else = Employee.objects.create(organization=world.acme, name="Eve", provider=world.employee.provider)
-    theirs = world.card()
-    Run.objects.filter(pk=theirs.run_id).update(employee=somebody_else)
-    foreign = denied(theirs)
-    html = card_page(world, world.card())
-    assert "The number is &lt;old&gt;." in html
-    links = [f"/approvals/{card.pk}/" in html for card in (mine, another, foreign)]
-    assert links == [True, False, False]
 
 
 def test_a_missing_preview_is_announced(world: World) -> None:

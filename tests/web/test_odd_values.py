@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.web.lists.odd_values import find_oddities
+from agents.web.lists.odd_values import MAX_LISTED, find_oddities
 
 
 def find_odd(name: str, *values: Any) -> list[Any]:
@@ -26,6 +26,15 @@ def find_odd(name: str, *values: Any) -> list[Any]:
         (("Paris", "London", "Rome", "Москва"), ["Москва"]),
         ((10, 12, 11, 9, 5000), [5000]),
         ((1, 1, 1, 1, 1, 900), [900]),
+        (
+            (["a@x.example"], ["b@x.example"], ["c@x.example"], ["d@x.example", "e@evil.example"]),
+            [["d@x.example", "e@evil.example"]],
+        ),
+        (
+            ([{"to": "a@x.example"}], [{"to": "b@x.example"}], [{"to": "c@x.example"}], [{"to": "d@y.example"}]),
+            [[{"to": "d@y.example"}]],
+        ),
+        (([10], [12, 11], [9], [10, 5000]), [[10, 5000]]),
     ],
 )
 def test_one_value_unlike_the_others_is_odd(values: tuple[Any, ...], odd: list[Any]) -> None:
@@ -41,10 +50,30 @@ def test_one_value_unlike_the_others_is_odd(values: tuple[Any, ...], odd: list[A
         (10, 12, 5000),
         (True, True, True, False),
         ("x", None, "", 5),
+        (
+            ["a@x.example", "b@y.example"],
+            ["c@x.example", "d@y.example"],
+            ["e@x.example", "f@y.example"],
+            ["g@x.example"],
+        ),
+        (["a@x.example"], ["b@y.example"], ["c@z.example"], []),
     ],
 )
 def test_values_that_simply_vary_are_not_odd(values: tuple[Any, ...]) -> None:
     assert find_odd("value", *values) == []
+
+
+def test_a_group_of_ten_has_at_most_three_odd_ones() -> None:
+    alike = [f"{name}@acme.example" for name in "abcdefg"]
+    others = ["h@evil.example", "i@evil.example", "j@evil.example"]
+    assert find_odd("value", *alike, *others) == others
+    assert find_odd("value", *alike[1:], *others) == []
+
+
+def test_a_long_list_is_compared_up_to_its_limit() -> None:
+    alike, long = [[f"{name}@acme.example"] for name in "abc"], ["d@acme.example"] * MAX_LISTED
+    assert find_odd("value", *alike, [*long[1:], "e@evil.example"]) != []
+    assert find_odd("value", *alike, [*long, "e@evil.example"]) == []
 
 
 def test_the_oddity_names_the_param_without_its_path() -> None:

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Grant
+from agents.web.cards import new_contacts
 from agents.web.cards.outliers import order_outliers_first, summarize_outliers
 from tests.world import World, change, make_world
 from tools.files.changes import write_file
@@ -31,6 +32,10 @@ def update(world: World, **changes: Any) -> Approval:
 
 
 class TestNewContacts:
+    def approve(self, world: World, notes: str) -> None:
+        used = {"status": ApprovalStatus.APPROVED, "decided_by": world.users["approver"], "decided_at": Now()}
+        Approval.objects.filter(pk=update(world, notes=notes).pk).update(**used)
+
     def find(self, world: World, **changes: Any) -> str:
         html = read(world, update(world, **changes))
         return html.split('class="new-here"')[1].split("</p>")[0] if "new-here" in html else ""
@@ -50,9 +55,47 @@ class TestNewContacts:
     @pytest.mark.parametrize("address", ["ann@else.org", "b\u00fccher.example"])
     def test_an_address_that_was_approved_before_is_not(self, world: World, address: str) -> None:
         assert address in self.find(world, notes=f"to {address}")
-        used = {"status": ApprovalStatus.APPROVED, "decided_by": world.users["approver"], "decided_at": Now()}
-        Approval.objects.filter(pk=update(world, notes=f"also {address}").pk).update(**used)
+        self.approve(world, f"also {address}")
         assert self.find(world, notes=f"again {address}") == ""
+
+    @pytest.mark.parametrize(
+        ("used", "new"),
+        [
+            ("https://acme-corp.com/x", "corp.com"),
+            ("https://goldenharbor.com/x", "goldenharbor.co"),
+            ("bob@goldenharbor.com", "b@goldenharbor.com"),
+            ("bob@goldenharbor.com", "harbor.com"),
+            ("DE8937040044053201300012", "DE89370400440532013000"),
+        ],
+    )
+    def test_a_part_of_an_approved_address_is_new(self, world: World, used: str, new: str) -> None:
+        self.approve(world, f"also {used}")
+        assert f">{new}<" in self.find(world, notes=f"to {new}")
+        assert self.find(world, notes=f"to {used}") == ""
+
+    @pytest.mark.parametrize("used", ["ann@else.org", "https://www.else.org/x", "https://else.org"])
+    def test_the_host_of_an_approved_address_is_known(self, world: World, used: str) -> None:
+        self.approve(world, f"also {used}")
+        assert self.find(world, notes="See https://else.org/y and www.else.org") == ""
+
+    def test_a_part_of_too_many_approved_addresses_is_new(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(new_contacts, "MAX_READ", 2)
+        for used in ("https://harbor.co/x", "https://harbor.com/x", "https://harbor.com/y"):
+            self.approve(world, used)
+        assert "harbor.co<" in self.find(world, notes="See https://harbor.co/y")
+        monkeypatch.setattr(new_contacts, "MAX_READ", 3)
+        assert self.find(world, notes="See https://harbor.co/y") == ""
+
+    def test_it_says_how_many_were_not_checked(self, world: World) -> None:
+        hosts = [f"host{number}.example" for number in range(22)]
+        for host in hosts:
+            self.approve(world, host)
+        assert self.find(world, notes=" ".join(hosts[:20])) == ""
+        found = self.find(world, notes=" ".join(hosts))
+        assert "2 more contacts" in found
+        assert "New here" not in found
+        many = self.find(world, notes=" ".join(f"host{number}.example" for number in range(300)))
+        assert "At least 180 more contacts" in many
 
     def test_an_address_of_another_organization_is_new(self, world: World) -> None:
         Record.objects.create(organization=world.globex, name="X", email="ann@else.org")

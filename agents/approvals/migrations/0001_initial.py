@@ -116,6 +116,11 @@ class Migration(migrations.Migration):
                         condition=models.Q(("status", "pending"), _negated=True),
                         name="approvals_by_end",
                     ),
+                    models.Index(
+                        condition=models.Q(("decided_at__isnull", False)),
+                        fields=["organization", "shape", "-decided_at", "-id"],
+                        name="decisions_by_shape",
+                    ),
                     models.Index(fields=["run", "id"], name="approvals_of_run"),
                     models.Index(
                         condition=models.Q(("status", "pending")),

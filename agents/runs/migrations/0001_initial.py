@@ -440,14 +440,6 @@ class Migration(migrations.Migration):
                 name="calls_open",
             ),
         ),
-        migrations.AddIndex(
-            model_name="toolcall",
-            index=models.Index(
-                condition=models.Q(("level__in", ("write", "destructive"))),
-                fields=["organization", "tool", "id"],
-                name="calls_asking",
-            ),
-        ),
         migrations.AddConstraint(
             model_name="toolcall",
             constraint=models.UniqueConstraint(fields=("idempotency_key",), name="idempotency_key_once"),

@@ -37,7 +37,6 @@ TERMINAL_CALLS = (
     CallStatus.REJECTED,
     CallStatus.DUPLICATE,
 )
-CARDED_LEVELS = ("write", "destructive")
 NOT_STARTED = (CallStatus.READY, CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED)
 
 
@@ -111,9 +110,6 @@ class ToolCall(models.Model):
             models.Index(fields=("parent_call",), name="calls_of_calls", condition=Q(parent_call__isnull=False)),
             models.Index(fields=("deadline_at",), name="calls_executing", condition=Q(status="executing")),
             models.Index(fields=("run",), name="calls_open", condition=~Q(status__in=TERMINAL_CALLS)),
-            models.Index(
-                fields=("organization", "tool", "id"), name="calls_asking", condition=Q(level__in=CARDED_LEVELS)
-            ),
         )
         constraints = (
             models.UniqueConstraint(fields=("idempotency_key",), name="idempotency_key_once"),

@@ -17,9 +17,9 @@ from agents.approvals.requesters import Requester, describe_requesters, find_req
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import Pass, Run, ToolCall
-from agents.runs.models.tool_call import CARDED_LEVELS
 from agents.web.cards.call_reports import CallReport, describe_call
 from agents.web.cards.differences import Change, find_differences
+from agents.web.cards.earlier_decisions import load_earlier_decisions
 from agents.web.cards.edit_form import build_fields
 from agents.web.cards.effects import Effect
 from agents.web.cards.form_fields import FormField, FormInput
@@ -31,8 +31,6 @@ from agents.web.text.safe_text import quote_employee
 from tools.builtin.record_sentences import format_name
 from tools.contract import Level, Tool
 
-MAX_EARLIER = 5
-DECIDED = (ApprovalStatus.DENIED, ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 GRACE_S = {Level.WRITE.value: 5, Level.DESTRUCTIVE.value: 10}
 LEVEL_REASONS = {
     Level.READ.value: "Reads data, changes nothing",
@@ -57,7 +55,7 @@ OUTCOME_ICONS = {
 }
 NOUNS = {"data": ("record", "records"), "files": ("file", "files")}
 REQUESTS = ("request", "requests")
-DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Not now", "Explain first why this is needed")
+DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Explain first why this is needed")
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Card:
 
     Attributes:
         employee_words: the employee's text from the pass that requested the call.
-        earlier_decisions: the newest decisions about this tool and employee; only while the card waits.
+        earlier_decisions: the newest decisions about cards of the same shape; only while the card waits.
         previous: the card of the same call that this card replaces.
         successor: the newest card of the same call, if this card was replaced.
         all_targets: show all targets, not only the first 250.
@@ -288,8 +286,7 @@ class Card:
 def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False) -> list[Card]:
     """Load the card of each approval, whose call and run are loaded already, in the same order.
 
-    The number of queries does not depend on the number of cards, except for the earlier decisions: one query for each
-    tool and employee with waiting cards.
+    The number of queries does not depend on the number of cards, except for the surroundings of waiting ones.
 
     Args:
         all_targets: see `Card`.
@@ -301,7 +298,7 @@ def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False) -> l
         if approval.status == ApprovalStatus.PENDING and approval.kind != ApprovalKind.QUESTION
     ]
     delegations = describe_delegations([approval.run for approval in approvals])
-    earlier = _load_earlier_decisions(waiting)
+    earlier = load_earlier_decisions(waiting)
     requesters = find_requesters([approval for approval in waiting if approval.run.organization.four_eyes])
     texts = _load_pass_texts({(approval.run_id, approval.tool_call.pass_number) for approval in approvals})
     words = {card.pk: texts.get((card.run_id, card.tool_call.pass_number), "") for card in approvals}
@@ -351,28 +348,6 @@ def find_source_name(tool: Tool | None) -> str:
     Its title does not tell where it came from, because others wrote it.
     """
     return tool.name if tool and tool.source != Tool.source else ""
-
-
-def _get_tool_and_employee(card: Approval) -> tuple[str, int]:
-    return card.tool_call.tool, card.run.employee_id
-
-
-def _load_earlier_decisions(waiting: list[Approval]) -> dict[int, list[Approval]]:
-    """Load, for each card, people's newest decisions about its tool and employee."""
-    found = {}
-    for tool_and_employee, card in {_get_tool_and_employee(card): card for card in waiting}.items():
-        tool, employee_id = tool_and_employee
-        decided = Approval.objects.filter(
-            tool_call__organization_id=card.organization_id,
-            tool_call__tool=tool,
-            tool_call__level__in=CARDED_LEVELS,
-            run__employee_id=employee_id,
-            status__in=DECIDED,
-        )
-        found[tool_and_employee] = list(
-            decided.select_related("decided_by").order_by("-tool_call_id", "-id")[:MAX_EARLIER]
-        )
-    return {card.pk: found[_get_tool_and_employee(card)] for card in waiting}
 
 
 def _find_previous(approval: Approval, cards: list[Approval]) -> Approval | None:

@@ -12,9 +12,8 @@ from agents.approvals.models import Approval
 from agents.approvals.reach import count_objects
 from agents.approvals.similar_names import SimilarName, find_similar_names
 from agents.approvals.stale_targets import describe_staleness
-from agents.web.cards.new_contacts import find_new_contacts
+from agents.web.cards.new_contacts import NewContacts, find_new_contacts
 from agents.web.cards.same_targets import SameTargetCard, find_same_target_cards
-from tools.contract.contacts import Contact
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Surroundings:
 
     marks: tuple[Mark, ...] = ()
     similar_names: list[SimilarName] = field(default_factory=list)
-    new_contacts: list[Contact] = field(default_factory=list)
+    new_contacts: NewContacts = field(default_factory=NewContacts)
     same_target_cards: list[SameTargetCard] = field(default_factory=list)
     staleness: str = ""
     total_objects: int | None = None

@@ -5,14 +5,17 @@ from __future__ import annotations
 import statistics
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
-COMMON_SHARE = 0.7
-"""The share of a group that has to agree before the others are odd."""
+COMMON_PERCENT = 70
+"""The percentage of a group that has to agree before the others are odd."""
 MIN_COMMON = 3
+MAX_LISTED = 100
+"""How many values of a list are compared."""
 FAR = 10.0
 """A number is odd if it is this many times farther from the median than half of the others."""
 
@@ -24,40 +27,60 @@ def find_oddities(params: Sequence[Mapping[str, Any]]) -> list[str]:
     """
     found: list[list[str]] = [[] for _ in params]
     for name in dict.fromkeys(name for each in params for name in each):
-        values = [each.get(name) for each in params]
+        values = [list(islice(_walk(each.get(name)), MAX_LISTED)) for each in params]
         for word, odd in (*_find_odd_kinds(values), ("unusual number", _find_far_numbers(values))):
             for index in odd:
                 found[index].append(f"{name.rpartition('.')[2]}: {word}")
     return [", ".join(dict.fromkeys(each)) for each in found]
 
 
-def _find_odd_kinds(values: Sequence[Any]) -> list[tuple[str, list[int]]]:
+def _walk(value: Any) -> Iterator[Any]:
+    """Yield the value itself, or each value in a list and in the objects of a list."""
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, list):
+            stack += reversed(one)
+        elif isinstance(one, dict):
+            stack += reversed(one.values())
+        else:
+            yield one
+
+
+def _find_odd_kinds(values: Sequence[Sequence[Any]]) -> list[tuple[str, list[int]]]:
     """Find, for each way of sorting texts into kinds, the indices of the values of a rare kind."""
-    texts = {index: value for index, value in enumerate(values) if isinstance(value, str) and value}
+    texts = [[one for one in each if isinstance(one, str) and one] for each in values]
     found = []
     for word, sort in KINDS:
-        kinds = {index: kind for index, text in texts.items() if (kind := sort(text))}
+        kinds = [{kind for text in each if (kind := sort(text))} for each in texts]
         found.append((word, _find_rare(kinds)))
     return found
 
 
-def _find_rare(kinds: Mapping[int, str]) -> list[int]:
-    if not kinds:
+def _find_rare(kinds: Sequence[Set[str]]) -> list[int]:
+    """Find the indices with a kind that only few have, if there is a kind that most have."""
+    counts = Counter(kind for each in kinds for kind in each)
+    total = sum(1 for each in kinds if each)
+    most = max(counts.values(), default=0)
+    if most < MIN_COMMON or most * 100 < COMMON_PERCENT * total:
         return []
-    common, count = Counter(kinds.values()).most_common(1)[0]
-    if count < MIN_COMMON or count < COMMON_SHARE * len(kinds):
-        return []
-    return [index for index, kind in kinds.items() if kind != common]
+    rare = {kind for kind, count in counts.items() if count * 100 <= (100 - COMMON_PERCENT) * total}
+    return [index for index, each in enumerate(kinds) if each & rare]
 
 
-def _find_far_numbers(values: Sequence[Any]) -> list[int]:
-    numbers = {i: float(v) for i, v in enumerate(values) if isinstance(v, int | float) and not isinstance(v, bool)}
-    if len(numbers) <= MIN_COMMON:
+def _find_far_numbers(values: Sequence[Sequence[Any]]) -> list[int]:
+    numbers = [
+        (index, float(one))
+        for index, each in enumerate(values)
+        for one in each
+        if isinstance(one, int | float) and not isinstance(one, bool)
+    ]
+    if len({index for index, _ in numbers}) <= MIN_COMMON:
         return []
-    middle = statistics.median(numbers.values())
-    spread = statistics.median(abs(number - middle) for number in numbers.values())
+    middle = statistics.median(number for _, number in numbers)
+    spread = statistics.median(abs(number - middle) for _, number in numbers)
     usual = max(spread, abs(middle) * 0.05, 1e-9)
-    return [index for index, number in numbers.items() if abs(number - middle) > FAR * usual]
+    return list(dict.fromkeys(index for index, number in numbers if abs(number - middle) > FAR * usual))
 
 
 def _get_domain(text: str) -> str:

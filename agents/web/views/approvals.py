@@ -22,7 +22,7 @@ from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import NotFound
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.cards.call_reports import load_report
-from agents.web.cards.cards import Card, load_cards
+from agents.web.cards.cards import DENY_REASONS, Card, load_cards
 from agents.web.cards.decided_cards import build_decided_cards
 from agents.web.lists.decision_pages import DecisionFilter, load_decision_page, parse_cursor
 from agents.web.lists.inbox_rows import MAX_QUERY_LENGTH, MAX_ROWS, SORTS, Inbox, InboxFilter, load_inbox
@@ -61,6 +61,7 @@ def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "card": card,
         "selected": card.approval.pk if card else None,
         "today": "" if card else describe_today(member),
+        "deny_reasons": DENY_REASONS,
         "query": _build_query(chosen),
         "views": list_views(member),
         "filter_query": partial(_build_filter_query, chosen),

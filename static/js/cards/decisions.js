@@ -21,7 +21,7 @@ function buildBody(form, card, submitter) {
     case "approve":
       return { ...decision, grace_s: Number(form.dataset.grace), confirm: field("confirm") };
     case "deny":
-      return { ...decision, reason: [field("preset"), field("reason")].filter(Boolean).join(". ") };
+      return { ...decision, reason: [submitter?.value, field("reason")].filter(Boolean).join(". ") };
     case "undo":
       return {};
     case "answer":

@@ -351,18 +351,10 @@ function openForm(card, name, field) {
 
 // A number answers a question with one of its choices, or denies with one of the reasons if that form is open.
 function choose(number) {
-  const card = paneCard();
-  if (isLoading() || isTooEarly()) {
-    return;
-  }
-  const choice = card?.querySelectorAll("form[data-action=answer] button[name=choice]")[number - 1];
-  const deny = card?.querySelector(".deny[open] form");
-  const preset = deny?.elements.namedItem("preset").options[number];
-  if (choice) {
-    choice.form.requestSubmit(choice);
-  } else if (preset) {
-    preset.selected = true;
-    deny.requestSubmit();
+  const answers = "form[data-action=answer] button[name=choice], .deny[open] button[name=preset]";
+  const button = paneCard()?.querySelectorAll(answers)[number - 1];
+  if (!isLoading() && !isTooEarly()) {
+    button?.form.requestSubmit(button);
   }
 }
 

@@ -73,11 +73,17 @@ export function summarize(action, decide) {
   fillList(dialog.querySelector("[data-bulk-odd-rows]"), odd.map((row) => `${lineOf(row)} (${row.dataset.odd})`));
   dialog.querySelector("[data-bulk-odd]").hidden = odd.length === 0;
   dialog.querySelector("[data-bulk-reason]").hidden = action !== "deny";
+  const reason = dialog.querySelector("[name=bulk-reason]");
+  for (const preset of dialog.querySelectorAll("[data-bulk-preset]")) {
+    preset.onclick = () => {
+      reason.value = preset.value;
+      reason.focus();
+    };
+  }
   const confirm = dialog.querySelector("[data-bulk-confirm]");
   confirm.textContent = `${verb} ${rows.length} ${rows.length === 1 ? "card" : "cards"}`;
   openedAt = performance.now();
   dialog.onclose = () => {
-    const reason = dialog.querySelector("[name=bulk-reason]");
     if (dialog.returnValue === "confirm") {
       decide(rows, action, reason.value.trim());
     }

@@ -1,0 +1,72 @@
+"""A waiting card shows people's earlier decisions about cards of the same shape."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agents.approvals import decisions
+from agents.approvals.models import Approval
+from agents.employees.models import Employee
+from agents.runs.models import Run
+from agents.web.cards.cards import load_cards
+from agents.web.cards.earlier_decisions import load_earlier_decisions
+from tests.web.pages import read_page
+from tests.world import World, make_world
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def open_card(world: World) -> str:
+    return read_page(world.client("approver"), f"/approvals/{world.card().pk}/")
+
+
+def deny(world: World, card: Approval) -> Approval:
+    decision = decisions.Decision(digest=card.digest, reason="The number is <old>.")
+    return decisions.deny(world.member("approver"), card.pk, decision)
+
+
+def test_they_are_about_the_same_shape_for_any_employee(world: World) -> None:
+    assert "Earlier decisions" not in open_card(world)
+    same, another_tool = deny(world, world.card()), deny(world, world.destructive_card())
+    other_names = {"record_id": str(world.records[0].pk), "changes": {"status": "inactive"}}
+    another_shape = deny(world, world.card(params=other_names))
+    eve = Employee.objects.create(organization=world.acme, name="Eve", provider=world.employee.provider)
+    eves = deny(world, world.card())
+    Run.objects.filter(pk=eves.run_id).update(employee=eve)
+    foreign = deny(world, world.card())
+    Approval.objects.filter(pk=foreign.pk).update(organization=world.globex)
+    html = open_card(world)
+    assert "The number is &lt;old&gt;." in html
+    assert "for Eve:" in html
+    shown = [card for card in (same, another_tool, another_shape, eves, foreign) if f"/approvals/{card.pk}/" in html]
+    assert shown == [same, eves]
+
+
+def test_they_are_the_newest_five(world: World) -> None:
+    earlier = [deny(world, world.card()) for _ in range(6)]
+    found = load_cards([world.card()])[0].earlier_decisions
+    assert found == earlier[:0:-1]
+
+
+def test_they_need_the_same_number_of_queries_for_any_number_of_cards(world: World) -> None:
+    counts = []
+    fields = ("phone", "status", "region", "notes")
+    values = {"phone": "+1", "status": "inactive", "region": "US", "notes": "x"}
+    for number in (1, 4):
+        made = [{field: values[field] for field in fields[: place + 1]} for place in range(number)]
+        params = [{"record_id": str(world.records[0].pk), "changes": changes} for changes in made]
+        for each in params:
+            deny(world, world.card(params=each))
+        waiting = [world.card(params=each) for each in params]
+        with CaptureQueriesContext(connection) as seen:
+            found = load_earlier_decisions(waiting)
+        assert all(found[card.pk] for card in waiting)
+        counts.append(len(seen))
+    assert counts == [2, 2]
