@@ -37,6 +37,7 @@ from tools.toolbox.permissions import Permission, Verdict
 
 MAX_REASON = 2000
 MAX_GRACE_S = 60
+MAX_UNDOABLE = 200
 NOT_EDITED = "the edit was not applied"
 
 
@@ -202,6 +203,13 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
             raise Conflict("only the person who decided can undo it")
         tx.audit(f"user:{member.user.get_username()}", "decision_undone", f"approval:{card.pk}")
         return replace_card(tx, card, effect, f"{member.user.get_username()} undid the approval.")
+
+
+def list_undoable(member: Membership) -> list[Approval]:
+    """List this member's approvals that can still be undone, oldest first."""
+    mine = Approval.objects.filter(organization_id=member.organization_id, decided_by_id=member.user_id)
+    waiting = mine.filter(status=ApprovalStatus.APPROVED, start_after__gt=Now(), tool_call__status=CallStatus.APPROVED)
+    return list(waiting.only("pk", "sentence", "start_after").order_by("decided_at", "pk")[:MAX_UNDOABLE])
 
 
 def _find_undone(member: Membership, card: Approval, decision_id: str) -> Approval | None:

@@ -206,3 +206,34 @@ def test_a_refused_snooze_says_why(office: Office, visit: Visit) -> None:
     visitor.page.get_by_role("button", name="Snooze until").click()
     expect(toast(visitor)).to_contain_text("choose a day within the next 60 days")
     expect(row(visitor, first)).to_be_visible()
+
+
+def test_an_approval_can_be_undone_after_a_reload(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    decisions.approve(office.member("approver"), first.pk, decisions.Decision(first.digest, grace_s=30))
+    visitor, other = in_the_inbox(visit), in_the_inbox(visit, "admin")
+    assert_selected(visitor, second)
+    expect(toast(visitor)).to_contain_text("Approved: Update record")
+    expect(toast(other)).to_have_count(0)
+    press(visitor, "u")
+    expect(rows(visitor)).to_have_count(2)
+    assert get_status(first) == ApprovalStatus.SUPERSEDED
+
+
+def test_the_counts_of_the_filters_follow(office: Office, visit: Visit) -> None:
+    waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    chips = visitor.page.locator("[data-chips]")
+    expect(chips.get_by_role("link", name="destructive")).to_have_count(0)
+    waiting(office, 1, deletes=True)
+    expect(chips.get_by_role("link", name="destructive 1")).to_be_visible()
+    expect(chips.get_by_role("link", name="write 2")).to_be_visible()
+
+
+def test_a_button_snoozes_the_card(office: Office, visit: Visit) -> None:
+    (card,) = waiting(office, 1)
+    visitor = in_the_inbox(visit)
+    visitor.page.get_by_role("button", name="Snooze…").click()
+    visitor.page.get_by_role("button", name="For an hour").click()
+    expect(row(visitor, card)).to_have_count(0)
+    expect(visitor.page.get_by_role("button", name="Snooze…")).to_be_hidden()

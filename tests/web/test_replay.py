@@ -172,6 +172,21 @@ def test_it_says_in_words_what_happened(type_: EventType, payload: dict[str, Any
     assert entry.text == payload.get("reason", "")
 
 
+def test_a_wait_lasts_until_work_goes_on_although_one_of_its_cards_is_decided() -> None:
+    types = (EventType.PASS_STARTED, EventType.RUN_WAITING, EventType.APPROVAL_DECIDED, EventType.PASS_STARTED)
+    payloads: list[dict[str, Any]] = [
+        {"pass_number": 1},
+        {"approval_ids": ["1"]},
+        DECISION | {"status": "approved"},
+        {"pass_number": 2},
+    ]
+    events = [
+        Event(seq=number, type=type_, payload=payload, created_at=timezone.now())
+        for number, (type_, payload) in enumerate(zip(types, payloads, strict=True), 1)
+    ]
+    assert [entry.waits_after for entry in build_entries(events)] == [False, True, True, False]
+
+
 def test_every_resolution_of_people_has_words() -> None:
     assert {*OUTCOMES} < RESOLUTIONS.keys()
 

@@ -111,7 +111,7 @@ SORTS: Mapping[str, tuple[str, Callable[[InboxRow], Any]]] = {
     "": ("Oldest first, grouped", lambda row: (row.call_id, row.pk)),
     "asked": ("Oldest first", lambda row: (row.call_id, row.pk)),
     "expiry": ("Expiring first", lambda row: (row.expires_at, row.pk)),
-    "risk": ("Riskiest first", lambda row: (-row.risk, row.call_id, row.pk)),
+    "risk": ("Riskiest first", lambda row: (-row.risk, not row.marks, row.call_id, row.pk)),
     "employee": ("Employee", lambda row: (row.employee.casefold(), row.call_id, row.pk)),
 }
 """The orders of the list, each with its label; the first one also puts cards of equal shape together."""

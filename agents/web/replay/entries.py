@@ -16,7 +16,11 @@ from agents.web.text.run_status import label_status
 WAITS_AFTER = frozenset(
     {EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION, EventType.PROVIDER_DELAYED, EventType.RUN_FINISHED}
 )
-"""Events after which nobody works until the next event; a replay may skip that time."""
+"""Events after which nobody works; a replay may skip that time."""
+STILL_WAITING = frozenset(
+    {EventType.APPROVAL_REQUESTED, EventType.APPROVAL_DECIDED, EventType.QUESTION_ANSWERED, EventType.CALL_RESOLVED}
+)
+"""Events of people during a wait, which alone start no work: other cards may still wait."""
 DECISIONS = frozenset({ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.ANSWERED})
 """The states of a card that a person chose; Gadget says the reason of the others."""
 CARD_LOOKS = {
@@ -89,6 +93,7 @@ class _EntryBuilder:
         self._redaction = redaction
         self._first: datetime | None = None
         self._last_seq = 0
+        self._is_waiting = False
         self._titles: dict[str, str] = {}
         self._describe: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             EventType.RUN_STARTED: lambda payload: _state(f"Started by {payload.get('by') or 'a schedule'}", "play"),
@@ -140,7 +145,8 @@ class _EntryBuilder:
         entry = ReplayEntry(event.seq, at_ms, event.created_at, _name_slot(event), head="")
         fields = self._describe[event.type](event.payload)
         left_out, self._last_seq = event.seq - self._last_seq - 1, event.seq
-        return replace(entry, **fields, waits_after=event.type in WAITS_AFTER, left_out=left_out)
+        self._is_waiting = event.type in WAITS_AFTER or (self._is_waiting and event.type in STILL_WAITING)
+        return replace(entry, **fields, waits_after=self._is_waiting, left_out=left_out)
 
     def _describe_title(self, payload: dict[str, Any]) -> dict[str, Any]:
         title = payload.get("title")

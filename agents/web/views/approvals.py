@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.views.decorators.gzip import gzip_page
 
 from agents.accounts.models import Membership
+from agents.approvals.decisions import list_undoable
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.approvals.saved_views import list_views
 from agents.employees.models import Employee
@@ -61,6 +62,7 @@ def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "card": card,
         "selected": card.approval.pk if card else None,
         "today": "" if card else describe_today(member),
+        "undoable": list_undoable(member),
         "deny_reasons": DENY_REASONS,
         "query": _build_query(chosen),
         "views": list_views(member),

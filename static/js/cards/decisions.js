@@ -57,17 +57,17 @@ async function decide(form, card, submitter) {
     return;
   }
   try {
-    await showOutcome(response, form, card);
+    await showOutcome(response, form, card, body);
   } catch {
     showNote(card, `${response.ok ? "Done" : "Couldn’t do that"}. Reload the page to see the card as it is now.`);
     card.removeAttribute("aria-busy");
   }
 }
 
-async function showOutcome(response, form, card) {
+async function showOutcome(response, form, card, body) {
   if (response.ok) {
     document.querySelectorAll(".notice[role]").forEach((notice) => notice.remove());
-    const decided = new CustomEvent("card-decided", { bubbles: true, cancelable: true, detail: { form } });
+    const decided = new CustomEvent("card-decided", { bubbles: true, cancelable: true, detail: { form, body } });
     if (card.dispatchEvent(decided)) {
       await refreshCard(card, form.dataset.action === "undo");
     } // otherwise the page shows the next card

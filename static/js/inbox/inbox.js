@@ -22,6 +22,7 @@ const DONE = { approve: "Approved", deny: "Denied", answer: "Answered", resolve:
 const FAST_MS = 250;
 const GRACE_MS = 5_000;
 const FEW_ROWS = 50;
+const IDLE_MS = 6_000;
 let shownAt = 0;
 
 // Selects a row and shows its card. `hadFocus` is true if the focus was on a row that has just left the list.
@@ -42,6 +43,7 @@ async function select(row, hadFocus = document.activeElement?.closest("[data-row
     return;
   }
   shownAt = performance.now();
+  document.querySelector("[data-snooze-foot]").hidden = false;
   document.dispatchEvent(new CustomEvent("card-selected"));
   history.replaceState(null, "", `?${desk.dataset.query}card=${row.dataset.row}`);
   document.querySelector("[data-end-snooze]")?.setAttribute("action", `/approvals/${row.dataset.row}/snooze/end/`);
@@ -82,6 +84,8 @@ async function showEmpty(hadFocus = false) {
     await select(allRows()[0], hadFocus);
     return;
   }
+  document.querySelector("[data-snooze-foot]").hidden = true;
+  document.querySelector("[data-end-snooze]")?.remove();
   announce(showNothing(page?.querySelector("[data-nothing]"), hadFocus));
 }
 
@@ -102,7 +106,7 @@ function noteTouched(rows) {
 
 // A decision of this reader: the row leaves the list, a note offers to undo it, and the next card is shown.
 document.addEventListener("card-decided", (event) => {
-  const { form } = event.detail;
+  const { form, body } = event.detail;
   const card = event.target;
   const row = findRow(card.dataset.card);
   const done = form.querySelector("[value=acknowledged]") ? "Acknowledged" : DONE[form.dataset.action];
@@ -110,12 +114,25 @@ document.addEventListener("card-decided", (event) => {
     return;
   }
   event.preventDefault();
-  const what = lineOf(row);
+  const what = form.dataset.action === "answer" ? body.text : lineOf(row);
   const seconds = form.dataset.action === "approve" ? Number(form.dataset.grace) : 0;
   const undo = seconds ? () => undoApproval(card.dataset.card) : null;
   showToast(`${done}: ${what.length > 80 ? `${what.slice(0, 79)}…` : what}`, { undo, seconds });
   leaveRow(row);
 });
+
+// Approvals from before the page was loaded can still be undone in the time that is left.
+function offerEarlierUndo() {
+  const now = Date.now() / 1000;
+  const open = [...document.querySelectorAll("[data-undoable] > li")].filter((one) => Number(one.dataset.until) > now + 0.5);
+  const left = Math.min(...open.map((one) => Number(one.dataset.until))) - now;
+  if (open.length === 1) {
+    const [{ dataset, textContent }] = open;
+    showToast(`Approved: ${textContent.trim()}`, { undo: () => undoApproval(dataset.id), seconds: left });
+  } else if (open.length > 1) {
+    showToast(`Approved: ${open.length} cards.`, { undo: () => undoBulk(open.map((one) => one.dataset.id)), seconds: left });
+  }
+}
 
 async function undoApproval(id) {
   const response = await post(`/api/approvals/${id}/undo`, {}).catch(() => null);
@@ -233,8 +250,19 @@ function awaitSnoozeEnd(seconds) {
   }
 }
 
+// The counts of the filters follow once nothing has happened for a while. A long list is too much to load for them.
+let chipsTimer = 0;
+
+function refreshChipsLater() {
+  clearTimeout(chipsTimer);
+  if (allRows().length <= FEW_ROWS) {
+    chipsTimer = setTimeout(reload, IDLE_MS);
+  }
+}
+
 let following = Promise.resolve();
 document.addEventListener("inbox-changed", ({ detail }) => {
+  refreshChipsLater();
   following = following.then(() => follow(detail)).catch((error) => console.warn("The list could not be updated:", error.message));
 });
 
@@ -393,6 +421,9 @@ function leaveForm(event) {
 
 if (desk) {
   startPresence();
+  offerEarlierUndo();
+  desk.querySelector("[data-snooze-button]").addEventListener("click", () => selectedRow() && snoozeRow(selectedRow()));
+  document.querySelector("[data-snooze-foot]").hidden = !selectedRow();
   awaitSnoozeEnd(Number(desk.dataset.snoozeEnds ?? 0));
   desk.addEventListener("click", (event) => {
     const row = event.target.closest("[data-row] > a")?.parentElement;

@@ -2,6 +2,7 @@
 import { post } from "../cards/decisions.js";
 import { announce } from "../page/announce.js";
 import { allRows, linkOf } from "./rows.js";
+import { showToast } from "./toasts.js";
 
 const bar = document.querySelector("[data-bulk]");
 const dialog = document.querySelector("[data-bulk-summary]");
@@ -16,7 +17,7 @@ export const pickedRows = () => allRows().filter((row) => boxOf(row)?.checked);
 export function togglePick(row) {
   const box = row && boxOf(row);
   if (!box) {
-    announce("This card must be decided individually.");
+    showToast("This card must be decided individually.");
     return;
   }
   box.checked = !box.checked;

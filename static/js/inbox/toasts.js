@@ -35,5 +35,5 @@ export function showToast(text, { undo = null, seconds = 0 } = {}) {
 
 export function undoLast() {
   const act = undoable.at(-1);
-  act ? act() : announce("No approval can be undone.");
+  act ? act() : showToast("No approval can be undone.");
 }
