@@ -19,6 +19,7 @@ from django.conf import settings
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from agents.accounts.models import Organization
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Grant
 from agents.runs.models import Run, RunStatus
@@ -148,7 +149,7 @@ def _create_cards(site: Worksite) -> _Plan:
         site.enqueue({"calls": calls[at : at + CARDS_IN_A_RUN]})
         waiting = Run.objects.filter(pk=site.submit().pk, status=RunStatus.WAITING)
         await_that(waiting.exists, "the run waits")
-    return _plan(doomed)
+    return _plan(doomed, site.member.organization)
 
 
 def _spread(sizes: tuple[int, ...]) -> Iterator[str]:
@@ -160,10 +161,11 @@ def _update(record: Record, changes: dict[str, str]) -> dict[str, Any]:
     return {"tool": "data.updateRecord", "params": {"record_id": str(record.pk), "changes": changes}}
 
 
-def _plan(doomed: list[Record]) -> _Plan:
+def _plan(doomed: list[Record], organization: Organization) -> _Plan:
     plan, by_shape = _Plan(), dict[str, list[int]]()
     names = {str(record.pk): record.name for record in doomed}
-    for card in Approval.objects.filter(status=ApprovalStatus.PENDING).order_by("tool_call_id"):
+    waiting = Approval.objects.filter(organization=organization, status=ApprovalStatus.PENDING)
+    for card in waiting.order_by("tool_call_id"):
         if card.level == "destructive":
             plan.destructive[card.pk] = names[card.params["record_ids"][0]]
         else:
