@@ -54,7 +54,7 @@ export async function showCardOf(row, isStillSelected) {
 function showCard(card) {
   const hadFocus = paneCard()?.contains(document.activeElement);
   paneCard()?.remove();
-  pane.querySelector("[data-nothing]").before(card);
+  pane.querySelector("[data-snooze-foot]").before(card);
   if (hadFocus) {
     card.focus({ preventScroll: true });
   }
