@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+from typing import IO
 
 import pytest
 
-from tests import browser, services
+from tests import browser, sampling, services
 
-# More than the cores, because many tests wait for real processes; conftest.py groups the tests of one process.
-SIDE_BY_SIDE = ("-n", "4")
+PROCESSES = {"sqlite": 3, "postgresql": 2}
+"""More than the cores, because many tests wait for real processes; conftest.py groups the tests of one process."""
+EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 
 
 def main(arguments: list[str]) -> int:
@@ -26,12 +30,12 @@ def main(arguments: list[str]) -> int:
     except (browser.BrowserMissingError, services.ServerError) as error:
         print(error, file=sys.stderr)
         return 1
-    codes = {}
-    for database, extra in (("sqlite", []), ("postgresql", ["--database-tests-only"])):
-        codes[f"{database}, side by side"] = _run(database, ["-m", "not alone", *SIDE_BY_SIDE, *extra, *arguments])
-        codes[f"{database}, one by one"] = _run(
-            database, ["-m", "alone", *extra, *(arguments or _list_files_with_alone())]
-        )
+    if all(argument.startswith("-") for argument in arguments):
+        os.environ[sampling.HALVES_VARIABLE] = "1"
+    codes = _run_side_by_side(arguments)
+    for database, extra in EXTRA.items():
+        alone = ["-m", "alone", *extra, *(arguments or _list_files_with_alone())]
+        codes[f"{database}, one by one"] = _start(database, alone).wait()
     failed = [
         name for name, code in codes.items() if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
     ]
@@ -42,17 +46,38 @@ def main(arguments: list[str]) -> int:
     return 1 if failed or found_none else 0
 
 
+def _run_side_by_side(arguments: list[str]) -> dict[str, int]:
+    """Run the tests on both databases at once, so that those on one use the processor while those on the other wait.
+
+    The output on PostgreSQL is shown at the end.
+    """
+    given = {
+        database: ["-m", "not alone", "-n", str(PROCESSES[database]), *extra, *arguments]
+        for database, extra in EXTRA.items()
+    }
+    with (
+        tempfile.TemporaryFile() as output,
+        _start("postgresql", given["postgresql"], output) as beside,
+        _start("sqlite", given["sqlite"]) as first,
+    ):
+        codes = {"sqlite, side by side": first.wait(), "postgresql, side by side": beside.wait()}
+        output.seek(0)
+        shutil.copyfileobj(output, sys.stdout.buffer)
+    return codes
+
+
 def _list_files_with_alone() -> list[str]:
     """List the files with tests that run alone: collecting all files again would take longer than those tests."""
     tests = Path(__file__).parent
     return [str(path) for path in sorted(tests.rglob("test_*.py")) if "@pytest.mark.alone" in path.read_text()]
 
 
-def _run(database: str, arguments: list[str]) -> int:
+def _start(database: str, arguments: list[str], output: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
     print(f"\n$ {services.DATABASE_VARIABLE}={database} pytest {' '.join(arguments)}", flush=True)
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", services.DATABASE_VARIABLE: database}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of many processes would compile everything again
-    return subprocess.run([sys.executable, "-m", "pytest", *arguments], env=environment, check=False).returncode
+    command = [sys.executable, "-m", "pytest", *arguments]
+    return subprocess.Popen(command, env=environment, stdout=output, stderr=output and subprocess.STDOUT)
 
 
 if __name__ == "__main__":

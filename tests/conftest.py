@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -11,11 +12,12 @@ from pytest_django import DjangoDbBlocker
 from xdist.scheduler import LoadScopeScheduling
 
 from agents.accounts.models import organization_versions
-from agents.approvals import employee_words, marks
+from agents.approvals.warnings import employee_words, marks
 from agents.employees import toolboxes
 from agents.platform.writability import DATABASE, FILES
+from agents.policy.snapshots import clear_snapshot_cache
 from gadget_site.garbage_collection import freeze_loaded_objects
-from tests import services
+from tests import sampling, services
 from tests.emptying import empty_tables_after_tests
 from tests.frozen_rows import freeze_ended_rows
 from tests.processes import Installation
@@ -24,6 +26,8 @@ JOURNEYS = sorted(f"tests/journeys/{path.name}" for path in (Path(__file__).pare
 GROUPS_OF_JOURNEYS = 2
 LONGEST = ("tests/journeys/", "tests/faults/", "tests/hostile", "tests/tools/sources")
 """Tests at these paths run first, in this order; otherwise one process would run them while the others are idle."""
+TOGETHER = ("tests/deployment/",)
+"""The tests of each of these folders run in one process, because they share what takes long to prepare."""
 DATABASE_FIXTURES = frozenset({"db", "transactional_db", "django_db_setup", "live_server"})
 
 
@@ -35,14 +39,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure() -> None:
+    sampling.get_seed()  # the processes side by side inherit it
+
+
 class _GroupedScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Keeps the tests of a file in one process, and the journeys in a few groups: each group starts a Gadget and a
-    browser.
+    """Keeps the tests of a file in one process, those of some folders too, and the journeys in a few groups: each group
+    starts a Gadget and a browser.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        return f"journeys {JOURNEYS.index(path) % GROUPS_OF_JOURNEYS}" if path in JOURNEYS else path
+        if path in JOURNEYS:
+            return f"journeys {JOURNEYS.index(path) % GROUPS_OF_JOURNEYS}"
+        return next((folder for folder in TOGETHER if path.startswith(folder)), path)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _GroupedScheduling:
@@ -50,17 +60,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _GroupedS
     return _GroupedScheduling(config, log)
 
 
-def pytest_report_header() -> str:
-    return f"database: {settings.SITE.database.engine}"
+def pytest_report_header() -> list[str]:
+    return [f"database: {settings.SITE.database.engine}", sampling.describe()]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: [not item.nodeid.startswith(path) for path in LONGEST])
-    if not config.getoption("--database-tests-only"):
-        return
-    kept = [item for item in items if _needs_database(item)]
+    kept = [item for item in items if _is_chosen(item, database_only=bool(config.getoption("--database-tests-only")))]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
     items[:] = kept
+
+
+def _is_chosen(item: pytest.Item, *, database_only: bool) -> bool:
+    if database_only and not _needs_database(item):
+        return False
+    is_all = sampling.HALVES_VARIABLE in os.environ
+    if is_all and item.nodeid.startswith(sampling.HALF_OF) and not sampling.is_in_half(item.nodeid):
+        return False
+    is_halved = is_all and item.nodeid.startswith(sampling.HALVED)
+    if not is_halved or item.get_closest_marker("once"):
+        return True
+    return sampling.is_turn_of(settings.SITE.database.engine, item.nodeid.partition("::")[0])
 
 
 def pytest_collection_finish() -> None:
@@ -89,6 +109,7 @@ def clear_caches() -> None:
     organization_versions.clear_versions()
     toolboxes.clear_toolbox_cache()
     toolboxes.clear_credentials_cache()
+    clear_snapshot_cache()
     marks.clear_readings()
     employee_words.clear_imitations()
     DATABASE.forget()

@@ -22,8 +22,12 @@ from agents.runs.engine.context import load_context
 from agents.runs.engine.recovery import record_late_effect
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.models import ENDED, CallStatus, ExitReason, Message, Run, RunStatus, ToolCall
+from agents.standing_grants.drafts import GrantDraft
+from agents.standing_grants.making import make_grant
+from agents.standing_grants.models import StandingGrant
 from tools.contract import ToolResult
 from tools.records.models import Record
+from tools.toolbox.conditions import Condition, Rule
 
 UPDATE = "data.updateRecord"
 DELETE = "data.bulkDelete"
@@ -111,6 +115,12 @@ class World:
         card = build_card(call, effect, "this changes data", days=7)
         card.save()
         return Approval.objects.get(pk=card.pk)
+
+    def standing_grant(self) -> StandingGrant:
+        """Make a standing grant in the approver's name, for updates of a record that does not exist."""
+        terms = (Condition("record_id", Rule.EQUALS, "0"),)
+        draft = GrantDraft(UPDATE, self.employee.pk, None, ("record_id",), terms)
+        return make_grant(self.member("approver"), draft)
 
     def destructive_card(self, run: Run | None = None) -> Approval:
         """Create a card that would delete the first record."""

@@ -1,6 +1,7 @@
 """The admin site: configuration and history of the organizations in which a person is an admin."""
 
 from agents.admin import (
+    approval_rules,
     credentials,
     employees,
     history,
@@ -15,6 +16,7 @@ from agents.admin import (
 )
 
 __all__ = [
+    "approval_rules",
     "credentials",
     "employees",
     "history",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db.models import Model
 
 from agents.accounts.models import ApiToken, AuditEntry, Organization
+from agents.approval_rules.models import Deputy
 from tools.records.models import ListEntry
 
 
@@ -14,6 +15,8 @@ def get_organization_id(row: Model) -> int:
         return int(row.pk)
     if isinstance(row, ApiToken):
         return row.membership.organization_id
+    if isinstance(row, Deputy):
+        return row.member.organization_id
     if isinstance(row, ListEntry):
         return row.list.organization_id
     return int(row.organization_id)  # type: ignore[attr-defined]

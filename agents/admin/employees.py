@@ -19,7 +19,7 @@ from agents.admin.delegates import build_delegates_field, check_delegates, list_
 from agents.admin.fields import AllowedToolsField, LinesField, ObjectField
 from agents.admin.prices import list_unpriced
 from agents.admin.scope import ScopedRelatedFilter
-from agents.admin.tool_limits import LimitsField, ToolLimits, apply_limits, format_limits
+from agents.admin.tool_limits import LimitsField, ToolLimits, apply_limits, list_limits, list_rows
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from tools.connections.unavailable_tools import explain_unavailable
 from tools.contract import Level
@@ -46,7 +46,7 @@ class EmployeeForm(ConfirmationForm):
     )
     allowed_tools = AllowedToolsField(
         help_text="Only ticked tools are allowed. Read and draft tools run without approval. "
-        "Each call to a write or destructive tool needs approval."
+        "Write tools need approval by a person or a standing grant, destructive tools always by a person."
     )
     extra_body = ObjectField(
         label="Extra request fields",
@@ -90,12 +90,12 @@ class EmployeeForm(ConfirmationForm):
         if isinstance(field, AllowedToolsField):
             absent = set(granted) - {tool.name for tool in catalog}
             field.offer(catalog, granted, explain_unavailable(self.instance.organization_id, absent) if absent else {})
-        stored_limits = format_limits(self.instance.grants.all()) if self.instance.pk else []
+        grants = list(self.instance.grants.all()) if self.instance.pk else []
+        self.limits_before = list_limits(grants)
+        self.initial["limits"] = list_rows(grants, {tool.name: tool for tool in catalog})
         limits = self.fields.get("limits")
         if isinstance(limits, LimitsField):
-            limits.catalog = {tool.name: tool for tool in catalog}
-            limits.known = frozenset(stored_limits)
-        self.initial["limits"] = stored_limits
+            limits.offer(catalog, self.initial["limits"])
         self.initial["delegates"] = list_delegate_names(self.instance)
 
     def clean(self) -> dict[str, Any]:
@@ -167,11 +167,11 @@ class EmployeeForm(ConfirmationForm):
 
     def _list_removed_limits(self, name: str, limits: Mapping[str, ToolLimits]) -> Iterator[str]:
         """List each limit that is removed while its tool stays allowed."""
-        remaining = set(format_limits(apply_limits(Grant(tool=tool), limits) for tool in limits))
+        remaining = set(list_limits(apply_limits(Grant(tool=tool), limits) for tool in limits))
         staying = set(self.cleaned_data["allowed_tools"])
-        for line in self.initial["limits"]:
-            if line not in remaining and line.split(None, 1)[0] in staying:
-                yield f"{name} is no longer limited by: {line}"
+        for tool, sentence in self.limits_before:
+            if (tool, sentence) not in remaining and tool in staying:
+                yield f"{name} is no longer limited by: {tool}: {sentence}"
 
 
 def set_grants(employee: Employee, names: list[str]) -> None:
@@ -188,6 +188,7 @@ class EmployeeAdmin(ConfigurationAdmin):
     """Employees of the organizations in which the person is an admin."""
 
     form = EmployeeForm
+    change_form_outer_after_template = "admin/employee_simulator.html"
     list_display = ("name", "job_title", "organization", "provider", "model", "allowed_tool_count", "is_active")
     list_filter = ("is_active", ("organization", ScopedRelatedFilter))
     list_select_related = ("organization", "provider")

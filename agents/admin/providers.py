@@ -20,9 +20,9 @@ from agents.admin.confirmation import ConfirmationForm
 from agents.admin.prices import PricesField, list_unpriced
 from agents.admin.scope import ScopedRelatedFilter
 from agents.employees.models import Employee, ModelProvider, ProviderKind
+from agents.employees.provider_settings import check_provider, explain_refused_address
 from agents.providers.base import ProviderError
 from agents.providers.script_format import validate_script
-from agents.runs.engine.context import check_provider, explain_refused_address
 
 TEST_TIMEOUT_S = 10.0
 LOOKUP_TIMEOUT_S = 2.0

@@ -31,7 +31,7 @@ class RuleForm(ConfirmationForm):
         ],
         required=False,
         widget=UnfoldAdminSelectWidget,
-        help_text="At write level or above, each call needs approval, whichever employee asks for it.",
+        help_text="At write level or above, each call needs approval, whichever employee requests it.",
     )
 
     class Meta:

@@ -14,9 +14,11 @@ from unfold.admin import ModelAdmin
 from unfold.paginator import InfinitePaginator
 
 from agents.accounts.models import ApiToken, AuditEntry, Credential, Membership, Organization, Role
+from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
 from agents.approvals.models import Approval
 from agents.employees.models import Employee, Grant, ModelProvider, ToolRule
 from agents.runs.models import Event, Message, Pass, Run, ToolCall
+from agents.standing_grants.models import StandingGrant
 from tools.connections.models import AllowedHost, Source
 from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList
 
@@ -34,6 +36,10 @@ PATH_TO_ORGANIZATION: dict[type[Model], str] = {
     ToolCall: "organization",
     ToolRule: "organization",
     Approval: "organization",
+    StandingGrant: "organization",
+    ApproverGroup: "organization",
+    ApprovalRule: "organization",
+    Deputy: "member__organization",
     Event: "run__organization",
     AuditEntry: "organization",
     Record: "organization",

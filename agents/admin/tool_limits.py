@@ -1,34 +1,33 @@
-"""Limits on an employee's tools, one per line: a raised level, or a condition on a param."""
+"""Limits on an employee's tools, edited as sentences: raised levels, and conditions on params and on earlier calls."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from django import forms
 
-from agents.admin.fields import LinesField
-from agents.employees.models import Grant
-from tools.contract import Level, Tool
-from tools.toolbox import Condition, Otherwise, Rule
-
-LEVEL = "level"
-WITHOUT_VALUE = (Rule.NOT_FROM_OUTSIDE.value,)
-"""Rules that take no value in a line."""
-EXAMPLES = (
-    'data.updateRecord changes.status one_of ["active", "pending"] else forbid',
-    "data.searchRecords limit maximum 100 else ask",
-    "data.updateRecord changes.email not_from_outside else forbid",
-    "data.getStats level write",
+from agents.admin.limits_widget import REMOVE, LimitsWidget
+from agents.employees.limit_sentences import (
+    Row,
+    Sentence,
+    format_condition,
+    format_level,
+    list_blanks,
+    parse_condition,
+    parse_level,
 )
+from agents.employees.models import Grant
+from tools.contract import Tool
+from tools.toolbox import Condition
+
+MAX_LIMITS = 100
 HELP = (
-    "One limit per line. A condition is a tool, a parameter, a rule and a JSON value. A call that breaks it "
-    "needs approval (else ask) or is refused (else forbid). The rule not_from_outside takes no value: it is broken by "
-    "a value that was first seen in a web page, a connected source or an uploaded file. "
-    "A level can be raised, never lowered. "
-    f"Rules: {', '.join(rule.value for rule in Rule)}. Examples: {' · '.join(EXAMPLES)}"
+    "Each sentence limits the calls of one tool. A call that breaks it needs approval by a person, or is refused. "
+    "Periods are rolling: a day is the last 24 hours. Use dots for nested parameters, e.g. changes.status. A missing "
+    "parameter breaks its limit. A level can be raised, never lowered. “From outside” means first seen in a web page, "
+    "a connected source or an uploaded file."
 )
 
 
@@ -39,38 +38,78 @@ class ToolLimits:
     level: str = ""
     conditions: list[Condition] = field(default_factory=list)
 
+    def list_sentences(self) -> list[str]:
+        """List the limits in words."""
+        level = [f"treated as {self.level}."] if self.level else []
+        return [*level, *(condition.describe() for condition in self.conditions)]
 
-class LimitsField(LinesField):
-    """Lines of limits; the value is {tool: ToolLimits}, checked against the catalog."""
+    def __str__(self) -> str:
+        return " ".join(self.list_sentences())
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(longest=1_000, help_text=HELP, label="Limits", **options)
+
+class LimitsField(forms.Field):
+    """Sentences with limits; the value is {tool: ToolLimits}, checked against the catalog."""
+
+    widget: LimitsWidget
+
+    def __init__(self) -> None:
+        super().__init__(required=False, widget=LimitsWidget(), help_text=HELP, label="Limits")
         self.catalog: Mapping[str, Tool] = {}
-        self.known: frozenset[str] = frozenset()
-        """Stored lines, which may name tools that are no longer installed."""
+        self.stored: list[Row] = []
+
+    def offer(self, catalog: Iterable[Tool], stored: list[Row]) -> None:
+        """Offer the tools of the catalog, and accept the stored sentences as they are.
+
+        A stored sentence may name a tool that is no longer installed.
+        """
+        self.catalog = {tool.name: tool for tool in catalog if not tool.is_system}
+        self.stored = stored
+        self.widget.params = {name: sorted(tool.schema["properties"]) for name, tool in self.catalog.items()}
 
     def clean(self, value: Any) -> dict[str, ToolLimits]:
-        lines = super().clean(value)
+        rows = [row for row in value or () if REMOVE not in row]
+        if len(rows) > MAX_LIMITS:
+            raise forms.ValidationError(f"{len(rows)} limits are too many. Keep at most {MAX_LIMITS}.")
         limits: dict[str, ToolLimits] = {}
-        for line in lines:
+        for number, row in enumerate(rows, start=1):
             try:
-                _parse_line(line, self.catalog, limits, is_known=line in self.known)
+                self._add(row, limits)
             except ValueError as error:
-                raise forms.ValidationError(f"{line!r}: {error}.") from error
+                name = row.get("tool") or "no tool"
+                raise forms.ValidationError(f"Limit {number} ({name}): {error}.") from error
         return limits
 
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return list(initial or ()) != [_normalize(row) if REMOVE not in row else None for row in data or ()]
 
-def format_limits(grants: Iterable[Grant]) -> list[str]:
-    """Return the limits of these grants as lines of the field."""
-    lines = []
+    def _add(self, row: Row, limits: dict[str, ToolLimits]) -> None:
+        name = row.get("tool", "")
+        is_stored = _normalize(row) in self.stored
+        if not name:
+            raise ValueError("choose its tool")
+        if name not in self.catalog and not is_stored:
+            raise ValueError(f"there is no tool {name!r}")
+        found = limits.setdefault(name, ToolLimits())
+        if row["sentence"] == Sentence.LEVEL:
+            found.level = row["level"] if is_stored else parse_level(row, self.catalog[name])
+        else:
+            found.conditions.append(parse_condition(row, self.catalog, is_stored=is_stored))
+
+
+def list_rows(grants: Iterable[Grant], catalog: Mapping[str, Tool]) -> list[Row]:
+    """Return the limits of these grants as sentences."""
+    rows = []
     for grant in grants:
         if grant.level:
-            lines.append(f"{grant.tool} {LEVEL} {grant.level}")
-        for condition in grant.conditions:
-            value = [] if condition["rule"] in WITHOUT_VALUE else [json.dumps(condition["value"], ensure_ascii=False)]
-            words = [grant.tool, condition["param"], condition["rule"], *value, "else", condition["otherwise"]]
-            lines.append(" ".join(words))
-    return lines
+            rows.append(format_level(grant.tool, grant.level))
+        stored = map(Condition.from_json, grant.conditions)
+        rows += [format_condition(grant.tool, condition, catalog.get(grant.tool)) for condition in stored]
+    return rows
+
+
+def list_limits(grants: Iterable[Grant]) -> list[tuple[str, str]]:
+    """List the limits of these grants in words, each with its tool."""
+    return [(grant.tool, sentence) for grant in grants for sentence in _load_limits(grant).list_sentences()]
 
 
 def apply_limits(grant: Grant, limits: Mapping[str, ToolLimits]) -> Grant:
@@ -80,46 +119,11 @@ def apply_limits(grant: Grant, limits: Mapping[str, ToolLimits]) -> Grant:
     return grant
 
 
-def _parse_line(line: str, catalog: Mapping[str, Tool], limits: dict[str, ToolLimits], *, is_known: bool) -> None:
-    words = line.split(None, 3)
-    tool = catalog.get(words[0])
-    if tool is None and not is_known:
-        raise ValueError(f"there is no tool {words[0]!r}")
-    found = limits.setdefault(words[0], ToolLimits())
-    if len(words) == 3 and words[1] == LEVEL:
-        found.level = _parse_level(tool, words[2])
-    elif len(words) == 4 or (words[2:] and words[2] in WITHOUT_VALUE):
-        found.conditions.append(_parse_condition(tool, words))
-    else:
-        raise ValueError(f"expected a line like {EXAMPLES[0]}")
+def _load_limits(grant: Grant) -> ToolLimits:
+    return ToolLimits(grant.level, [Condition.from_json(stored) for stored in grant.conditions])
 
 
-def _parse_level(tool: Tool | None, word: str) -> str:
-    if word not in tuple(Level):
-        raise ValueError(f"{word!r} is not a level; use one of {', '.join(Level)}")
-    if tool is not None and Level(word).rank < tool.level.rank:
-        raise ValueError(f"{tool.name} has the level {tool.level.value}, which cannot be lowered")
-    return word
-
-
-def _parse_condition(tool: Tool | None, words: list[str]) -> Condition:
-    _, param, rule, *rest = words
-    known = sorted(tool.schema["properties"]) if tool else []
-    if tool is not None and param.partition(".")[0] not in known:
-        raise ValueError(f"{tool.name} has no parameter {param!r}, only {', '.join(known) or 'none'}")
-    if rule not in tuple(Rule):
-        raise ValueError(f"{rule!r} is not a rule; use one of {', '.join(Rule)}")
-    value, tail = (True, "".join(rest).split()) if rule in WITHOUT_VALUE else _parse_value(rest[0])
-    if tail and (len(tail) != 2 or tail[0] != "else" or tail[1] not in tuple(Otherwise)):
-        raise ValueError(f"expected 'else ask' or 'else forbid' at the end, not {' '.join(tail)!r}")
-    otherwise = tail[1] if tail else Otherwise.ASK.value
-    return Condition.from_json({"param": param, "rule": rule, "value": value, "otherwise": otherwise})
-
-
-def _parse_value(text: str) -> tuple[Any, list[str]]:
-    """Return the JSON value at the start of the text, and the words after it."""
-    try:
-        value, end = json.JSONDecoder().raw_decode(text)
-    except ValueError:
-        raise ValueError(f"{text!r} does not start with a JSON value; quote a text") from None
-    return value, text[end:].split()
+def _normalize(row: Row) -> Row:
+    """Return the row with exactly the blanks of its sentence, as stored sentences have them."""
+    names = ["sentence", *(blank.name for blank in list_blanks(Sentence(row["sentence"])))]
+    return {name: "\n".join(row.get(name, "").strip().splitlines()) for name in names}

@@ -28,7 +28,8 @@ from agents.api.schemas import (
 )
 from agents.approvals import bulk, decisions, questions
 from agents.approvals.call_order import sort_by_call
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.approvals.votes import CardStanding, find_standings
 from agents.platform.refusals import Forbidden
 from agents.runs.models import ToolCall
 from tools.toolbox.provenance import Provenance
@@ -69,7 +70,7 @@ def decide_many(request: HttpRequest, payload: BulkDecisions) -> DecisionResults
         (each.approval_id, each.action, decisions.Decision(each.digest, each.decision_id, each.reason, each.grace_s))
         for each in payload.decisions
     ]
-    return _build_results(bulk.decide_many(member, items))
+    return _build_results(bulk.decide_many(member, items, payload.bulk_id))
 
 
 @router.post("/undo", response=DecisionResults, summary="Undo in bulk", openapi_extra=document_problems(403))
@@ -103,7 +104,7 @@ def show_approval(request: HttpRequest, approval_id: PathId) -> ApprovalDetail:
     openapi_extra=document_problems(403, 404, 409, 410, 412),
 )
 def approve(request: HttpRequest, approval_id: PathId, payload: ApproveRequest) -> ApprovalDetail:
-    """Approve the call, so that it can start.
+    """Approve the call, so that it can start; if an approval rule needs more people, the card keeps waiting for these.
 
     With `params`, nothing is approved: `next_approval_id` names the changed card.
     """
@@ -184,7 +185,11 @@ def _build_details(cards: Sequence[Approval]) -> list[ApprovalDetail]:
     replaced = [card.tool_call_id for card in cards if card.status == ApprovalStatus.SUPERSEDED]
     others = Approval.objects.filter(tool_call_id__in=replaced) if replaced else Approval.objects.none()
     ids = {(call, sequence): pk for call, sequence, pk in others.values_list("tool_call_id", "sequence", "pk")}
-    return [_fill_detail(card, ids.get((card.tool_call_id, card.sequence + 1))) for card in cards]
+    waiting = [card for card in cards if (card.kind, card.status) == (ApprovalKind.APPROVAL, ApprovalStatus.PENDING)]
+    standings = find_standings(waiting[0].run.organization, waiting) if waiting else {}
+    return [
+        _fill_detail(card, ids.get((card.tool_call_id, card.sequence + 1)), standings.get(card.pk)) for card in cards
+    ]
 
 
 def _list_outside_values(call: ToolCall) -> list[ValueFromOutside]:
@@ -201,7 +206,7 @@ def _list_outside_values(call: ToolCall) -> list[ValueFromOutside]:
     ]
 
 
-def _fill_detail(card: Approval, next_id: int | None) -> ApprovalDetail:
+def _fill_detail(card: Approval, next_id: int | None, standing: CardStanding | None) -> ApprovalDetail:
     call = card.tool_call
     return ApprovalDetail(
         id=str(card.pk),
@@ -220,9 +225,11 @@ def _fill_detail(card: Approval, next_id: int | None) -> ApprovalDetail:
         from_outside=_list_outside_values(call),
         warning=card.warning,
         confirm=decisions.make_confirmation_phrase(card),
+        needs=standing.needs if standing else "",
+        approved_by=standing.approved_by if standing else [],
         requested_at=card.requested_at,
         expires_at=card.expires_at,
-        decided_by=card.decided_by.get_username() if card.decided_by else None,
+        decided_by=card.decider or None,
         decided_at=card.decided_at,
         reason=card.reason,
         start_after=card.start_after,

@@ -12,7 +12,7 @@ from agents.api.problems import CONTENT_TYPE
 from agents.api.schemas import Problem
 
 DESCRIPTION = """
-AI employees do real work with real tools. A person approves every change.
+AI employees do real work with real tools. A person approves every change, on a card or in advance by a standing grant.
 
 **Log in** with a browser session (changes also need the header `X-CSRFToken`), or send
 `Authorization: Bearer TOKEN`. Create a token in the admin or with `python manage.py create_api_token USERNAME`.
@@ -25,6 +25,7 @@ AI employees do real work with real tools. A person approves every change.
 TAGS = [
     {"name": "Runs", "description": "Start, follow, instruct and cancel runs, from task to answer."},
     {"name": "Approvals", "description": "Read and decide cards, and answer questions."},
+    {"name": "Standing grants", "description": "Approve cards of one kind in advance, for a limited time."},
     {"name": "Tool calls", "description": "Read the calls of tools with their results, and resolve unknown outcomes."},
     {"name": "Employees", "description": "Read employees, their allowed tools and their statistics."},
     {"name": "Tools", "description": "Read the catalog of tools with their statistics."},
@@ -55,6 +56,7 @@ DOCS_PAGE = DocumentationPage(settings={"deepLinking": False, "syntaxHighlight":
 
 # Ids in paths have no invented example, which would lead nowhere; static/js/api.js adds one of the user's own.
 ID_DESCRIPTIONS = {
+    "grant_id": "The `id` of a standing grant: `GET /api/standing_grants` lists them.",
     "employee_id": "The `id` of an employee: `GET /api/employees` lists them.",
     "run_id": "The `id` of a run: `GET /api/runs` lists them, and `POST /api/runs` starts one.",
     "call_id": "The `id` of a tool call: `GET /api/runs/{run_id}` has those of a run under `tool_calls`.",

@@ -3,6 +3,7 @@
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Generic, Literal, TypeVar
+from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -131,6 +132,9 @@ class BulkDecisions(RequestBody):
     """Decisions that are applied one after the other; a failed one does not affect the others."""
 
     decisions: list[BulkDecision] = Field(min_length=1, max_length=MAX_DECISIONS)
+    bulk_id: UUID | None = Field(
+        None, description="The same UUID in several requests makes them one bulk decision on the oversight page."
+    )
 
 
 class ResolveRequest(RequestBody):
@@ -331,7 +335,7 @@ class ValueFromOutside(BaseModel):
 
     path: str = Field(description="Its place in the params; entries of lists are numbered from 0.")
     value: str
-    stands_out: bool = Field(description="The param says to whom, where or how much.")
+    stands_out: bool = Field(description="The param names a recipient, a destination or an amount.")
     tool: str = Field(description="The tool of the call that brought the value, or stored it in an earlier run.")
     call_id: str | None
     run_id: str | None
@@ -356,6 +360,8 @@ class ApprovalDetail(BaseModel):
     from_outside: list[ValueFromOutside] = Field(description="Values from the web, connected sources or files.")
     warning: str = Field(description="A warning to read before deciding; empty for most cards, and for decided ones.")
     confirm: str = Field(description="The text to send as `confirm` to approve; empty below destructive level.")
+    needs: str = Field(description="The approvals that an approval rule still needs; empty if one approver decides.")
+    approved_by: list[str] = Field(description="The people whose approvals count while more are needed.")
     requested_at: datetime
     expires_at: datetime
     decided_by: str | None

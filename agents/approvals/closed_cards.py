@@ -16,7 +16,7 @@ def refuse_closed(card: Approval, consequence: str = "") -> None:
         detail = f"the card has expired{f'; {consequence}' if consequence else ''}"
         raise Expired(detail, approval_status=str(ApprovalStatus.EXPIRED))
     if card.status != ApprovalStatus.PENDING:
-        by = card.decided_by.get_username() if card.decided_by else None
+        by = card.decider or None
         replacement = find_next_card(card)
         ended = f"{card.get_status_display().lower()}{f' by {by}' if by else ''}"
         raise AlreadyDecided(

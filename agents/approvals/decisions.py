@@ -5,15 +5,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Role
+from agents.approval_rules.loading import HAS_RULES
 from agents.approvals.closed_cards import find_next_card, refuse_closed
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
-from agents.approvals.reach import reaches_far
-from agents.approvals.requesters import refuse_requester
 from agents.approvals.unstarted_cards import compute_current_effect
+from agents.approvals.votes import cast_vote, has_voted, keep_votes, require_vote, withdraw_vote
+from agents.approvals.warnings.reach import reaches_far
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, StaleDigest
 from agents.runs.engine import next_step
@@ -35,6 +37,8 @@ from agents.runs.provenance import list_edited
 from tools.contract import ErrorCode, Level, Tool, ToolError
 from tools.toolbox.permissions import Permission, Verdict
 
+DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Explain first why this is needed")
+"""The reasons that a card offers for denying it; a person's own words may follow one after a full stop."""
 MAX_REASON = 2000
 MAX_GRACE_S = 60
 MAX_UNDOABLE = 200
@@ -49,6 +53,7 @@ class Decision:
         decision_id: repeating one by the same person gets the same answer.
         grace_s: the seconds before the call starts, in which the decision can be undone.
         confirm: the phrase that the person typed, at destructive level.
+        bulk_id: the bulk decision that this one belongs to.
     """
 
     digest: str
@@ -56,10 +61,11 @@ class Decision:
     reason: str = ""
     grace_s: int = 0
     confirm: str = ""
+    bulk_id: UUID | None = None
 
 
 def approve(member: Membership, approval_id: int, decision: Decision) -> Approval:
-    """Approve a card, so that its call starts exactly as shown.
+    """Approve a card, so that its call starts exactly as shown; or vote for it, if a rule needs more people.
 
     Raises:
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Invalid
@@ -70,8 +76,12 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
             return card
         _refuse_undecidable(card, decision.digest)
         _refuse_unsealed(card)
-        refuse_requester(member, tx.run, card)
+        right = require_vote(member, tx.run.organization, card, decision.decision_id)
         _check_confirmation(card, decision)
+        if not cast_vote(card, right, decision.decision_id):
+            if not right.is_repeated:
+                _audit_vote(tx, member, card)
+            return card
         start = tx.now + timedelta(seconds=decision.grace_s)
         until = start + timing().approval_validity
         _record_decision(
@@ -89,7 +99,7 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
 
 
 def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
-    """Deny a card; its call ends, and the employee reads the reason.
+    """Deny a card; its call ends, and the employee reads the reason. The first denial counts, whoever it is by.
 
     Raises:
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Invalid
@@ -99,7 +109,6 @@ def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
         if _is_repeated(member, card, decision, (ApprovalStatus.DENIED,)):
             return card
         _refuse_undecidable(card, decision.digest)
-        refuse_requester(member, tx.run, card)
         _record_decision(member, card, decision, ApprovalStatus.DENIED)
         because = f" Reason: {decision.reason}" if decision.reason else ""
         hint = "Respect this; do not ask for the same again."
@@ -140,13 +149,14 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
             raise Conflict("the run was cancelled", approval_status=card.status)
         current = context.with_current_rules()
         _, current_verdict = current.judge(tool.name, params)
-        if not (current.has_same_rules(context) or has_same_verdict(current_verdict, verdict)):
+        has_same_rules = current.has_same_rules(context)
+        if not (has_same_rules or has_same_verdict(current_verdict, verdict)):
             raise Conflict("permissions have changed; edit the card again", approval_status=card.status)
         call = card.tool_call
         if verdict.params == call.params:
             raise Invalid("params", "nothing was changed")
         call.model_params = call.params if call.model_params is None else call.model_params
-        call.level, call.why = str(verdict.level), verdict.reason
+        current.record_verdict(call, verdict if has_same_rules else current_verdict)
         call.provenance = verdict.provenance.as_json() if verdict.provenance else None
         seal(call, tool, verdict.params)
         tx.audit(f"user:{member.user.get_username()}", "card_edited", f"approval:{card.pk}", params=call.params)
@@ -181,14 +191,19 @@ def _refuse_params(error: ToolError) -> Invalid:
 
 
 def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approval:
-    """Undo an approval before the call starts; return the new pending card.
+    """Undo an approval before the call starts; return the new pending card, which keeps the votes of other people.
+
+    A vote on a card that needs more people is withdrawn; the card stays.
 
     Raises:
         Forbidden, NotFound
-        Conflict: somebody else approved it, or the call has started.
+        Conflict: this member did not approve it, or the call has started.
     """
     require_approver(member)
-    effect = compute_current_effect(before := _find(member, approval_id))
+    before = _find(member, approval_id)
+    if before.status == ApprovalStatus.PENDING and (withdrawn := _withdraw(member, approval_id)):
+        return withdrawn
+    effect = compute_current_effect(before)
     if isinstance(effect, ToolError):
         tool = load_toolbox(before.organization_id).get_tool(before.tool_call.tool)
         effect = describe_impossible(tool, before, effect.message)
@@ -199,10 +214,33 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
             raise Conflict("the call is no longer waiting to start", approval_status=card.status)
         if decision_id and decision_id != card.decision_id:
             raise Conflict("a later decision replaced this one", approval_status=card.status)
-        if card.decided_by_id != member.user_id:
-            raise Conflict("only the person who decided can undo it")
+        if card.decided_by_id != member.user_id and not has_voted(member, card):
+            raise Conflict("only a person who approved it can undo it")
         tx.audit(f"user:{member.user.get_username()}", "decision_undone", f"approval:{card.pk}")
-        return replace_card(tx, card, effect, f"{member.user.get_username()} undid the approval.")
+        replacement = replace_card(tx, card, effect, f"{member.user.get_username()} undid the approval.")
+        keep_votes(card, replacement, without=member)
+        return replacement
+
+
+def _withdraw(member: Membership, approval_id: int) -> Approval | None:
+    """Withdraw this member's vote from a waiting card; return None if there is none."""
+    with _locked_card(member, approval_id) as (tx, card):
+        if card.status != ApprovalStatus.PENDING or not withdraw_vote(member, card):
+            return None
+        tx.audit(f"user:{member.user.get_username()}", "vote_withdrawn", f"approval:{card.pk}", digest=card.digest)
+        tx.inbox_changed = True
+        return card
+
+
+def _audit_vote(tx: Transaction, member: Membership, card: Approval) -> None:
+    tx.audit(
+        f"user:{member.user.get_username()}",
+        "vote_cast",
+        f"approval:{card.pk}",
+        tool=card.tool_call.tool,
+        digest=card.digest,
+    )
+    tx.inbox_changed = True
 
 
 def list_undoable(member: Membership) -> list[Approval]:
@@ -269,7 +307,7 @@ def _locked_card(member: Membership, approval_id: int) -> Iterator[tuple[Transac
 
 def _find(member: Membership, approval_id: int) -> Approval:
     own = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
-    card = own.select_related("tool_call", "decided_by").first()
+    card = own.select_related("tool_call", "decided_by", "run").annotate(has_rules=HAS_RULES).first()
     if card is None:
         raise NotFound(f"there is no approval {approval_id}")
     return card
@@ -293,7 +331,7 @@ def _record_decision(
         run__cancel_requested_at=None,
     )
     columns |= {"decided_by": member.user, "decided_at": Now(), "decision_id": decision.decision_id}
-    if not undecided.update(status=status, reason=decision.reason, **columns):
+    if not undecided.update(status=status, reason=decision.reason, bulk_id=decision.bulk_id, **columns):
         _refuse_undecidable(card, decision.digest)
         raise Conflict("the run was cancelled", approval_status=card.status)
     card.decided_by, card.status = member.user, status

@@ -36,6 +36,11 @@ class ApprovalKind(models.TextChoices):
     UNKNOWN = "unknown", "Outcome unknown"
 
 
+def name_decider(username: str, standing_grant_id: int | None) -> str:
+    """Name the person who decided a card, or the standing grant that did so in this person's name."""
+    return f"standing grant {standing_grant_id}, made by {username}" if standing_grant_id else username
+
+
 class Approval(models.Model):
     """One card: the effect that a call would have, sealed by a digest.
 
@@ -46,7 +51,9 @@ class Approval(models.Model):
         level, params: those of the call on this card; a later card of the call may have others.
         why: the reason why a person is asked, after what changed since the card that this one replaces.
         shape: a hash of the tool, its definition, the level and the names of the params; equal ones are grouped.
+        bulk_id: the bulk decision that this decision belongs to; None if the card was decided on its own.
         digest: SHA-256 over organization, run, call, tool, definition, level, params and preview.
+        standing_grant: the standing grant that answered the card in the name of its maker, who is `decided_by`.
         start_after: the end of the grace period, until which the decision can be undone.
         valid_until: the time by which an approved call must start.
     """
@@ -68,8 +75,12 @@ class Approval(models.Model):
     expires_at = models.DateTimeField()
     decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     decided_at = models.DateTimeField(null=True)
+    standing_grant = models.ForeignKey(
+        "standing_grants.StandingGrant", on_delete=models.RESTRICT, null=True, related_name="answered", db_index=False
+    )
     reason = models.TextField(blank=True)
     decision_id = models.CharField(max_length=200, blank=True)
+    bulk_id = models.UUIDField(null=True)
     start_after = models.DateTimeField(null=True)
     valid_until = models.DateTimeField(null=True)
     consumed_at = models.DateTimeField(null=True)
@@ -100,6 +111,11 @@ class Approval(models.Model):
             ),
             models.Index(fields=("expires_at",), name="approvals_expiring", condition=Q(status="pending")),
             models.Index(fields=("start_after",), name="approvals_starting", condition=Q(status="approved")),
+            models.Index(
+                fields=("standing_grant", "-id"),
+                name="approvals_of_grants",
+                condition=Q(standing_grant__isnull=False),
+            ),
         )
         constraints = (
             models.UniqueConstraint(fields=("tool_call", "sequence"), name="approval_sequence_of_call"),
@@ -132,6 +148,11 @@ class Approval(models.Model):
         return self.sentence[:120]
 
     @property
+    def decider(self) -> str:
+        """The name of the person who decided, or of the standing grant with that of its maker; empty for nobody."""
+        return name_decider(self.decided_by.get_username() if self.decided_by else "", self.standing_grant_id)
+
+    @property
     def warning(self) -> str:
         """The warning to read before deciding; empty for most cards, and for all closed ones.
 
@@ -141,6 +162,40 @@ class Approval(models.Model):
             return ""
         restored_at = self.run.organization.restored_at
         return RESTORED_SINCE if restored_at is not None and self.tool_call.created_at <= restored_at else ""
+
+
+class Vote(models.Model):
+    """A person's approval of a card for which an approval rule needs certain people; a single approver casts none.
+
+    Attributes:
+        deputy_for: the person in whose stead it was cast.
+        decision_id: repeating it by the same person casts no second vote.
+        withdrawn_at: the time from which it does not count any more.
+    """
+
+    approval = models.ForeignKey(Approval, on_delete=models.CASCADE, related_name="votes", db_index=False)
+    voter = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    deputy_for = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    decision_id = models.CharField(max_length=200, blank=True)
+    cast_at = models.DateTimeField(db_default=Now())
+    withdrawn_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("id",)
+        indexes = (models.Index(fields=("approval", "id"), name="votes_of_approval"),)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("approval", "voter"), condition=Q(withdrawn_at__isnull=True), name="one_vote_per_person"
+            ),
+            models.UniqueConstraint(
+                fields=("approval", "deputy_for"),
+                condition=Q(withdrawn_at__isnull=True, deputy_for__isnull=False),
+                name="one_vote_for_each_person",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.voter} on {self.approval_id}"
 
 
 class Snooze(models.Model):

@@ -7,12 +7,10 @@ from typing import NamedTuple
 
 from django.db.models import Q
 
-from agents.accounts.models import Membership
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
-from agents.platform.refusals import Forbidden
 from agents.platform.row_ids import parse_row_id_or_none
-from agents.runs.actions import SCHEDULE_REQUEST_PREFIX
 from agents.runs.models import Message, Origin, Run, ToolCall
+from agents.runs.models.run import SCHEDULE_REQUEST_PREFIX
 from tools.schedules.models import Schedule
 
 CREATE_SCHEDULE = "schedule.create"
@@ -119,15 +117,6 @@ def find_requesters(cards: Collection[Approval]) -> dict[int, list[Requester]]:
             by_person.setdefault(user_id, Requester(user_id, name, act))
         found[card.pk] = list(by_person.values())
     return found
-
-
-def refuse_requester(member: Membership, run: Run, card: Approval) -> None:
-    """Raise Forbidden if the two-person rule holds and this member asked for the card's call."""
-    if not run.organization.four_eyes:
-        return
-    requesters = find_requesters([card])[card.pk]
-    if any(requester.user_id == member.user_id for requester in requesters):
-        raise Forbidden(f"two-person rule: {describe_requesters(requesters)}, so someone else must decide")
 
 
 def describe_requesters(requesters: Iterable[Requester]) -> str:

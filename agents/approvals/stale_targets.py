@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice
 
-from agents.approvals.current_records import RecordState
-from agents.approvals.marks import AffectedRecord, get_family, read_card
 from agents.approvals.models import Approval
 from agents.approvals.unstarted_cards import compute_effect_now
+from agents.approvals.warnings.current_records import RecordState, list_problems
+from agents.approvals.warnings.marks import get_family, read_card
 from agents.runs.engine.cards import compute_digest
 from tools.contract import ToolError
 
@@ -20,18 +20,6 @@ MAX_NAMED = 3
 def describe_staleness(card: Approval, records: Mapping[int, RecordState]) -> str:
     """Explain why the call could not start as shown; empty if it could."""
     return _join_problems(list_problems(read_card(card).records, records)) or describe_local_staleness(card)
-
-
-def list_problems(shown: Sequence[AffectedRecord], records: Mapping[int, RecordState]) -> list[str]:
-    """List the shown records that are gone or have changed, each with its problem."""
-    problems = []
-    for one in shown:
-        record = records.get(one.pk)
-        if record is None:
-            problems.append(f"{one.label} no longer exists")
-        elif record.version != one.version:
-            problems.append(f"{one.label} has changed since the request")
-    return problems
 
 
 def describe_local_staleness(card: Approval) -> str:

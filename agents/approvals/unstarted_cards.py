@@ -39,7 +39,7 @@ def compute_current_effect(card: Approval) -> CallEffect | ToolError:
     """Compute the card's effect again, outside transactions; return an error if the gate now forbids the call."""
     call = card.tool_call
     context = load_context(call.run_id)
-    tool, verdict = context.judge(call.tool, call.params)
+    tool, verdict = context.judge_start(call.tool, call)
     return compute_effect_again(card, tool, verdict, context.build_tool_context(call))
 
 
@@ -47,7 +47,7 @@ def compute_effect_now(card: Approval) -> CallEffect | ToolError:
     """Compute the card's effect again in this thread, for tools that read only local data."""
     call = card.tool_call
     context = load_context(call.run_id)
-    tool, verdict = context.judge(call.tool, call.params)
+    tool, verdict = context.judge_start(call.tool, call)
     if tool is None or verdict.error is not None:
         return verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is no longer installed.", attempted=False)
     try:

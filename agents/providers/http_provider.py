@@ -17,8 +17,9 @@ from agents.providers.answer_reader import AnswerReader, ReceivedAnswer
 from agents.providers.base import ModelRequest, ModelResponse, ProviderConfig, ProviderError, Usage
 from agents.providers.responses import build_response
 from agents.providers.server_errors import build_answer_error, quote
-from agents.providers.transport import CancelScope, explain_refusal, within
+from agents.providers.transport import CancelScope, explain_refusal
 from agents.providers.wire_names import WireNames, get_wire_names
+from tools.network.transport import within
 
 DEFAULT_RETRIES = 1
 RETRY_PAUSE_S = 0.3

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 import httpx2
 
 from agents.providers.base import ProviderError, ProviderStopped, Usage
-from agents.providers.transport import CancelScope, within
+from agents.providers.transport import CancelScope
+from tools.network.transport import within
 
 GRACE_S = 0.25
 """The time to wait for the end of a stream after its answer; nearly every server sends both at once."""

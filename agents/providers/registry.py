@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from agents.providers.base import Provider, ProviderConfig, ProviderError
 from agents.providers.scripted import ScriptedProvider
+from tools.network.transport import load_system_trust
 
 _HTTP_PROVIDERS = {
     "openai": ("agents.providers.openai", "OpenAIProvider"),
@@ -32,7 +33,7 @@ def preload_providers() -> None:
     """Load the SDK and the certificates now, so that the first run does not wait; web processes never need them."""
     for kind in _HTTP_PROVIDERS:
         _load_class(kind)
-    importlib.import_module("agents.providers.transport").get_ssl_context()
+    load_system_trust()
 
 
 def _load_class(kind: str) -> Callable[[ProviderConfig], Provider]:

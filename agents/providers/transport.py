@@ -1,20 +1,16 @@
-"""An HTTP transport whose reads end when the run is stopped or the deadline passes, even if a server sends slowly.
+"""The HTTP transport of models: pooled connections, through the environment's proxy if there is one.
 
-`tools.network` checks the addresses of new connections, as it does for tools.
-
-A read waits in slices of a tenth of a second and checks the cancel scope of its thread in between. So there is no need
+`tools.network.transport` guards them as it does those of tools. A read checks the cancel scope of its thread ten times
+a second, so it ends when the run is stopped or the deadline passes, even if a server sends slowly. So there is no need
 for a second thread, for closing a socket during a read, or for a timeout that every byte renews.
 """
 
-import contextlib
-import functools
-import ssl
 import threading
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpcore2
 import httpx2
@@ -22,10 +18,9 @@ from typing_extensions import override
 
 from agents.providers.base import ProviderError, ProviderStopped
 from tools.contract import ErrorCode, HostPort, NetworkAccess, PrivateHosts, ToolError
-from tools.network import connect_to_any, resolve_host, resolve_with_system
-from tools.network.addresses import Address
+from tools.network.transport import FRAMING, GuardedBackend, LimitedBody, RequestGuard, load_system_trust
+from tools.network.urls import get_host, get_port
 
-SLICE_S = 0.1
 CONNECT_S = 10.0
 WRITE_S = 20.0
 MAX_IDLE_CONNECTIONS = 64
@@ -34,17 +29,16 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 NEEDS_PERMISSION = "The owner of this installation can allow it with the setting ALLOWED_PRIVATE_HOSTS."
 
-_thread = threading.local()
 
-
-class CancelScope:
-    """The time when a request must end: at `deadline` (a value of `time.monotonic()`), or once `stopped` is set."""
+class CancelScope(RequestGuard):
+    """The guard of a provider's requests: they end at `deadline`, or once `stopped` is set."""
 
     def __init__(self, deadline: float, stopped: threading.Event) -> None:
-        self.deadline = deadline
+        super().__init__(deadline, most=MAX_ANSWER_BYTES * FRAMING)
         self.stopped = stopped
         self._started_at = time.monotonic()
 
+    @override
     def check(self) -> None:
         """Raise ProviderStopped, or ProviderError "timeout"."""
         if self.stopped.is_set():
@@ -54,10 +48,6 @@ class CancelScope:
             raise ProviderError(
                 "timeout", f"The model's server did not finish its answer within {waited:.1f} s", transient=True
             )
-
-    def remaining(self, at_most: float) -> float:
-        """Return the seconds until the deadline, within bounds."""
-        return max(0.001, min(at_most, self.deadline - time.monotonic()))
 
     def shorten(self, seconds: float) -> None:
         """Allow only this many seconds from now: the answer is complete, and only its end is missing."""
@@ -73,53 +63,6 @@ class CancelScope:
         self.check()
 
 
-@contextlib.contextmanager
-def within(scope: CancelScope) -> Iterator[None]:
-    """Apply the scope to everything that this thread reads during the block."""
-    _thread.scope = scope
-    try:
-        yield
-    finally:
-        del _thread.scope
-
-
-def _get_current_scope() -> CancelScope:
-    scope: CancelScope = _thread.scope
-    return scope
-
-
-class _CancelableStream(httpcore2.NetworkStream):
-    def __init__(self, inner: httpcore2.NetworkStream) -> None:
-        self._inner = inner
-
-    @override
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        scope = _get_current_scope()
-        while True:
-            scope.check()
-            try:
-                return self._inner.read(max_bytes, scope.remaining(SLICE_S))
-            except httpcore2.ReadTimeout:
-                continue
-
-    @override
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._inner.write(buffer, _get_current_scope().remaining(WRITE_S))
-
-    def close(self) -> None:
-        self._inner.close()
-
-    @override
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore2.NetworkStream:
-        wait = _get_current_scope().remaining(CONNECT_S)
-        return _CancelableStream(self._inner.start_tls(ssl_context, server_hostname, wait))
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._inner.get_extra_info(info)
-
-
 def explain_refusal(base_url: str, private_hosts: PrivateHosts, seconds: float) -> str:
     """Return the reason why this address is not allowed for models.
 
@@ -127,72 +70,39 @@ def explain_refusal(base_url: str, private_hosts: PrivateHosts, seconds: float) 
     """
     url = httpx2.URL(base_url)
     try:
-        with within(CancelScope(time.monotonic() + seconds, threading.Event())):
-            _resolve_server(*_get_server(url), private_hosts)
-    except ProviderError as error:
-        return error.message if error.code == "bad_settings" else ""
+        _build_backend(url, private_hosts).look_up(get_host(url), get_port(url), seconds)
+    except ToolError as error:
+        return _explain(error) if error.code is ErrorCode.SECURITY_VIOLATION else ""
     return ""
 
 
-def _get_server(url: httpx2.URL) -> tuple[str, int]:
-    return url.raw_host.decode("ascii"), url.port or (443 if url.scheme == "https" else 80)
+def _explain(refusal: ToolError) -> str:
+    is_private = refusal.message.endswith("a private address.")
+    return f"{refusal.message} {NEEDS_PERMISSION}" if is_private else refusal.message
 
 
-class _GuardedBackend(httpcore2.NetworkBackend):
-    """A backend that connects only to checked addresses, or to the proxy of the environment."""
-
-    def __init__(self, private_hosts: PrivateHosts, *, is_proxied: bool) -> None:
-        self._private_hosts = private_hosts
-        self._is_proxied = is_proxied
-        self._dial = httpcore2.SyncBackend()
-
-    @override
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.NetworkStream:
-        scope = _get_current_scope()
-        scope.check()
-        if self._is_proxied:
-            return _CancelableStream(self._dial.connect_tcp(host, port, scope.remaining(CONNECT_S)))
-        addresses = _resolve_server(host, port, self._private_hosts)
-
-        def get_remaining() -> float:
-            scope.check()
-            return scope.remaining(CONNECT_S)
-
-        return _CancelableStream(connect_to_any(self._dial, addresses, port, get_remaining))
+def _build_backend(
+    url: httpx2.URL, private_hosts: PrivateHosts, proxy: httpcore2.Proxy | None = None
+) -> GuardedBackend:
+    reach = NetworkAccess(requested=frozenset({get_host(url).removesuffix(".")}), installation=private_hosts)
+    proxy_server = HostPort(proxy.url.host.decode("ascii"), proxy.url.port or 80) if proxy else None
+    return GuardedBackend(reach, look_up_s=CONNECT_S, proxy=proxy_server)
 
 
-def _resolve_server(host: str, port: int, private_hosts: PrivateHosts) -> list[Address]:
-    """Look up the host and check its addresses.
-
-    Raises:
-        ProviderError: the host does not exist or is not allowed.
-    """
-    host = host.removesuffix(".")
-    network_access = NetworkAccess(requested=frozenset({host}), installation=private_hosts)
-    try:
-        return resolve_host(
-            HostPort(host, port), network_access, resolve_with_system, _get_current_scope().remaining(CONNECT_S)
-        )
-    except ToolError as error:
-        if error.code != ErrorCode.SECURITY_VIOLATION:
-            message = f"Could not reach {host}: {error.message}"
-            raise ProviderError("unreachable", message, transient=True) from error
-        hint = f" {NEEDS_PERMISSION}" if error.message.endswith("a private address.") else ""
-        raise ProviderError("bad_settings", f"{error.message}{hint}", transient=False) from error
-
-
-@contextlib.contextmanager
-def _translating_errors(address: str, answered: bool) -> Iterator[None]:
-    """Translate network errors of the block into ProviderErrors that name the address."""
+@contextmanager
+def _translating_errors(url: httpx2.URL, answered: bool) -> Iterator[None]:
+    """Translate errors of the guard and the network into ProviderErrors that name the address."""
+    address = f"{url.scheme}://{url.netloc.decode('ascii')}"
     try:
         yield
+    except ToolError as error:
+        if error.code is ErrorCode.SECURITY_VIOLATION:
+            raise ProviderError("bad_settings", _explain(error), transient=False) from error
+        if error.code is ErrorCode.LIMIT_EXCEEDED:
+            message = f"{address} sent more than {MAX_ANSWER_BYTES} bytes"
+            raise ProviderError("bad_answer", message, transient=False) from error
+        message = f"Could not reach {get_host(url).removesuffix('.')}: {error.message}"
+        raise ProviderError("unreachable", message, transient=True) from error
     except (httpcore2.ConnectError, httpcore2.ConnectTimeout, httpcore2.ProxyError) as error:
         reason = str(error) or "no answer to the connection attempt"
         has_wrong_certificate = "CERTIFICATE_VERIFY_FAILED" in reason
@@ -217,24 +127,15 @@ def _translating_errors(address: str, answered: bool) -> Iterator[None]:
         ) from error
 
 
-class _AnswerBody(httpx2.SyncByteStream):
-    def __init__(self, response: httpcore2.Response, address: str) -> None:
-        self._response = response
-        self._address = address
+class _AnswerBody(LimitedBody):
+    def __init__(self, incoming: httpcore2.Response, url: httpx2.URL) -> None:
+        super().__init__(incoming, get_host(url), MAX_ANSWER_BYTES)
+        self._url = url
 
+    @override
     def __iter__(self) -> Iterator[bytes]:
-        received = 0
-        with _translating_errors(self._address, answered=True):
-            for part in self._response.iter_stream():
-                received += len(part)
-                if received > MAX_ANSWER_BYTES:
-                    raise ProviderError(
-                        "bad_answer", f"{self._address} sent more than {MAX_ANSWER_BYTES} bytes", transient=False
-                    )
-                yield part
-
-    def close(self) -> None:
-        self._response.close()
+        with _translating_errors(self._url, answered=True):
+            yield from super().__iter__()
 
 
 class GuardedTransport(httpx2.BaseTransport):
@@ -242,57 +143,37 @@ class GuardedTransport(httpx2.BaseTransport):
 
     def __init__(self, base_url: str, private_hosts: PrivateHosts) -> None:
         proxy = _find_proxy(base_url)
-        self._private_hosts = private_hosts
-        self._is_proxied = proxy is not None
+        self._backend = _build_backend(httpx2.URL(base_url), private_hosts, proxy)
         self._pool = httpcore2.ConnectionPool(
-            ssl_context=get_ssl_context(),
+            ssl_context=load_system_trust(),
             proxy=proxy,
             max_connections=None,  # each thread uses one, and a thread that waits for one could not be stopped
             max_keepalive_connections=MAX_IDLE_CONNECTIONS,
             keepalive_expiry=IDLE_S,
-            network_backend=_GuardedBackend(private_hosts, is_proxied=self._is_proxied),
+            network_backend=self._backend,
         )
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url
-        if self._is_proxied:
-            self._check_behind_proxy(url)
-        address = f"{url.scheme}://{url.netloc.decode('ascii')}"
         outgoing = httpcore2.Request(
             method=request.method,
             url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
             headers=request.headers.raw,
             content=request.stream if isinstance(request.stream, httpx2.SyncByteStream) else None,
-            extensions=request.extensions,
+            extensions={**request.extensions, "timeout": {"connect": CONNECT_S, "write": WRITE_S}},
         )
-        with _translating_errors(address, answered=False):
+        with _translating_errors(url, answered=False):
+            self._backend.check_behind_proxy(get_host(url), get_port(url))
             response = self._pool.handle_request(outgoing)
         return httpx2.Response(
             status_code=response.status,
             headers=response.headers,
-            stream=_AnswerBody(response, address),
+            stream=_AnswerBody(response, url),
             extensions=response.extensions,
         )
 
-    def _check_behind_proxy(self, url: httpx2.URL) -> None:
-        """Refuse private servers behind a proxy too; names that only the proxy can look up are left to the proxy."""
-        try:
-            _resolve_server(*_get_server(url), self._private_hosts)
-        except ProviderError as error:
-            if error.code == "bad_settings":
-                raise
-
     def close(self) -> None:
         self._pool.close()
-
-
-@functools.cache
-def get_ssl_context() -> ssl.SSLContext:
-    """Return the context of all endpoints: reading the certificates takes a tenth of a second.
-
-    Call it before the first threads start, because each of them would read the certificates.
-    """
-    return httpx2.create_ssl_context()
 
 
 def _find_proxy(base_url: str) -> httpcore2.Proxy | None:

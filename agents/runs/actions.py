@@ -16,12 +16,11 @@ from agents.runs.engine.ending import Ending, end_run
 from agents.runs.engine.transaction import Transaction, new_run_transaction, run_transaction
 from agents.runs.events import CancelRequested, MessageAdded, RunResumed, RunStarted
 from agents.runs.models import ExitReason, Message, Origin, Run, RunStatus
-from agents.runs.models.run import make_title
+from agents.runs.models.run import SCHEDULE_REQUEST_PREFIX, make_title
 from tools.toolbox.toolbox import MODES
 
 MAX_TEXT = 20_000
 MAX_PASSES = 100
-SCHEDULE_REQUEST_PREFIX = "schedule:"
 """The beginning of client request ids of schedules, and of no others: a time whose id was used would start nothing."""
 
 

@@ -368,8 +368,7 @@ class ApprovalDecided(RunEvent):
     @classmethod
     def of(cls, card: Approval, reason: str, next_approval_id: str | None = None) -> Self:
         """Make the event of a closed card from its `status`."""
-        by = card.decided_by.get_username() if card.decided_by else ""
-        return cls(str(card.pk), str(card.tool_call_id), str(card.status), by, reason, next_approval_id)
+        return cls(str(card.pk), str(card.tool_call_id), str(card.status), card.decider, reason, next_approval_id)
 
 
 @dataclass(frozen=True)

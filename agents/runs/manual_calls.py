@@ -13,7 +13,7 @@ from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs import stops
 from agents.runs.engine.cards import seal
-from agents.runs.engine.context import build_context
+from agents.runs.engine.context import RunContext, build_context
 from agents.runs.engine.transaction import new_run_transaction
 from agents.runs.events import PassStarted, RunStarted
 from agents.runs.models import Message, Origin, Pass, Run, ToolCall
@@ -60,10 +60,14 @@ def submit(member: Membership, wanted: ManualCall) -> Run:
     if not can_run_by_hand(toolbox, tool, tool.level.value):
         raise Conflict(f"{tool.title} cannot be tried: it has {tool.level} level, and only read tools can")
     run = _build_run(member, _find_employee(member, wanted.employee_id), tool)
-    verdict = _judge_call(run, wanted)
+    context = build_context(run)
+    verdict = _judge_call(context, wanted)
+    snapshot = context.keep_snapshot()
     with new_run_transaction(run) as tx:
         Message.objects.create(run=run, number=1, author=member.user, text=run.task)
-        Pass.objects.create(run=run, number=1, response=_build_request(tool, verdict), messages_upto=1)
+        Pass.objects.create(
+            run=run, number=1, response=_build_request(tool, verdict), messages_upto=1, snapshot=snapshot
+        )
         _build_call(run, tool, verdict).save(force_insert=True)
         tx.publish(RunStarted(member.user.get_username()))
         tx.publish(PassStarted(1))
@@ -99,9 +103,9 @@ def _build_run(member: Membership, employee: Employee, tool: Tool) -> Run:
     )
 
 
-def _judge_call(run: Run, wanted: ManualCall) -> Verdict:
+def _judge_call(context: RunContext, wanted: ManualCall) -> Verdict:
     """Return the gate's verdict, if it is auto at read level; the worker judges the call again before its start."""
-    _, verdict = build_context(run).judge(wanted.tool, dict(wanted.params))
+    _, verdict = context.judge(wanted.tool, dict(wanted.params))
     if verdict.error is not None:
         raise _convert_error(verdict.error)
     if verdict.permission is not Permission.AUTO or verdict.level is not Level.READ:
@@ -124,7 +128,8 @@ def _build_call(run: Run, tool: Tool, verdict: Verdict) -> ToolCall:
         index=0,
         provider_call_id=_CALL_ID,
         level=str(verdict.level),
-        why=verdict.reason[:300],
+        why=verdict.reason,
+        judgment=verdict.as_json(),
     )
     seal(call, tool, verdict.params)
     return call

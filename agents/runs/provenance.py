@@ -22,7 +22,7 @@ from agents.runs.models import Message, Origin, OutsideValue, Run, ToolCall
 from tools.contract import Tool, ToolError
 from tools.schedules.models import Schedule
 from tools.toolbox import Toolbox
-from tools.toolbox.permissions import find_hosts
+from tools.toolbox.facts import find_hosts
 from tools.toolbox.provenance import (
     OwnData,
     Provenance,

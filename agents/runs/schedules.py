@@ -20,6 +20,7 @@ from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, Ref
 from agents.runs import actions
 from agents.runs.engine.transaction import MACHINE
 from agents.runs.models import Origin, Run
+from agents.runs.models.run import SCHEDULE_REQUEST_PREFIX
 from tools.contract import ErrorCode, ToolError
 from tools.schedules import changes
 from tools.schedules.cron_times import parse_cron
@@ -168,7 +169,7 @@ def _submit_run(schedule: Schedule, member: Membership, time: datetime, missed: 
     submission = actions.Submission(
         employee_id=schedule.employee_id or 0,
         task=schedule.task,
-        client_request_id=f"{actions.SCHEDULE_REQUEST_PREFIX}{schedule.pk}:{time.astimezone(UTC).isoformat()}",
+        client_request_id=f"{SCHEDULE_REQUEST_PREFIX}{schedule.pk}:{time.astimezone(UTC).isoformat()}",
         origin=Origin.SCHEDULE,
         schedule_id=str(schedule.pk),
         scheduled_for=time.isoformat(),

@@ -11,11 +11,12 @@ from functools import partial
 
 from agents.employees import budgets
 from agents.employees.models import ProviderKind
+from agents.employees.provider_settings import load_provider_config
 from agents.employees.toolboxes import get_installed_toolbox
 from agents.platform.database_connections import release_connection
 from agents.providers.base import ModelRequest, ProviderError, ProviderStopped, Usage
 from agents.providers.registry import build_provider
-from agents.runs.engine.context import RunContext, load_context, load_organization_rules, load_provider_config
+from agents.runs.engine.context import RunContext, load_context, load_organization_rules
 from agents.runs.engine.lease import UNSUCCESSFUL, watch_side_work
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import RunTitled
@@ -77,7 +78,7 @@ def _ask(context: RunContext, used: list[Usage], stopped: threading.Event, promp
     """Ask the employee's model one question, without tools."""
     try:
         budgets.check_budgets(context.run)
-        config = load_provider_config(context)
+        config = load_provider_config(context.run.employee)
         release_connection()
         request = ModelRequest(
             model=context.run.employee.model,

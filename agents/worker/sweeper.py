@@ -27,6 +27,7 @@ from agents.platform.database_outages import OUTAGE_ERRORS, UNREACHABLE, describ
 from agents.platform.error_boundary import log_and_continue
 from agents.platform.queries import sweeps
 from agents.platform.queries.compiled import CompiledQuery, IdRow
+from agents.policy.shadow import ShadowComparison
 from agents.runs import schedules, stops
 from agents.runs.engine import next_step
 from agents.runs.engine.ending import Ending, cancel_child, end_run
@@ -35,6 +36,8 @@ from agents.runs.engine.suspension import collect_delegate_results
 from agents.runs.engine.timing import MAX_CRASHES, clock_s, timing
 from agents.runs.engine.transaction import Transaction, run_transaction
 from agents.runs.models import ExitReason, Run, RunStatus
+from agents.standing_grants.changes import ChangeWatch
+from agents.standing_grants.making import end_without_right, replace_withdrawn
 from agents.worker.lease_watch import LeaseWatch
 
 logger = logging.getLogger(__name__)
@@ -98,6 +101,8 @@ class Sweeper:
     def __init__(self) -> None:
         self.is_blocked = False
         self._watch = LeaseWatch()
+        self._shadows = ShadowComparison()
+        self._grants = ChangeWatch()
 
     def sweep(self) -> int:
         """Do everything that is due; return the number of changed rows.
@@ -119,6 +124,10 @@ class Sweeper:
             done += _hint()
         with log_and_continue("counting"):
             counting.count_if_due()
+        with log_and_continue("comparing drafts in shadow mode"):
+            self._shadows.compare_if_due()
+        with log_and_continue("ending changed standing grants"):
+            self._grants.end_if_due()
         return done
 
     def _apply(self, act: Callable[[Any], bool], subjects: Sequence[Any]) -> int:
@@ -247,6 +256,8 @@ _SWEEPS: tuple[tuple[CompiledQuery[IdRow], Callable[[int], bool]], ...] = (
     *((orphaned, _cancel_orphan) for orphaned in sweeps.ORPHANED_RUNS),
     (sweeps.RUNS_WITH_WRONG_STOP, stops.apply),
     (sweeps.UNSTARTED_CARDS, _replace_unstarted_card),
+    (sweeps.UNENTITLED_GRANTS, end_without_right),
+    (sweeps.WITHDRAWN_ANSWERS, replace_withdrawn),
     (sweeps.DUE_SCHEDULES, schedules.fire),
     (sweeps.DUE_SOURCES, sources.queue_refresh),
 )

@@ -11,6 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from agents.accounts.models import AuditEntry
 from agents.employees.models import ModelProvider
+from agents.employees.provider_settings import check_provider
 from agents.employees.sources import check_source
 from agents.employees.toolboxes import get_installed_plugins, get_installed_toolbox
 from agents.platform import signatures
@@ -18,7 +19,6 @@ from agents.platform.key_rotation import EncryptedValue, survey_keys
 from agents.platform.liveness import SWEEPER, WORKER, Presence, load_presence
 from agents.platform.redis_client import connect_redis
 from agents.providers.base import ProviderError
-from agents.runs.engine.context import check_provider
 from gadget_site.management.findings import Finding
 from gadget_site.management.host_checks import (
     check_demo_accounts,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Model
 from django.test import Client
+from django.utils import timezone
 
 from agents.accounts import audit
 from agents.accounts.members import update_admin_access
 from agents.accounts.membership import issue_token
 from agents.accounts.models import AuditEntry, Credential
+from agents.admin.tool_limits import LimitsField
+from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
 from agents.employees.models import ToolRule
 from agents.runs.models import Event, EventType, Message, Pass, Run
 from tests.world import World, make_world
@@ -59,7 +63,16 @@ def one_of_each(world: World) -> list[Model]:
             organization=world.acme, kind="openapi", name="of_acme", address="https://of-acme.example"
         ),
         AllowedHost.objects.create(organization=world.acme, host="of-acme.example"),
+        ApproverGroup.objects.create(organization=world.acme, name="Of Acme"),
+        ApprovalRule.objects.create(organization=world.acme, name="of-acme"),
+        make_deputy(world),
     ]
+
+
+def make_deputy(world: World) -> Deputy:
+    """The admin as the approver's deputy, for an hour."""
+    names = {"member": world.member("approver"), "deputy": world.member("admin")}
+    return Deputy.objects.create(**names, ends_at=timezone.now() + timedelta(hours=1))
 
 
 def address(row: Model | type[Model], page: str) -> str:
@@ -81,11 +94,19 @@ def filled_form(client: Client, path: str, **changes: Any) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for bound in form:
         value = bound.value()
+        if isinstance(bound.field, LimitsField):
+            values.update(fill_in(value))
+            continue
         if value is None or value is False:
             continue
         values[bound.html_name] = "on" if value is True else bound.field.prepare_value(value)
     values.update(changes)
     return {name: value for name, value in values.items() if value is not None}
+
+
+def fill_in(rows: list[dict[str, str]]) -> dict[str, str]:
+    """What a browser would send from these sentences with limits."""
+    return {f"limits-{number}-{name}": text for number, row in enumerate(rows) for name, text in row.items()}
 
 
 def faults(response: Any) -> dict[str, list[str]]:

@@ -11,16 +11,58 @@ from agents.accounts.models import AuditEntry
 from agents.admin.employees import MAX_TOOLS
 from agents.employees.models import Grant
 from agents.employees.toolboxes import get_installed_toolbox
-from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.admin.rows import address, confirmed, faults, fill_in, filled_form, make_admin_world
 from tests.tools.toolbox.sample_tools import Echo
 from tests.world import DELETE, SEARCH, UPDATE, World
 
 pytestmark = pytest.mark.django_db
 
-STATUS = f'{UPDATE} changes.status one_of ["active", "pending"] else forbid'
-LIMIT = f"{SEARCH} limit maximum 100 else ask"
-RAISED = f"{SEARCH} level write"
-ORIGIN = f"{UPDATE} changes.email not_from_outside else forbid"
+DETAIL = "data.getRecordDetail"
+Row = dict[str, str]
+
+
+def compare(tool: str, param: str, comparison: str, value: str, otherwise: str = "ask") -> Row:
+    return {
+        "sentence": "comparison",
+        "tool": tool,
+        "param": param,
+        "comparison": comparison,
+        "value": value,
+        "otherwise": otherwise,
+    }
+
+
+def count(tool: str, most: str, period: str = "hour", otherwise: str = "ask") -> Row:
+    return {"sentence": "call_count", "tool": tool, "most": most, "period": period, "otherwise": otherwise}
+
+
+def add_up(tool: str, param: str, most: str, period: str = "day", otherwise: str = "ask") -> Row:
+    return {
+        "sentence": "sum", "tool": tool, "param": param, "most": most, "period": period, "otherwise": otherwise,
+    }  # fmt: skip
+
+
+def after(tool: str, earlier: str, same: str, param: str, otherwise: str = "ask") -> Row:
+    return {
+        "sentence": "only_after", "tool": tool, "after": earlier, "same": same, "param": param, "otherwise": otherwise,
+    }  # fmt: skip
+
+
+def origin(tool: str, param: str, otherwise: str = "ask") -> Row:
+    return {"sentence": "origin", "tool": tool, "param": param, "otherwise": otherwise}
+
+
+def level(tool: str, name: str) -> Row:
+    return {"sentence": "level", "tool": tool, "level": name}
+
+
+STATUS = compare(UPDATE, "changes.status", "one_of", "active\npending", "forbid")
+LIMIT = compare(SEARCH, "limit", "maximum", "100")
+RAISED = level(SEARCH, "write")
+ORIGIN = origin(UPDATE, "changes.email", "forbid")
+COUNT = count(SEARCH, "20")
+SUM = add_up(SEARCH, "limit", "500", otherwise="forbid")
+AFTER = after(UPDATE, DETAIL, "record_id", "record_id")
 
 
 @pytest.fixture
@@ -33,52 +75,151 @@ def admin(world: World) -> Client:
     return world.client("admin")
 
 
-def saved(world: World, admin: Client, *lines: str, **more: Any) -> Any:
+def saved(world: World, admin: Client, *rows: Row, **more: Any) -> Any:
     path = address(world.employee, "change")
-    return admin.post(path, filled_form(admin, path, limits="\n".join(lines), **more))
+    form = {name: value for name, value in filled_form(admin, path).items() if not name.startswith("limits-")}
+    return admin.post(path, form | fill_in(list(rows)) | more)
 
 
-def test_lines_become_limits_and_come_back_as_they_were(world: World, admin: Client) -> None:
-    answer = saved(world, admin, RAISED, STATUS, LIMIT, ORIGIN)
+def test_sentences_become_limits_and_come_back_as_they_were(world: World, admin: Client) -> None:
+    rows = [RAISED, LIMIT, COUNT, SUM, STATUS, ORIGIN, AFTER]
+    answer = saved(world, admin, *rows)
     assert answer.status_code == 302, faults(answer)
     search = Grant.objects.get(employee=world.employee, tool=SEARCH)
     assert search.level == "write"
-    assert search.conditions == [{"param": "limit", "rule": "maximum", "value": 100, "otherwise": "ask"}]
+    assert search.conditions == [
+        {"param": "limit", "rule": "maximum", "value": 100, "otherwise": "ask"},
+        {"param": "", "rule": "call_count", "value": {"most": 20, "period": "hour"}, "otherwise": "ask"},
+        {"param": "limit", "rule": "sum", "value": {"most": 500, "period": "day"}, "otherwise": "forbid"},
+    ]
+    update = Grant.objects.get(employee=world.employee, tool=UPDATE)
+    assert update.conditions == [
+        {"param": "changes.status", "rule": "one_of", "value": ["active", "pending"], "otherwise": "forbid"},
+        {"param": "changes.email", "rule": "not_from_outside", "value": True, "otherwise": "forbid"},
+        {
+            "param": "record_id",
+            "rule": "only_after",
+            "value": {"tool": DETAIL, "param": "record_id"},
+            "otherwise": "ask",
+        },
+    ]
     form = admin.get(address(world.employee, "change")).context["adminform"].form
-    assert set(form.initial["limits"]) == {RAISED, STATUS, LIMIT, ORIGIN}
-    assert AuditEntry.objects.filter(action="employee_changed", payload__fields__has_key="limits").exists()
+    assert form.initial["limits"] == rows
+    entry = AuditEntry.objects.get(action="employee_changed", payload__fields__has_key="limits")
+    assert "At most 20 calls per hour" in str(entry.payload)
 
 
-def test_the_employees_page_tells_them(world: World, admin: Client) -> None:
-    saved(world, admin, STATUS, ORIGIN)
-    html = admin.get(f"/employees/{world.employee.pk}/").content.decode()
-    assert "changes.status: one of [&quot;active&quot;,&quot;pending&quot;]; otherwise it is refused" in html
-    assert "changes.email: not from outside; otherwise it is refused" in html
+def test_every_sentence_is_on_the_page_without_a_script(world: World, admin: Client) -> None:
+    saved(world, admin, COUNT, LIMIT)
+    html = " ".join(admin.get(address(world.employee, "change")).content.decode().split())
+    assert 'name="limits-0-most" value="20"' in html
+    assert f'<option value="{SEARCH}" selected>' in html
+    assert "calls of" in html
+    assert "must not come from outside" in html
+    assert html.count('name="limits-0-remove"') == 1
+    kinds = ["call_count", "sum", "only_after", "comparison", "origin", "level"]
+    for number, kind in enumerate(kinds, start=2):
+        assert f'name="limits-{number}-sentence" value="{kind}"' in html
+
+
+def test_an_empty_sentence_is_no_limit_and_a_removed_one_is_gone(world: World, admin: Client) -> None:
+    saved(world, admin, STATUS, LIMIT)
+    path = address(world.employee, "change")
+    empty = {"sentence": "sum", "tool": "", "param": " ", "most": "", "period": "hour", "otherwise": "ask"}
+    assert saved(world, admin, LIMIT, STATUS, empty).status_code == 302
+    sent = filled_form(admin, path) | fill_in([LIMIT | {"remove": "on"}, STATUS])
+    assert admin.post(path, confirmed(admin, path, sent)).status_code == 302
+    assert Grant.objects.get(employee=world.employee, tool=SEARCH).conditions == []
+    assert Grant.objects.get(employee=world.employee, tool=UPDATE).conditions != []
 
 
 @pytest.mark.parametrize(
-    ("line", "why"),
+    ("param", "comparison", "value", "stored"),
     [
-        ("data.nothing limit maximum 1", "there is no tool &#x27;data.nothing&#x27;"),
-        (f"{SEARCH} color equals 1", "has no parameter &#x27;color&#x27;, only"),
-        (f"{SEARCH} limit below 1", "&#x27;below&#x27; is not a rule"),
-        (f"{SEARCH} limit maximum", "expected a line like"),
-        (f"{SEARCH} limit maximum many", "does not start with a JSON value"),
-        (f"{SEARCH} limit maximum 1 or ask", "at the end, not"),
-        (f"{UPDATE} changes.email not_from_outside 1", "at the end, not"),
-        (f"{SEARCH} limit maximum true", "is not a number"),
-        (f'{SEARCH} text pattern "("', "is not a valid RE2 regular expression"),
-        (f"{SEARCH} limit equals NaN", "Out of range float"),
-        (f"{UPDATE} level read", "which cannot be lowered"),
-        (f"{UPDATE} level severe", "is not a level"),
-        ("data.getStats level write", "has a limit, but is not ticked"),
+        ("text", "equals", "5", "5"),
+        ("text", "equals", '"a quoted one"', "a quoted one"),
+        ("text", "one_of", "a\n\n b \ntrue", ["a", "b", "true"]),
+        ("limit", "equals", "5", 5),
+        ("limit", "minimum", "2.5", 2.5),
+        ("limit", "maximum", "1,000", 1000),
+        ("text", "max_length", "9", 9),
+        ("text", "pattern", "a.*", "a.*"),
+        ("text", "equals", '""', ""),
     ],
 )
-def test_a_line_that_cannot_be_kept_says_why(world: World, admin: Client, line: str, why: str) -> None:
-    answer = saved(world, admin, line)
+def test_values_are_read_by_the_type_of_their_parameter(
+    world: World, admin: Client, param: str, comparison: str, value: str, stored: Any
+) -> None:
+    answer = saved(world, admin, compare(SEARCH, param, comparison, value))
+    assert answer.status_code == 302, faults(answer)
+    (condition,) = Grant.objects.get(employee=world.employee, tool=SEARCH).conditions
+    assert condition["value"] == stored
+    again = admin.post(path := address(world.employee, "change"), filled_form(admin, path, job_title="Steward"))
+    assert again.status_code == 302, faults(again)
+    assert Grant.objects.get(employee=world.employee, tool=SEARCH).conditions == [condition]
+
+
+def test_the_employees_page_tells_them_as_sentences(world: World, admin: Client) -> None:
+    saved(world, admin, STATUS, ORIGIN, COUNT, SUM, AFTER)
+    html = admin.get(f"/employees/{world.employee.pk}/").content.decode()
+    for sentence in (
+        "changes.status must be one of [&quot;active&quot;,&quot;pending&quot;]; otherwise it is refused.",
+        "changes.email must not come from outside; otherwise it is refused.",
+        "At most 20 calls per hour; otherwise a person decides.",
+        "The sum of limit must be at most 500 per day; otherwise it is refused.",
+        f"Only after {DETAIL} with the same record_id in this run; otherwise a person decides.",
+    ):
+        assert sentence in html
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (compare("data.nothing", "limit", "maximum", "1"), "there is no tool &#x27;data.nothing&#x27;"),
+        (
+            compare(SEARCH, "color", "equals", "1"),
+            "has no parameter &#x27;color&#x27;, only category, limit, ",
+        ),
+        (compare(UPDATE, "changes.color", "equals", "1"), f"{UPDATE} changes has no parameter &#x27;color&#x27;, only"),
+        (compare(SEARCH, "limit", "below", "1"), "&#x27;below&#x27; is not a comparison"),
+        (compare(SEARCH, "limit", "maximum", ""), "&#x27;&#x27; is not a number"),
+        (compare(SEARCH, "limit", "maximum", "many"), "&#x27;many&#x27; is not a number"),
+        (compare(SEARCH, "limit", "maximum", "true"), "&#x27;true&#x27; is not a number"),
+        (compare(SEARCH, "limit", "equals", "many"), "&#x27;many&#x27; is not a value of limit, which is integer"),
+        (compare(SEARCH, "limit", "equals", "NaN"), "is not a value of limit"),
+        (compare(SEARCH, "text", "maximum", "1"), f"text of {SEARCH} is not a number"),
+        (compare(SEARCH, "text", "pattern", "("), "is not a valid RE2 regular expression"),
+        (compare(SEARCH, "text", "one_of", " "), "give a list with at least one value"),
+        (compare(SEARCH, "text", "equals", "a", "allow"), "choose what happens otherwise"),
+        (compare("", "text", "equals", "a"), "choose its tool"),
+        (count(SEARCH, ""), "fill in “Limit”"),
+        (count(SEARCH, "0"), "0 is not a whole number from 1 to 1,000,000"),
+        (count(SEARCH, "2.5"), "2.5 is not a whole number"),
+        (count(SEARCH, "2", "year"), "&#x27;year&#x27; is not a period"),
+        (add_up(SEARCH, "text", "500"), f"text of {SEARCH} is not a number"),
+        (add_up(SEARCH, "amount", "500"), "has no parameter &#x27;amount&#x27;, only category, limit"),
+        (add_up(SEARCH, "", "500"), "fill in “Parameter”"),
+        (add_up(SEARCH, "limit", "-1"), "-1 is not a number of 0 or more"),
+        (after(UPDATE, "data.nothing", "record_id", "record_id"), "there is no tool &#x27;data.nothing&#x27;"),
+        (after(UPDATE, DETAIL, "name", "record_id"), f"{DETAIL} has no parameter &#x27;name&#x27;, only record_id"),
+        (after(UPDATE, DETAIL, "record_id", "name"), f"{UPDATE} has no parameter &#x27;name&#x27;, only"),
+        (after(UPDATE, "", "record_id", "record_id"), "fill in “Earlier tool”"),
+        (level(UPDATE, "read"), "which cannot be lowered"),
+        (level(UPDATE, "severe"), "is not a level"),
+        (level("data.getStats", "write"), "has a limit, but is not ticked"),
+    ],
+)
+def test_a_sentence_that_cannot_be_kept_says_why(world: World, admin: Client, row: Row, why: str) -> None:
+    answer = saved(world, admin, row)
     assert "limits" in faults(answer)
     assert why in answer.content.decode()
     assert not Grant.objects.exclude(conditions=[], level="").exists()
+
+
+def test_a_refused_form_keeps_what_was_typed(world: World, admin: Client) -> None:
+    html = " ".join(saved(world, admin, add_up(SEARCH, "color", "500", "minute")).content.decode().split())
+    for part in ('value="color"', 'value="500"', '<option value="minute" selected>'):
+        assert part in html
 
 
 def test_loosening_a_limit_asks_first_and_tightening_does_not(world: World, admin: Client) -> None:
@@ -86,7 +227,8 @@ def test_loosening_a_limit_asks_first_and_tightening_does_not(world: World, admi
     assert saved(world, admin, LIMIT, STATUS).status_code == 302
     answer = saved(world, admin, STATUS)
     assert answer.status_code == 200
-    assert f"is no longer limited by: {LIMIT}" in answer.content.decode()
+    told = f"is no longer limited by: {SEARCH}: limit must be at most 100; otherwise a person decides."
+    assert told in answer.content.decode()
     assert Grant.objects.get(employee=world.employee, tool=SEARCH).conditions != []
 
 

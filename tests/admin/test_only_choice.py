@@ -9,6 +9,7 @@ from django.db.models import Model
 
 from agents.accounts.members import update_admin_access
 from agents.accounts.models import ApiToken, Credential, Membership, Organization, Role
+from agents.approval_rules.models import ApprovalRule, ApproverGroup
 from agents.employees.models import Employee, ModelProvider, ToolRule
 from tests.admin.rows import address, make_admin_world
 from tests.world import World
@@ -17,6 +18,8 @@ from tools.records.models import Record, RecordList
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 FORMS: dict[type[Model], str] = {
+    ApprovalRule: "",
+    ApproverGroup: "",
     Credential: "?for=github",
     Employee: "",
     ModelProvider: "",

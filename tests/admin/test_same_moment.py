@@ -12,6 +12,7 @@ from django.db import connections, transaction
 from django.db.models import Model
 
 from agents.accounts.models import AuditEntry, Credential
+from agents.approval_rules.models import ApprovalRule
 from agents.employees.models import Employee, Grant, ModelProvider, ToolRule
 from tests.admin.rows import address, filled_form, make_admin_world
 from tests.admin.source_pages import add, values
@@ -73,6 +74,17 @@ def test_rules_for_the_same_tool(world: World) -> None:
     assert answer.status_code == 200
     assert "already exists" in answer.content.decode()
     assert ToolRule.objects.get().stopped_by == "operator"
+    assert not AuditEntry.objects.exists()
+
+
+def test_approval_rules_of_the_same_name(world: World) -> None:
+    answer = meanwhile(
+        lambda: ApprovalRule(organization=world.acme, name="payments", needed=2),
+        lambda: added(world, ApprovalRule, {"name": "payments", "needed": "1"}),
+    )
+    assert answer.status_code == 200
+    assert "Acme already has the name &#x27;payments&#x27;. Choose another one." in answer.content.decode()
+    assert ApprovalRule.objects.get().needed == 2
     assert not AuditEntry.objects.exists()
 
 

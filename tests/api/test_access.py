@@ -11,6 +11,7 @@ from django.test import Client
 from agents.api import api
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.standing_grants.models import StandingGrant
 from tests.world import World, make_world, nobody, post, problem
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # who may do what is no matter of the database
@@ -50,6 +51,8 @@ DECIDING = {
     "/api/approvals/{approval_id}/deny",
     "/api/approvals/{approval_id}/undo",
     "/api/tool_calls/{call_id}/resolve",
+    "/api/standing_grants",
+    "/api/standing_grants/{grant_id}/revoke",
 }
 
 
@@ -76,6 +79,7 @@ def target() -> Target:
             "approval_id": str(card.pk),
             "call_id": str(call.pk),
             "employee_id": str(world.employee.pk),
+            "grant_id": str(world.standing_grant().pk),
         },
         {
             "/api/runs": {"employee_id": str(world.employee.pk), "task": "Search."},
@@ -88,6 +92,14 @@ def target() -> Target:
             "/api/approvals/{approval_id}/deny": decision,
             "/api/approvals/{approval_id}/undo": None,
             "/api/approvals/{approval_id}/answer": {"text": "The first."},
+            "/api/standing_grants": {
+                "tool": "data.updateRecord",
+                "employee_id": str(world.employee.pk),
+                "conditions": [{"param": "record_id", "rule": "equals", "value": "1"}],
+                "max_uses": 5,
+                "lifetime_s": 60,
+            },
+            "/api/standing_grants/{grant_id}/revoke": None,
             "/api/tool_calls/{call_id}/resolve": {"outcome": "succeeded", "reason": "I looked."},
         },
     )
@@ -105,6 +117,7 @@ def state_of_everything() -> tuple[list[Any], ...]:
         list(Run.objects.order_by("pk").values()),
         list(Approval.objects.order_by("pk").values()),
         list(ToolCall.objects.order_by("pk").values()),
+        list(StandingGrant.objects.order_by("pk").values()),
     )
 
 
@@ -137,6 +150,8 @@ class TestWhoHasNoAccess:
         answer = ask(target.world.client("outsider"), route, target)
         if "{" in route.path or (route.path == "/api/runs" and route.changes):
             problem(answer, 404)
+        elif route.path == "/api/standing_grants" and route.changes:
+            problem(answer, 422)
         elif route.path in ("/api/approvals/decide", "/api/approvals/undo"):
             assert [outcome["status"] for outcome in answer.json()["outcomes"]] == [404]
         elif route.path == "/api/tools":
@@ -158,12 +173,12 @@ class TestWhoMayNotChange:
         path, client = route.path.format(**target.ids), target.world.client("admin")
         for method in ("get", "head", "options", "put", "patch", "delete"):
             answer = getattr(client, method)(path)
-            is_list = path == "/api/runs" and method in ("get", "head")
+            is_list = path in ("/api/runs", "/api/standing_grants") and method in ("get", "head")
             assert answer.status_code == (200 if is_list else 405)
 
 
 @pytest.mark.usefixtures("nothing_changes")
-@pytest.mark.parametrize("route", [route for route in ROUTES if route.path in DECIDING], ids=named)
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.path in DECIDING and route.changes], ids=named)
 def test_operator_decides_nothing(route: Route, target: Target) -> None:
     problem(ask(target.world.client("operator"), route, target), 403)
 

@@ -46,6 +46,9 @@ def test_the_routes_are_those_of_the_contract(document: dict[str, Any]) -> None:
         ("post", "/api/approvals/{approval_id}/deny"),
         ("post", "/api/approvals/decide"),
         ("post", "/api/approvals/undo"),
+        ("get", "/api/standing_grants"),
+        ("post", "/api/standing_grants"),
+        ("post", "/api/standing_grants/{grant_id}/revoke"),
         ("post", "/api/tool_calls/{call_id}/resolve"),
     }
 
@@ -140,7 +143,7 @@ def test_examples_of_parameters_stand_where_openapi_has_them(document: dict[str,
 def test_an_id_to_be_given_has_no_invented_example_but_says_where_it_is_found(document: dict[str, Any]) -> None:
     listed = {path for path, methods in document["paths"].items() if "get" in methods}
     given = [one for operation in operations(document) for one in operation["parameters"] if one["in"] == "path"]
-    assert {one["name"] for one in given} == {"employee_id", "run_id", "call_id", "approval_id"}
+    assert {one["name"] for one in given} == {"employee_id", "run_id", "call_id", "approval_id", "grant_id"}
     schemas = document["components"]["schemas"]
     fields = [schemas["NewRun"]["properties"]["employee_id"], schemas["BulkDecision"]["properties"]["approval_id"]]
     for one in (*given, *fields):

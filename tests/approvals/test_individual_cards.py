@@ -1,4 +1,4 @@
-"""A card with any reason to be approved individually: its row says so, and a decision in bulk refuses it."""
+"""A card with any reason to be approved individually: its row says so, and a bulk decision refuses it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from django.test.utils import CaptureQueriesContext
 from agents.accounts.models import Organization
 from agents.approvals.bulk import DecisionOutcome, decide_many
 from agents.approvals.decisions import Decision
-from agents.approvals.individual_cards import WaitingCard, find_individual_reasons
-from agents.approvals.marks import read_cards
 from agents.approvals.models import Approval, ApprovalStatus
+from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
+from agents.approvals.warnings.marks import read_cards
 from agents.employees.models import Grant
 from agents.runs.engine.cards import compute_digest
 from agents.runs.models import Pass, ToolCall

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agents.approvals.imitations import find_imitation
-from agents.approvals.marks import find_marks, read_card
 from agents.approvals.models import Approval, ApprovalKind
+from agents.approvals.warnings.imitations import find_imitation
+from agents.approvals.warnings.marks import find_marks, read_card
 from agents.runs.models import ToolCall
 
 

@@ -25,7 +25,7 @@ from django.db import connection  # noqa: E402
 
 from gadget_site.garbage_collection import freeze_loaded_objects  # noqa: E402
 from tests import services  # noqa: E402
-from tests.bench import arrival, crowd, decisions, desk, history, pages, passes, slow_model  # noqa: E402
+from tests.bench import arrival, crowd, decisions, desk, history, pages, passes, policy, slow_model  # noqa: E402
 from tests.bench.figures import Figure, say  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
 from tests.processes import Installation  # noqa: E402
@@ -65,6 +65,8 @@ def main() -> None:
     try:
         _measure(results, options.repeats, options.only)
         assert_invariants()
+        if options.only in ("", "policy"):
+            results.add(policy.snapshots())
         if options.only in ("", "pages") and connection.vendor == "postgresql":
             results.add(pages.pages(options.repeats))  # last, because its rows are copies that no engine has made
     finally:

@@ -89,6 +89,9 @@ def _with_many(long: Run) -> dict[str, str]:
         f"a run with {EVENTS_OF_A_LONG_RUN} events": f"/runs/{long.pk}/",
         "catalog of tools": "/tools/",
         "one employee": f"/employees/{long.employee_id}/",
+        "trust in one employee": f"/employees/{long.employee_id}/trust/",
+        "oversight": "/oversight/",
+        "oversight, 90 days": "/oversight/?days=90",
         "tools over REST": "/api/tools",
     }
 
@@ -296,6 +299,7 @@ def _add_cards(cursor: CursorWrapper, run: Run, copies: str) -> None:
         "why": "'this changes data'",
         "digest": "source.params_hash",
         "shape": "source.params_hash",
+        "requested_at": "copies.created_at - interval '20 seconds'",
         "expires_at": "now() + interval '7 days'",
         "reason": "''",
         "decision_id": "''",

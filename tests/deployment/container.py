@@ -51,19 +51,17 @@ class Image:
     """The tree of an image, and the volume of its containers.
 
     Attributes:
+        folder: holds what is written, the volume and /tmp.
         settings: added to those of the Dockerfile.
     """
 
+    tree: Path
     folder: Path
     settings: dict[str, str]
 
     @property
     def volume(self) -> Path:
         return self.folder / "volume"
-
-    @property
-    def tree(self) -> Path:
-        return self.folder / "tree"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -96,12 +94,16 @@ class Image:
         return (*NAMESPACES, "sh", "-euc", inside, "sh", *AS_USER, *words)
 
 
-def build_image(wheel: Path, folder: Path, settings: dict[str, str]) -> Image:
-    """Install what the Dockerfile installs, with the folder in place of /opt, /data and /tmp."""
-    image = Image(folder, settings)
-    install(wheel, image.tree)
+def build_tree(wheel: Path, tree: Path) -> None:
+    """Install what the Dockerfile installs, with this folder in place of /opt."""
+    install(wheel, tree)
     for name, program in (("entrypoint.sh", "entrypoint"), ("healthcheck.py", "healthcheck")):
-        shutil.copy(ROOT / "deploy" / name, image.tree / "bin" / program)
+        shutil.copy(ROOT / "deploy" / name, tree / "bin" / program)
+
+
+def build_image(tree: Path, folder: Path, settings: dict[str, str]) -> Image:
+    """Add an empty volume and /tmp in this folder to the tree."""
+    image = Image(tree, folder, settings)
     (folder / "tmp").mkdir()
     image.volume.mkdir(mode=0o700)
     os.chown(image.volume, USER, USER)

@@ -10,14 +10,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from django.db import connection
 
-from tests.deployment.container import USER, Image, build_image, find_obstacle
+from tests.deployment.container import USER, Image, build_image, build_tree, find_obstacle
 from tests.deployment.package import ROOT
 from tests.http import get
 from tests.processes import RealProcess, current_database_url
@@ -35,15 +35,30 @@ def port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture
-def image(wheel: Path, port: int) -> Iterator[Image]:
-    if obstacle := find_obstacle():
-        pytest.skip(obstacle)
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """Yield a temporary folder that every user can read."""
     folder = Path(tempfile.mkdtemp(prefix="gadget-image-"))
     folder.chmod(0o755)
-    keys = {name: TEST_ENVIRONMENT[name] for name in KEYS}
-    yield build_image(wheel, folder, {**keys, "ALLOWED_HOSTS": DOMAIN, "PORT": str(port)})
+    yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def tree(wheel: Path) -> Iterator[Path]:
+    """The installed tree, which no container can write to."""
+    if obstacle := find_obstacle():
+        pytest.skip(obstacle)
+    with open_folder() as folder:
+        build_tree(wheel, folder / "tree")
+        yield folder / "tree"
+
+
+@pytest.fixture
+def image(tree: Path, port: int) -> Iterator[Image]:
+    keys = {name: TEST_ENVIRONMENT[name] for name in KEYS}
+    with open_folder() as folder:
+        yield build_image(tree, folder, {**keys, "ALLOWED_HOSTS": DOMAIN, "PORT": str(port)})
 
 
 @pytest.fixture
@@ -77,9 +92,9 @@ def test_nothing_but_the_volume_and_tmp_can_be_written(image: Image) -> None:
         refused = image.run("touch", str(place / "file"))
         assert refused.returncode == 1
         assert "Read-only file system" in refused.stderr
+    open_to_all.rmdir()
 
 
-@pytest.mark.timeout(180)
 def test_every_part_starts_is_healthy_and_stops(deployed: Image, running: ExitStack, port: int) -> None:
     migrated = deployed.run("entrypoint", "migrate")
     assert migrated.returncode == 0, migrated.stderr
@@ -106,7 +121,6 @@ def test_every_part_starts_is_healthy_and_stops(deployed: Image, running: ExitSt
         assert "Traceback" not in part.output
 
 
-@pytest.mark.timeout(180)
 def test_without_a_command_everything_starts_in_one_container(deployed: Image, running: ExitStack) -> None:
     whole = start(deployed, running, "entrypoint")
     whole.await_line("Gadget is ready: ", 60)

@@ -116,7 +116,6 @@ def demo(installed: Installed, tmp_path: Path, port: int) -> Iterator[RealProces
 
 
 @pytest.mark.alone
-@pytest.mark.timeout(180)
 def test_it_runs_the_main_job_from_an_empty_folder(demo: RealProcess, port: int, tmp_path: Path) -> None:
     began, url = time.monotonic(), f"http://127.0.0.1:{port}"
     demo.await_line(f"Gadget is ready: {url}/", LONGEST_MAIN_JOB_S)

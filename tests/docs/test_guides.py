@@ -20,6 +20,8 @@ PAGES_WITH_CODE = [
     "write-a-tool.md",
     "test-a-tool.md",
     "permissions.md",
+    "standing-grants.md",
+    "approval-rules.md",
     "provenance.md",
     "connect-an-api.md",
     "connect-an-mcp-server.md",

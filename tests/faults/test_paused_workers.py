@@ -21,6 +21,11 @@ def _await_takeover(run: Run, epoch: int = 2) -> None:
     await_that(lambda: reload(run).lease_epoch >= epoch, f"run {run.pk} is driven by another worker")
 
 
+def _await_late_report() -> None:
+    audited = AuditEntry.objects.filter(action="late_report")
+    await_that(lambda: audited.all().exists(), "the late report is audited")
+
+
 def test_a_worker_that_asked_the_model_records_no_second_pass(site: Site) -> None:
     site.have_workers(2)
     site.model.hold()
@@ -84,8 +89,7 @@ class TestAWorkerInsideAnOutsideWrite:
         (before,) = calls(run)
         site.recorder.release("pay")
         paused_worker.resume()
-        audited = AuditEntry.objects.filter(action="late_report")
-        await_that(lambda: audited.all().exists(), "the late report is audited")
+        _await_late_report()
         (after,) = calls(run)
         assert (after.status, after.result, after.finished_at) == (before.status, before.result, before.finished_at)
         assert event_types(run).count("call_resolved") == 2
@@ -108,8 +112,7 @@ class TestAWorkerBeforeAnEffect:
     def _resume(self, site: Site, paused_worker: RealProcess) -> None:
         site.recorder.release("pay-begin")
         paused_worker.resume()
-        audited = AuditEntry.objects.filter(action="late_report")
-        await_that(lambda: audited.all().exists(), "the late report is audited")
+        _await_late_report()
 
     @pytest.mark.parametrize("tool", ["probe.dawdle", "probe.dawdlingRead"])
     def test_does_not_contradict_the_person_who_said_not_done(self, site: Site, tool: str) -> None:
@@ -176,7 +179,8 @@ def test_a_worker_that_claims_its_run_again_renews_the_new_lease_while_its_old_t
     done = site.await_status(run, RunStatus.SUCCEEDED)
     assert (done.lease_epoch, calls(run)[1].attempts) == (epoch, 1)
     site.recorder.release("pay")
-    worker.await_line(LEASE_LOST)
+    _await_late_report()
+    assert calls(run)[0].status == CallStatus.FAILED
 
 
 def _lease_end(run: Run) -> float:

@@ -102,7 +102,6 @@ def up(tmp_path: Path, port: int) -> Iterator[Up]:
 
 
 @pytest.mark.alone
-@pytest.mark.timeout(240)
 def test_everything_starts_survives_a_death_and_stops_without_orphans(up: Up) -> None:
     up.until_said(READY)
     assert f"{READY}http://127.0.0.1:{up.port}/" in up.output
@@ -128,7 +127,6 @@ def test_everything_starts_survives_a_death_and_stops_without_orphans(up: Up) ->
     assert "Traceback" not in up.output
 
 
-@pytest.mark.timeout(240)
 def test_a_start_that_is_refused_ends_with_the_reason_alone(tmp_path: Path, port: int) -> None:
     keys = {"GADGET_ENCRYPTION_KEYS": KEYS[0], "GADGET_AUDIT_KEYS": KEYS[1], "SECRET_KEY": "s" * 50}
     up = Up(tmp_path / "var", port, DEBUG="off", **keys)
@@ -139,7 +137,6 @@ def test_a_start_that_is_refused_ends_with_the_reason_alone(tmp_path: Path, port
 
 
 @pytest.mark.alone
-@pytest.mark.timeout(240)
 def test_a_killed_up_takes_its_parts_with_it_and_the_next_one_starts(up: Up) -> None:
     up.until_said(READY)
     up.end(signal.SIGKILL)

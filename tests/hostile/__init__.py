@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from tests.sampling import take_sample
 from tools.contract.hidden_characters import MARKS_ON_ONE_LETTER
 
 HACK = "window.hacked=1"
@@ -259,9 +260,8 @@ VERY_LONG = (
     "<" * 1_500,
     "a\u0301" * 1_000,
     "\n" * 3_000 + "below the fold",
-    ((PAYLOAD + "\n") * LONG)[:LONG],
-    "L" * (LONG - 1) + "\u202e",
 )
+LONGEST = (((PAYLOAD + "\n") * LONG)[:LONG], "L" * (LONG - 1) + "\u202e")
 
 FAMILIES = {
     "markup": MARKUP,
@@ -282,8 +282,12 @@ FAMILIES = {
     "formulas": FORMULAS,
     "other languages": OTHER_LANGUAGES,
     "very long": VERY_LONG,
+    "longest": LONGEST,
 }
-HOSTILE = tuple(text for family in FAMILIES.values() for text in family)
+ONE_OF = 8
+EVERY_STRING = tuple(text for family in FAMILIES.values() for text in family)
+HOSTILE = tuple(text for name, family in FAMILIES.items() for text in take_sample(family, ONE_OF, name))
+"""Some of each family, which stand in every place; all of them with GADGET_TESTS_WHOLE=1."""
 UNSTORABLE = ("\0", "a\0b", "\ud800", "a\udfffb", "\ud83d", f"\0<img src=x onerror={HACK}>")
 
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})

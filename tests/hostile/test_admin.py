@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ from django.db.models import Model
 from django.utils import timezone
 from django.utils.html import escape
 
-from agents.accounts.models import Credential, Organization
+from agents.accounts.models import Credential, Membership, Organization
 from agents.admin.template_filters import reveal_hidden
+from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
 from agents.employees.models import ToolRule
 from agents.runs.models import Pass
 from tests.admin.rows import address
@@ -40,8 +42,11 @@ LONGEST = {
     "AccessLog": 250,
     "ApiToken": 80,
     "Approval": 200,
+    "ApprovalRule": 80,
+    "ApproverGroup": 60,
     "AuditEntry": 200,
     "Credential": 80,
+    "Deputy": 150,
     "Draft": 200,
     "Employee": 120,
     "Event": 200,
@@ -85,6 +90,7 @@ def prepared(*, is_hostile: bool) -> HostileWorld:
         Source(organization=world.acme, kind="openapi", name=f"s{number}", problem=text, checked_at=timezone.now())
         for number, text in enumerate(texts)
     )
+    make_rules(made)
     for model in (AccessAttempt, AccessLog, AccessFailureLog):
         more = {"failures_since_start": 1, "get_data": "x", "post_data": "x"} if model is AccessAttempt else {}
         model.objects.bulk_create(
@@ -92,6 +98,18 @@ def prepared(*, is_hostile: bool) -> HostileWorld:
             for text in ends
         )
     return made
+
+
+def make_rules(made: HostileWorld) -> None:
+    """Approval rules, groups and deputies."""
+    acme, ends_at = made.world.acme, timezone.now() + timedelta(days=1)
+    ApprovalRule.objects.bulk_create(
+        ApprovalRule(organization=acme, name=text, tool=text, category=text) for text in made.words.of(80)
+    )
+    ApproverGroup.objects.bulk_create(ApproverGroup(organization=acme, name=text) for text in made.words.of(60))
+    members = list(Membership.objects.filter(user__in=made.users).order_by("pk"))
+    pairs = zip(members, [*members[1:], members[0]], strict=True)
+    Deputy.objects.bulk_create(Deputy(member=one, deputy=other, ends_at=ends_at) for one, other in pairs)
 
 
 def found_organizations(made: HostileWorld) -> None:

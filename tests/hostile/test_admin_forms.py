@@ -17,6 +17,7 @@ from django.test import Client
 from agents.admin.confirmation import ConsequencesField
 from agents.admin.credentials import NAME_HELP
 from agents.admin.edit_conflicts import FingerprintsField
+from agents.admin.tool_limits import LimitsField
 from agents.approvals.models import Approval
 from agents.runs.models import Message
 from tests.admin.rows import address, make_admin_world
@@ -37,6 +38,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 HOLDS_NOTHING_OF_OTHERS = {
     ("Approval", "level"): "one of the levels",
+    ("ApprovalRule", "level"): "one of the levels",
     ("Employee", "mode"): "one of the toolbox's modes",
     ("Organization", "currency"): "three letters",
     ("Run", "lease_owner"): "the name of a worker, from Gadget",
@@ -91,13 +93,21 @@ def refused(row: Model, filled: FilledRows, client: Client, page: str) -> tuple[
     where = address(row, page)
     fields = client.get(f"{where}?for=other&kind=openapi").context["adminform"].form.fields
     typed = {name: filled.whole(f"{name} typed") for name, field in fields.items() if not is_tick(field)}
-    answer = client.post(f"{where}?for=other&kind=openapi", typed)
+    sent = {**typed, **{name: text for key, text in typed.items() for name in list_boxes(fields[key], key)}}
+    sent |= {"limits-0-sentence": "comparison"} if "limits" in fields else {}
+    answer = client.post(f"{where}?for=other&kind=openapi", sent)
     assert answer.status_code == 200, (where, answer.status_code)
     reading, form = FormReading(answer.content.decode()), answer.context["adminform"].form
     assert form.errors, where
     boxes = [name for name in typed if name in form.fields and not isinstance(form.fields[name], forms.ChoiceField)]
     missing = [f"{name}: typed" for name in boxes if reading.sends(typed[name]) is is_kept_back(form.fields[name])]
     return reading, missing
+
+
+def list_boxes(field: forms.Field, name: str) -> list[str]:
+    """The names under which a browser sends what was typed into the field."""
+    blanks = ("tool", "param", "comparison", "value", "otherwise")
+    return [f"{name}-0-{blank}" for blank in blanks] if isinstance(field, LimitsField) else [name]
 
 
 def is_tick(field: forms.Field) -> bool:
@@ -136,7 +146,7 @@ def test_there_is_a_row_of_all_that_is_registered_and_each_text_holds_all_string
         transaction.set_rollback(True)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_each_page_of_a_row_tells_all_of_it_and_becomes_nothing_of_it() -> None:
     known: dict[str, set[Shape]] = {}
     usual: set[str] = set()

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import resolve
 
 from agents.urls import urlpatterns
-from tests.hostile import FAMILIES, HOSTILE
+from tests.hostile import EVERY_STRING, FAMILIES, HOSTILE, LONG
 from tests.hostile.pages import Reading, Shape, strange, tells
 from tests.hostile.work import add_work
 from tests.hostile.world import IN_ALL, OF_LINES, HostileWorld, Words, make_hostile_world
@@ -21,15 +21,20 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 HARMLESS_PAGES = 9
 """So many pages of each kind are read with harmless text."""
+GRANTS_ON_A_PAGE = 40
 IN_A_ROW = 120
 """So many characters at least a row of the inbox shows of a card's text; the card itself shows all of it."""
 
 
 def test_there_are_more_than_300_and_no_two_are_the_same() -> None:
-    assert len(HOSTILE) > 300
-    assert len(set(HOSTILE)) == len(HOSTILE)
-    assert all(FAMILIES.values())
-    assert max(len(text) for text in HOSTILE) == 100_000
+    assert len(EVERY_STRING) > 300
+    assert len(set(EVERY_STRING)) == len(EVERY_STRING)
+    assert max(len(text) for text in EVERY_STRING) == LONG
+
+
+def test_there_are_some_of_each_family() -> None:
+    assert all(set(family) & set(HOSTILE) for family in FAMILIES.values())
+    assert any(len(text) == LONG for text in HOSTILE)
 
 
 def test_the_reading_notices_what_is_not_escaped() -> None:
@@ -59,6 +64,7 @@ READ_ELSEWHERE = {
     "transcript-json": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
     "replay-export": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
     "draft-download": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
+    "oversight-export": "tests/web/test_oversight.py::test_people_are_exported_without_formulas",
     "audit-export": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
     "edit": f"{INPUT}::test_a_form_that_is_refused_comes_back_as_it_was_typed",
     "approve": f"{INPUT}::test_reasons_and_proofs_that_are_refused_come_back_as_text",
@@ -79,6 +85,8 @@ READ_ELSEWHERE = {
     "file-delete": f"{ACTS}::test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about",
     "schedule-create": f"{ACTS}::test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task",
     "schedule-cancel": f"{ACTS}::test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task",
+    "grant-new": "tests/web/test_grants.py::test_hostile_values_stay_text_in_the_form_and_in_its_preview",
+    "simulator-save": "tests/web/test_simulator.py::test_hostile_input_stays_text",
     "try-tool": "tests/web/test_manual_calls.py::test_hostile_params_are_text",
     "file-download": "tests/web/test_files.py::test_a_hostile_path_is_refused",
     "search": "tests/web/test_frame.py::test_shows_hostile_names_as_text",
@@ -92,6 +100,10 @@ TELLS_NO_TEXT = {
     "end-snooze": "leads on to the inbox",
     "save-view": "leads on to the inbox",
     "delete-view": "leads on to the inbox",
+    "policy-draft-delete": "leads on to the simulator",
+    "shadow-start": "leads on to the draft",
+    "shadow-stop": "leads on to the draft",
+    "grant-revoke": "says the number of the standing grant",
     "schedule-pause": "says the number of the schedule",
     "schedule-resume": "says the number of the schedule",
 }
@@ -123,6 +135,7 @@ def every_page(made: HostileWorld) -> dict[str, list[str]]:
         "home": ["/", "/?live=1"],
         "employees": ["/employees/"],
         "employee": [f"/employees/{one.pk}/" for one in made.employees],
+        "trust": [f"/employees/{one.pk}/trust/" for one in made.employees],
         "tools": ["/tools/"],
         "runs": ["/runs/"],
         "run": [f"/runs/{pk}/" for pk in runs],
@@ -136,7 +149,12 @@ def every_page(made: HostileWorld) -> dict[str, list[str]]:
         "drafts": ["/drafts/"],
         "draft": [f"/drafts/{draft.pk}/" for draft in made.drafts],
         "audit": ["/audit/"],
+        "oversight": ["/oversight/"],
         "users": ["/users/"],
+        "simulator": ["/simulator/", "/simulator/?kind=stop&tool=data.searchRecords"],
+        "policy draft": [f"/simulator/{draft.pk}/" for draft in made.policy_drafts],
+        "grants": ["/grants/"],
+        "ended grants": ["/grants/?ended=1"],
         "schedules": ["/schedules/"],
         "cancelled schedules": ["/schedules/?cancelled=1"],
         "stop": ["/stop/"],
@@ -191,12 +209,16 @@ def whole(words: Words) -> dict[str, list[str]]:
         "users": of(120, 150),
         "schedules": [*lines, *boxes, *of(80, 150)],
         "cancelled schedules": [*lines, *boxes, *of(80, 150)],
+        "simulator": of(80),
+        "policy draft": of(80),
+        "grants": lines[:GRANTS_ON_A_PAGE],
+        "ended grants": lines[:GRANTS_ON_A_PAGE],
         "stop": of(80, 120, 150),
         "nested": [*lines, *of(80)],
     }
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_no_page_becomes_what_somebody_wrote_and_each_tells_all_of_it() -> None:
     known: dict[str, set[Shape]] = {}
     with transaction.atomic():

@@ -8,8 +8,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents.employees.models import Employee, ToolRule
+from agents.policy.models import PolicyDraft, ShadowVerdict
 from agents.runs.engine.context import DELEGATE
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.standing_grants.models import StandingGrant
 from tests.hostile.world import IN_ALL, OF_LINES, HostileWorld, at, at_employee, at_run, at_user
 from tests.world import SEARCH, success
 from tools.schedules.models import Schedule
@@ -27,6 +29,8 @@ def add_work(made: HostileWorld) -> None:
         _stops(made)
         made.schedules = _schedules(made)
         made.children = _children(made)
+        _grants(made)
+        _policy_drafts(made)
 
 
 def _stops(made: HostileWorld) -> None:
@@ -110,3 +114,45 @@ def _call(run: Run, index: int, tool: str, told: str) -> ToolCall:
         content=told,
         finished_at=timezone.now(),
     )
+
+
+def _grants(made: HostileWorld) -> None:
+    """Standing grants whose params, values and endings are texts; the first 40 fit a page."""
+    texts, ends = made.words.of(OF_LINES)[:40], timezone.now() + timedelta(days=1)
+    for ended_at in (None, timezone.now()):
+        StandingGrant.objects.bulk_create(
+            StandingGrant(
+                organization=made.world.acme,
+                tool=f"data.updateRecord{number}",
+                definition_hash="d",
+                level="write",
+                employee=at_employee(made, number),
+                params=[text[:80], "other"],
+                conditions=[{"param": "other", "rule": "equals", "value": text, "otherwise": "ask"}],
+                max_uses=1,
+                expires_at=ends,
+                made_by=at_user(made, number),
+                ended_at=ended_at,
+                ended_because=text[:300] if ended_at else "",
+            )
+            for number, text in enumerate(texts)
+        )
+
+
+def _policy_drafts(made: HostileWorld) -> None:
+    """Drafts of the rules whose names and found reasons are texts."""
+    for number, name in enumerate(made.words.of(80)):
+        draft = PolicyDraft.objects.create(
+            organization=made.world.acme,
+            name=name,
+            changes=[],
+            created_by=at_user(made, number),
+            counts={"auto ask": 1},
+        )
+        call = at_call(made, number)
+        ShadowVerdict.objects.create(draft=draft, call=call, before="auto", after="ask", reason=name)
+        made.policy_drafts.append(draft)
+
+
+def at_call(made: HostileWorld, number: int) -> ToolCall:
+    return made.calls[number % len(made.calls)]

@@ -18,6 +18,7 @@ from agents.accounts import audit
 from agents.accounts.models import ApiToken, Invitation, Membership
 from agents.approvals.models import Approval
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
+from agents.policy.models import PolicyDraft
 from agents.runs.models import Event, EventType, Message, Run, RunStatus, ToolCall
 from tests.hostile import HOSTILE, LONG, packed
 from tests.world import SEARCH, UPDATE, World, make_world, success
@@ -67,6 +68,7 @@ class HostileWorld:
     drafts: list[Draft] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
     children: list[Run] = field(default_factory=list)
+    policy_drafts: list[PolicyDraft] = field(default_factory=list)
 
 
 def make_hostile_world(*, is_hostile: bool = True) -> HostileWorld:

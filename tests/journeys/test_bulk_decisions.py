@@ -1,4 +1,4 @@
-"""Decisions in bulk in a browser: select, read the summary, confirm, undo; and snooze what can wait."""
+"""Bulk decisions in a browser: select, read the summary, confirm, undo; and snooze what can wait."""
 
 from __future__ import annotations
 

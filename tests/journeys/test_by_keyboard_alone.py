@@ -360,7 +360,7 @@ def use_the_inbox(office: Office, typist: Typist, first: Approval, second: Appro
     expect(typist.visitor.card(second.pk)).to_be_focused()
     typist.press("e")
     typist.tab_to(typist.visitor.card(second.pk).get_by_label("score"))
-    typist.press("Escape d Tab")
+    typist.press("Escape d")
     typist.write("half a rea")
     with typist.focus_kept():
         office.workshop.deny(first, "No")

@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import WebSocketRoute, expect
 
+from agents.approval_rules.models import ApprovalRule
 from agents.approvals.models import Approval
 from agents.runs.models import RunStatus
 from tests.journeys.office import Office
@@ -183,7 +184,7 @@ class TestLostAnswers:
 
 
 class TestFourEyes:
-    def test_whoever_started_the_run_gets_a_note_and_no_buttons(self, office: Office, visit: Visit) -> None:
+    def test_whoever_started_the_run_gets_a_note_and_may_only_deny(self, office: Office, visit: Visit) -> None:
         office.workshop.organization.four_eyes = True
         office.workshop.organization.save()
         office.workshop.play(asking(update(office.workshop.record())))
@@ -196,7 +197,7 @@ class TestFourEyes:
             expect(visitor.card(card.pk).locator(".two-person-rule")).to_contain_text("acme-approver started this run")
         for visitor in (starter, in_the_inbox):
             expect(visitor.card(card.pk).locator(".approve-button")).to_be_hidden()
-            expect(visitor.card(card.pk).get_by_text("Deny…")).to_be_hidden()
+            expect(visitor.card(card.pk).get_by_text("Deny…")).to_be_visible()
         for key in "ja":
             in_the_inbox.page.keyboard.press(key)
         expect(in_the_inbox.page.locator("[data-announcer]")).to_contain_text("someone else must approve")
@@ -205,6 +206,35 @@ class TestFourEyes:
         expect(other.card(card.pk)).to_contain_text("Approved by acme-admin")
         office.end_grace()
         office.await_end(run_id)
+
+
+class TestTwoApprovers:
+    def test_the_first_approval_counts_and_can_be_withdrawn_and_the_second_starts_the_call(
+        self, office: Office, visit: Visit
+    ) -> None:
+        ApprovalRule.objects.create(organization=office.workshop.organization, name="Two people", needed=2)
+        office.workshop.play(asking(update(office.workshop.record())))
+        run = office.submit()
+        (card,) = office.await_cards(run.pk)
+        first, second = visit("approver"), visit("admin")
+        for visitor in (first, second):
+            visitor.page.goto("/approvals/")
+            expect(visitor.card(card.pk)).to_contain_text("Still needed: 0 of 2: an approver.")
+        for is_first in (True, False):
+            first.approve(first.card(card.pk))
+            expect(first.card(card.pk)).to_contain_text("1 of 2: an approver. Approved by acme-approver.")
+            expect(first.card(card.pk).locator(".approve-button")).to_be_hidden()
+            withdraw = first.card(card.pk).get_by_role("button", name="Withdraw my approval")
+            if is_first:
+                first.await_stillness(first.card(card.pk))
+                withdraw.click()
+                expect(first.card(card.pk)).to_contain_text("0 of 2: an approver.")
+                first.await_stillness(first.card(card.pk))
+        second.page.reload()
+        expect(second.card(card.pk).get_by_role("button", name="Withdraw my approval")).to_be_hidden()
+        second.approve(second.card(card.pk))
+        office.end_grace()
+        office.await_end(run.pk)
 
 
 @pytest.mark.parametrize(

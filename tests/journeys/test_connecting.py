@@ -21,6 +21,7 @@ from tests.model_server import Answer, Call, ModelServer
 from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation
 from tests.recorder import Recorder
+from tests.sampling import take_sample
 from tests.tools.sources.outside import Outside, Reply, described, running
 
 pytestmark = pytest.mark.once
@@ -86,7 +87,7 @@ def look(page: Page, where: str) -> list[str]:
 def look_at_all(page: Page) -> list[str]:
     """Check the pages of sources, and the confirmation of a lower level."""
     faults = []
-    for kind in ("", "?kind=openapi", "?kind=mcp_http", "?kind=mcp_stdio"):
+    for kind in take_sample(("", "?kind=openapi", "?kind=mcp_http", "?kind=mcp_stdio"), 4, "forms of sources"):
         page.goto(f"/admin/connections/source/add/{kind}")
         faults += look(page, f"add {kind}")
     page.goto("/admin/connections/source/")
@@ -145,7 +146,6 @@ def grant(page: Page, employee_id: int) -> None:
     expect(page.locator("#result_list")).to_be_visible()
 
 
-@pytest.mark.timeout(180)
 def test_from_nothing_to_an_approved_request(office: Office, visit: Visit, model: ModelServer, pets: Outside) -> None:
     shop = office.workshop
     shop.admin.user.is_superuser = True

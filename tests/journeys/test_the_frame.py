@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
+from tests.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import find_faults
 from tests.journeys.visitor import Visit
@@ -100,6 +101,33 @@ def test_enter_opens_what_was_typed_last(office: Office, visit: Visit) -> None:
     page.keyboard.type("draf")
     press(page, "Enter")
     expect(page).to_have_url(f"{office.url}/drafts/")
+
+
+def test_a_late_answer_leaves_the_chosen_hit(office: Office, visit: Visit) -> None:
+    """The hits of the last letter come after an arrow key."""
+    for name in ("Zebra Farm", "Zebra Works"):
+        Record.objects.create(organization=office.workshop.organization, name=name)
+    page = visit("viewer").page
+    page.goto("/runs/")
+    press(page, "Control+k")
+    page.keyboard.type("zebr")
+    options = page.get_by_role("dialog").get_by_role("option")
+    expect(options).to_have_count(2)
+    waiting: list[Route] = []
+
+    def hold(route: Route) -> None:
+        waiting.append(route)
+
+    page.route("**/*zebra*", hold)
+    page.keyboard.type("a")
+    press(page, "ArrowDown")
+    expect(options.nth(1)).to_have_attribute("aria-selected", "true")
+    await_that(lambda: page.evaluate("1") and waiting, "the search for the last letter is on its way")
+    options.nth(0).evaluate("(option) => option.toggleAttribute('data-earlier')")
+    waiting[0].continue_()
+    expect(page.locator("[data-earlier]")).to_have_count(0)
+    expect(options.nth(1)).to_have_attribute("aria-selected", "true")
+    expect(options.nth(0)).to_have_attribute("aria-selected", "false")
 
 
 def test_g_and_a_letter_go_to_a_page(office: Office, visit: Visit) -> None:

@@ -141,12 +141,31 @@ def test_d_takes_a_reason_in_own_words(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
-    press(visitor, "d Tab")
+    press(visitor, "d")
     assert visitor.page.evaluate(FOCUSED) == "reason"
     visitor.page.keyboard.type("adj auk? 12")
     press(visitor, "Enter")
     assert_selected(visitor, second)
     assert Approval.objects.get(pk=first.pk).reason == "adj auk? 12"
+
+
+def test_no_key_approves_while_a_reason_is_written(office: Office, visit: Visit) -> None:
+    first, second, _ = waiting(office)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    visitor.card(first.pk).get_by_text("Deny…").click()
+    await_that(lambda: visitor.page.evaluate(FOCUSED) == "reason", "the field has the focus")
+    visitor.page.keyboard.type("a fake")
+    expect(visitor.card(first.pk).get_by_label("Reason")).to_have_value("a fake")
+    visitor.page.evaluate("() => document.activeElement.blur()")
+    press(visitor, "a")
+    visitor.card(first.pk).get_by_label("Reason").focus()
+    press(visitor, "Escape a")
+    assert_selected(visitor, second)
+    await_that(
+        lambda: list(Approval.objects.exclude(decided_by=None).values_list("pk", "reason")) == [(first.pk, "")],
+        "only the key after Escape approved",
+    )
 
 
 def test_the_last_decision_leads_to_an_empty_inbox_with_figures(office: Office, visit: Visit) -> None:
@@ -240,7 +259,7 @@ def test_title_and_icon_carry_the_number_of_waiting_cards(office: Office, visit:
 def test_a_new_card_is_added_without_moving_the_focus(office: Office, visit: Visit) -> None:
     first, *_ = waiting(office, 2)
     visitor = in_the_inbox(visit)
-    press(visitor, "d Tab")
+    press(visitor, "d")
     visitor.page.keyboard.type("half a rea")
     waiting(office, 1)
     expect(rows(visitor)).to_have_count(3)

@@ -104,8 +104,8 @@ TARGETS = [
     engine("lease", "runs: side_work lease stops worker: sweeper runs: recovery worker: job runs: cancel", 12),
     engine(
         "writes",
-        "runs: permitted_at_the_start approvals: drift runs: late_report transactional_writes approvals: "
-        "unknown_outcomes late_effects undo_and_grace",
+        "runs: permitted_at_the_start approvals: drift standing_grants: start runs: late_report transactional_writes "
+        "approvals: unknown_outcomes late_effects undo_and_grace",
         12,
     ),
     engine(
@@ -113,6 +113,8 @@ TARGETS = [
         "runs: bad_requests permitted_at_the_start composition large_results employees: limits_of_grants "
         "runs: delegation",
     ),
+    engine("recounts", "employees: limits_over_history"),
+    near("agents/runs/call_history", "employees: limits_over_history"),
     engine("passes", "runs: duplicates permitted_at_the_start messages_and_continue max_passes_and_closing"),
     engine("results", "runs: conditional_updates approvals: unknown_outcomes runs: late_report"),
     engine("recovery", "runs: recovery approvals: undo_and_grace runs: after_restore"),
@@ -122,14 +124,42 @@ TARGETS = [
     engine("execution", "runs: composition permitted_at_the_start parallel_calls"),
     engine("cards", "runs: conditional_updates approvals: carried_requests drift edit undo_and_grace"),
     near("agents/employees/budgets", "employees: budgets", 5),
-    engine("requested_calls", "runs: duplicates composition parallel_calls"),
+    engine("requested_calls", "runs: duplicates composition parallel_calls standing_grants: answers"),
+    near("tools/toolbox/standing_grants", "tools/toolbox: standing_grants", 12),
+    near(
+        "agents/standing_grants/answers",
+        "standing_grants: uses start person_needed answers changes policy: recorded_answers",
+        12,
+    ),
+    near("agents/standing_grants/making", "standing_grants: answers withdrawn web: grants", 12),
+    near("agents/standing_grants/accounts", "standing_grants: accounts changes"),
+    near("agents/standing_grants/changes", "standing_grants: changes person_needed"),
+    near("agents/standing_grants/makers", "standing_grants: uses start answers"),
+    near("agents/standing_grants/pauses", "web: grant_pauses"),
+    *(
+        near(f"agents/standing_grants/{file}", "web: grants grant_suggestions standing_grants: answers")
+        for file in ("coverage", "drafts", "past_calls", "suggestions")
+    ),
+    near("agents/policy/recorded_answers", "policy: recorded_answers"),
+    *(
+        near(
+            f"agents/policy/{file}",
+            "policy: recorded_facts replay simulation simulated_grants past_history shadow statements web: simulator",
+        )
+        for file in ("drafted_rules", "drafts", "past_history", "recorded_calls", "replay", "shadow", "simulation")
+    ),
+    *(
+        near(f"agents/policy/{file}", "policy: replay recorded_facts simulation")
+        for file in ("snapshots", "typed_changes")
+    ),
+    *(near(f"agents/insight/{file}", "insight: oversight web: oversight") for file in ("oversight", "trust")),
     near(
         "agents/approvals/decisions",
         "approvals: deciding four_eyes_and_roles edit undo_and_grace expiry drift decision_races api: "
         "decide_many approve",
         20,
     ),
-    near("agents/approvals/individual_cards", "approvals: individual_cards"),
+    near("agents/approvals/warnings/individual_cards", "approvals: individual_cards standing_grants: person_needed"),
     near("agents/approvals/requesters", "approvals: requesters four_eyes_and_roles", 12),
     near("agents/approvals/closed_cards", "approvals: edit deciding expiry web: late_edit api: approve"),
     near("agents/approvals/questions", "approvals: questions"),
@@ -142,8 +172,8 @@ TARGETS = [
     ),
     near(
         "agents/platform/queries/sweeps",
-        "worker: sweeper approvals: expiry worker: schedules_fire runs: delegation stops approvals: "
-        "undo_and_grace tools/connections: mcp_in_a_run",
+        "worker: sweeper approvals: expiry standing_grants: withdrawn answers worker: schedules_fire runs: delegation "
+        "stops approvals: undo_and_grace tools/connections: mcp_in_a_run",
         8,
     ),
     near("tools/toolbox/permissions", "tools/toolbox: the_gate named_hosts inner_requests tool_promises", 10),
@@ -159,6 +189,12 @@ TARGETS = [
             "tools/network: forbidden_addresses redirects limits_of_answers changing_names web_tools tls",
         )
         for file in ("http_client", "addresses", "name_resolution", "urls")
+    ),
+    near(
+        "tools/network/transport",
+        "tools/network: changing_names forbidden_addresses limits_of_answers tls tools/toolbox: last_look "
+        "providers: private_addresses openai_deadline_and_stop large_answers",
+        12,
     ),
     organization_filters("agents/web/views/*.py", "web/test_*"),
     organization_filters("agents/api/*.py", "api/test_*"),
@@ -217,6 +253,23 @@ _STAYS_LOCKED = (
     "The card was read and checked in the same transaction, under its run's lock, which every decision takes."
 )
 EQUIVALENT: dict[str, str] = {
+    "agents/runs/call_history.py EmployeeCalls._of_organization: "
+    "ToolCall.objects.filter(organization_id=self.run.organization_id, tool=tool)"
+    " -> ToolCall.objects.filter(tool=tool)": (
+        "Employees and runs belong to one organization; the condition lets an index be used."
+    ),
+    "agents/runs/call_history.py EmployeeCalls._find_counted: runs.filter(organization_id=self.run.organization_id, "
+    "status__in=_OPEN) -> runs.filter(status__in=_OPEN)": "The runs are those of one employee; see above.",
+    "agents/runs/call_history.py EmployeeCalls._find_counted: runs.filter(organization_id=self.run.organization_id, "
+    "status__in=_OPEN) -> runs.filter(organization_id=self.run.organization_id)": (
+        "A run that has ended has no open call; the condition lets an index be used."
+    ),
+    "agents/runs/engine/recounts.py count_again: plan.error is None and plan.row.tool in tools"
+    " -> ((plan.error is None))": "A call without such a limit gets the same verdict again, which only takes longer.",
+    "agents/runs/call_history.py lock_counts: Grant.objects.filter(employee_id=employee_id, tool__in=tools)"
+    " -> Grant.objects.filter(tool__in=tools)": "More rows are locked, which only takes longer.",
+    "agents/runs/call_history.py lock_counts: Grant.objects.filter(employee_id=employee_id, tool__in=tools)"
+    " -> Grant.objects.filter(employee_id=employee_id)": "More rows are locked, which only takes longer.",
     _DECIDES.format("organization_id=member.organization_id, kind=ApprovalKind.APPROVAL, "): _STAYS_LOCKED,
     _DECIDES.format("kind=ApprovalKind.APPROVAL, status=ApprovalStatus.PENDING, "): (
         "The same transaction has just found the card by its organization."
@@ -276,6 +329,12 @@ EQUIVALENT: dict[str, str] = {
     ),
     "agents/worker/sweeper.py _hint: free.filter(status=RunStatus.QUEUED) -> free.filter()": (
         "Nobody reads the time of a hint of a run that is no longer queued."
+    ),
+    "agents/standing_grants/answers.py end_grants: grants.filter(IN_FORCE) -> grants.filter()": (
+        "Each is looked at once more by its own update; the condition only spares these."
+    ),
+    "agents/standing_grants/answers.py reserve_uses: not wanted -> False": (
+        "This only spares queries for no standing grant."
     ),
     f"agents/platform/queries/sweeps.py _select_orphaned_runs: {_OPEN_ONES}": (
         "A parked run always has an open call; the condition only leads the database to the index of these."

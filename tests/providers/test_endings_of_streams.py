@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from agents.providers import late_usage
 from agents.providers.base import ProviderError, Usage
 from tests.model_server import Answer, Call, ModelServer
 from tests.providers.conftest import Asking
@@ -95,6 +96,14 @@ class TestALateUsage:
         assert response.late_usage is not None
         ask.stopped.set()
         assert response.late_usage.wait() is None
+
+    def test_is_given_up_where_no_thread_is_free(self, ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(late_usage, "_slots", threading.BoundedSemaphore(1))
+        with late_usage._slots:
+            response = ask()
+        assert response.text == "All of it."
+        assert response.usage.is_estimated
+        assert response.late_usage is None
 
     def test_leaves_no_thread_behind(self, server: ModelServer, ask: Asking) -> None:
         ask()

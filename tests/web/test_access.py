@@ -14,8 +14,12 @@ from agents.accounts import invitations
 from agents.accounts.models import AuditEntry, Membership, Role
 from agents.approvals.models import Approval, ApprovalStatus, SavedView, Snooze
 from agents.approvals.saved_views import save_view
+from agents.policy import shadow
+from agents.policy.drafts import ChangeKind, PolicyChange
+from agents.policy.models import PolicyDraft
 from agents.runs import schedules
 from agents.runs.models import Run, RunStatus
+from agents.standing_grants.models import StandingGrant
 from agents.urls import urlpatterns
 from tests.world import World, make_world, nobody
 from tools.files.changes import write_file
@@ -24,7 +28,9 @@ from tools.schedules.models import Schedule
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not depend on the database
 
-OF_MEMBERS = ("own-password", "employee", "tools", "users", "audit", "audit-export", "stop")
+OF_MEMBERS = ("own-password", "employee", "employee-trust", "tools", "users", "stop")
+OF_ADMINS = ("audit", "audit-export", "oversight", "oversight-export", "simulator", "policy-draft")
+OF_SIMULATOR = ("simulator-save", "shadow-start", "shadow-stop", "policy-draft-delete")
 OF_FILES = ("files", "file-download")
 OF_SCHEDULES = ("schedule-create", "schedule-pause", "schedule-resume", "schedule-cancel")
 OF_RUNS = ("call", "nested", "transcript-markdown", "transcript-json", "replay", "replay-export")
@@ -39,16 +45,22 @@ READ = (
     "card",
     "nothing",
     *OF_MEMBERS,
+    *OF_ADMINS,
     *OF_RECORDS,
     *OF_RUNS,
     *OF_FILES,
     "schedules",
+    "grants",
     "search",
 )
-RULES = ("invite", "revoke-invitation", "change-role", "remove-member", "password-link", "audit-verify")
+RULES = (
+    *("invite", "revoke-invitation", "change-role", "remove-member", "password-link", "audit-verify"),
+    *OF_SIMULATOR,
+)
 OWN_INBOX = ("snooze", "end-snooze", "save-view", "delete-view")
 """Settings of a member's own inbox, for every role."""
 DECISIONS = ("approve", "deny", "edit", "undo", "resolve")
+OF_GRANTS = ("grant-new", "grant-revoke")
 ACTS = (
     "switch-organization",
     "theme",
@@ -62,20 +74,29 @@ ACTS = (
     *OF_SCHEDULES,
     *OWN_INBOX,
     *DECISIONS,
+    *OF_GRANTS,
     *RULES,
 )
-MODELS: tuple[type[Model], ...] = (Approval, AuditEntry, Membership, Run, SavedView, Schedule, Snooze)
-OF_ONE = ("cancel", "message", "continue", "answer", *DECISIONS)
-"""Actions on one run or one card, which has a page."""
+MODELS: tuple[type[Model], ...] = (
+    *(Approval, AuditEntry, Membership, PolicyDraft, Run, SavedView, Schedule, Snooze, StandingGrant),
+)
+OF_ONE = ("cancel", "message", "continue", "answer", "shadow-start", "shadow-stop", *DECISIONS)
+"""Actions on one run, card or draft, which has a page."""
 DAILY = ("0 9 * * *", "UTC")
 OPEN = ("login", "logout", "join-link", "join", "new-password-link", "new-password")
-LISTS_OF_THINGS = ("records", "records-import", "drafts", "files", "schedules")
-LISTS = ("home", "employees", "runs", "approvals", "tools", "users", "audit", "stop", "search", *LISTS_OF_THINGS)
+LISTS_OF_THINGS = ("records", "records-import", "drafts", "files", "schedules", "grants")
+LISTS_OF_ADMINS = ("audit", "oversight", "simulator")
+LISTS = (
+    *("home", "employees", "runs", "approvals", "tools", "users", "stop", "search"),
+    *LISTS_OF_ADMINS,
+    *LISTS_OF_THINGS,
+)
 WITHOUT_ROW = (
     *LISTS,
     "theme",
     "own-password",
     "audit-export",
+    "oversight-export",
     "records-export",
     "audit-verify",
     "invite",
@@ -83,10 +104,12 @@ WITHOUT_ROW = (
     "try-tool",
     "schedule-create",
     "save-view",
+    "grant-new",
+    "simulator-save",
 )
 OF_ROLES = (
     dict.fromkeys(("cancel", "message", "continue", "answer", "try-tool", "files-upload", *OF_SCHEDULES), "operator")
-    | dict.fromkeys((*DECISIONS, "file-delete"), "approver")
+    | dict.fromkeys((*DECISIONS, *OF_GRANTS, "file-delete"), "approver")
     | dict.fromkeys(RULES, "admin")
 )
 
@@ -110,12 +133,17 @@ def build_address(world: World, name: str) -> str:
         "<int:record_id>": world.records[0].pk,
         "<int:draft_id>": Draft.objects.create(organization=world.acme, kind="report", title="Draft", body="Text").pk,
         "<int:schedule_id>": schedules.create(world.member("operator"), world.employee.pk, "Acme", DAILY).pk,
+        "<int:grant_id>": world.standing_grant().pk,
         "<int:view_id>": save_view(world.member("viewer"), "Writes", "level=write", ("level",)).pk,
         "<path:rest>": "no/such/page",
         "<path:path>": "notes.txt",
         "<str:name>": "data.searchRecords",
     }
     write_file(world.acme.pk, ("notes.txt",), [b"Acme"], lambda _: None)
+    draft = shadow.save_draft(
+        world.member("admin"), "No search", (PolicyChange(ChangeKind.STOP, "data.searchRecords"),)
+    )
+    filled["<int:policy_draft_id>"] = draft.pk
     route = next(str(pattern.pattern) for pattern in urlpatterns if pattern.name == name)
     for placeholder, value in filled.items():
         route = route.replace(placeholder, str(value))
@@ -158,6 +186,15 @@ def test_a_lower_role_is_refused(world: World, name: str, needed: str) -> None:
         == 403
     )
     assert Approval.objects.get().status == ApprovalStatus.PENDING
+
+
+@pytest.mark.parametrize("name", OF_ADMINS)
+def test_pages_of_admins_are_refused_to_every_other_role(world: World, name: str) -> None:
+    path = build_address(world, name)
+    assert {role: world.client(role).get(path).status_code for role in Role.values} == {
+        **dict.fromkeys(Role.values, 403),
+        "admin": 200,
+    }
 
 
 @pytest.mark.parametrize("name", ACTS)

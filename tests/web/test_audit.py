@@ -73,6 +73,7 @@ def test_entries_name_actor_action_and_linked_subject(world: World) -> None:
         audit.NewEntry("user:operator", "run_cancelled", f"run:{run.pk}"),
         audit.NewEntry("employee:Dana", "call_started", f"tool_call:{call.pk}", {"tool": call.tool}),
         audit.NewEntry("user:admin", "membership_changed", "membership:7", {"row": "ada in Acme"}),
+        audit.NewEntry("gadget", "standing_grant_ended", "standing_grant:12", {"because": "The tool has changed."}),
         audit.NewEntry("gadget", "something_new", "odd subject"),
     )
     html = read_page(world.client("admin"))
@@ -82,6 +83,8 @@ def test_entries_name_actor_action_and_linked_subject(world: World) -> None:
         f'cancelled a run: <a href="/runs/{run.pk}/">run {run.pk}: Set the phone',
         f'started a call: <a href="{build_line_url(run.pk, call.pk)}">data.updateRecord in run {run.pk}</a>',
         "changed a member&#x27;s role: membership 7: ada in Acme",
+        "ended a standing grant: standing grant 12",
+        "The tool has changed.",
         "something new: odd subject",
         "It is &lt;new&gt;.",
     ):

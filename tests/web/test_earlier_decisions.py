@@ -13,7 +13,7 @@ from agents.runs.models import Run
 from agents.web.cards.cards import load_cards
 from agents.web.cards.earlier_decisions import load_earlier_decisions
 from tests.web.pages import read_page
-from tests.world import World, make_world
+from tests.world import World, change, make_world
 
 pytestmark = pytest.mark.django_db
 
@@ -70,3 +70,17 @@ def test_they_need_the_same_number_of_queries_for_any_number_of_cards(world: Wor
         assert all(found[card.pk] for card in waiting)
         counts.append(len(seen))
     assert counts == [2, 2]
+
+
+def test_a_denial_of_the_same_request_is_told_at_first_sight(world: World) -> None:
+    deny(world, world.card())
+    assert "denied the same request" in open_card(world)
+    other = world.card(params=change(world.records[0], "+1 555 0199"))
+    assert "denied the same request" not in read_page(world.client("approver"), f"/approvals/{other.pk}/")
+
+
+def test_a_later_approval_of_the_same_request_takes_the_note_away(world: World) -> None:
+    deny(world, world.card())
+    later = world.card()
+    decisions.approve(world.member("approver"), later.pk, decisions.Decision(digest=later.digest))
+    assert "denied the same request" not in open_card(world)

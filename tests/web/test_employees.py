@@ -114,15 +114,17 @@ class TestTheProfile:
         assert "text long" in html
 
     def test_figures_show_success_duration_and_tokens(self, world: World) -> None:
-        for status, seconds in ((RunStatus.SUCCEEDED, 10), (RunStatus.SUCCEEDED, 20), (RunStatus.FAILED, 90)):
-            run = world.run(status, input_tokens=100, output_tokens=50)
+        endings = (("done", 10), ("answered", 20), ("denied", 20), ("", 90))
+        for outcome, seconds in endings:
+            status = RunStatus.SUCCEEDED if outcome else RunStatus.FAILED
+            run = world.run(status, input_tokens=100, output_tokens=50, outcome=outcome)
             Run.objects.filter(pk=run.pk).update(started_at=Now(), finished_at=Now() + timedelta(seconds=seconds))
         world.card()
         html = read_profile(world)
         assert "Out of passes" not in html
         Run.objects.filter(status=RunStatus.FAILED).update(exit_reason="max_passes")
         assert "<dt>Out of passes</dt><dd>1</dd>" in read_profile(world)
-        for part in ("<dd>67%</dd>", "<dd>20.0 s</dd>", "<dt>In progress</dt><dd>1</dd>", "<dd>112</dd>"):
+        for part in ("<dd>50%</dd>", "<dd>20.0 s</dd>", "<dt>In progress</dt><dd>1</dd>", "<dd>120</dd>"):
             assert part in html
         assert f'<a href="/approvals/?employee={world.employee.pk}">1</a>' in html
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.approvals import similar_names
+from agents.approvals.warnings import similar_names
 from agents.web.text.safe_text import FLAG, flag_mixed_alphabets, render_sentence, render_text
 from tests.world import World, make_world
 from tools.contract.look_alikes import find_odd_words, reduce_to_joined_look, reduce_to_look

@@ -38,6 +38,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]  # the same queries on bo
 PAGES = (
     "/", "/runs/", "/approvals/", "/approvals/?history=1", "/employees/", "/tools/", "/records/", "/records/import/",
     "/records/export.csv", "/drafts/", "/files/", "/schedules/", "/users/", "/audit/", "/audit/export/", "/stop/",
+    "/oversight/", "/oversight/export/", "/oversight/export/?table=tools", "/simulator/", "/grants/",
+    "/simulator/?kind=stop&tool=data.searchRecords", "/simulator/?kind=allow_host&host=api.example.com",
 )  # fmt: skip
 REST = ("/api/employees", "/api/tools", "/api/runs", "/api/approvals", "/api/approvals?status=approved")
 
@@ -89,7 +91,7 @@ def test_an_id_stored_as_text_leads_to_no_row_of_another_organization(hostile_wo
     draft = Draft.objects.get(organization=globex.globex)
     client = globex.client("outsider")
     for address in ("/drafts/", f"/drafts/{draft.pk}/", f"/records/{globex.records[0].pk}/", "/audit/"):
-        text = read_page(client, address)
+        text = re.sub("approver[_ ]group", "", read_page(client, address))  # the audit can be filtered by these
         assert [word for word in ("Acme", "Dana", "approver", UPDATE) if word in text] == [], address
 
 
@@ -215,4 +217,4 @@ def read_page(client: Client, address: str) -> str:
     answer = client.get(address)
     assert answer.status_code in {200, 302, 403}, address
     text = streamed(answer) if answer.streaming else answer.content.decode()
-    return re.sub(r'(name="(csrf[a-z-]+|client_request_id)" (value|content)|nonce)="[^"]+"', "", text)
+    return re.sub(r'(name="(csrf[a-z-]+|client_request_id|starts_at)" (value|content)|nonce)="[^"]+"', "", text)

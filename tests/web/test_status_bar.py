@@ -61,7 +61,7 @@ def test_it_counts_calls_that_run_side_by_side(world: World) -> None:
     run = world.run(RunStatus.QUEUED)
     run_it(run)
     execute(run, 3)
-    assert read_bar(world, run) == "Dana is running 3 calls 0 s"
+    assert re.fullmatch(r"Dana is running 3 calls \d+ s", read_bar(world, run))
 
 
 def test_it_counts_what_people_have_to_do(world: World) -> None:

@@ -19,7 +19,7 @@ from tools.contract.function import FunctionTool, tool
 from tools.contract.level import Level
 from tools.contract.limits import RateLimit
 from tools.contract.network_access import HostPort, NetworkAccess, PrivateHost, PrivateHosts
-from tools.contract.preview import Preview, Target
+from tools.contract.preview import NO_PREVIEW, Preview, Target
 from tools.contract.recipe import Recipe, Step
 from tools.contract.result import ResultError, ToolResult
 from tools.contract.schema import NoParams
@@ -28,6 +28,7 @@ from tools.contract.tool import Parameter, Tool
 
 __all__ = [
     "INDEFINITE_CODES",
+    "NO_PREVIEW",
     "REPEATABLE_CODES",
     "SHORTEST_SECRET",
     "Delegation",

@@ -1,4 +1,4 @@
-"""Params that say to whom, where or how much: a wrong value there does the most harm."""
+"""Params that name a recipient, a destination or an amount. A wrong value there does the most harm."""
 
 import re
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 def is_destination(path: Iterable[str], named: frozenset[str] = frozenset()) -> bool:
-    """Return True if a param at this path says to whom, where or how much.
+    """Return True if a param at this path names a recipient, a destination or an amount.
 
     Args:
         path: the names from the outermost param to this one.

@@ -5,6 +5,9 @@ from typing import Any, Self
 
 from tools.contract.canonical import fingerprint
 
+NO_PREVIEW = "This tool has no preview."
+"""The problem of a tool that shows its params alone; every other problem means that the effect is unknown."""
+
 
 @dataclass(frozen=True)
 class Target:

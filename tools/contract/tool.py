@@ -48,8 +48,8 @@ class Tool(ABC):
         volatile: the same call may be repeated right away (clocks, polling).
         open_world: contacts addresses chosen by its params.
         returns_outside_text: its results hold what strangers wrote or people uploaded; open-world tools always do.
-        destination_params: names, at every depth, of params that say to whom, where or how much. Usual names, such as
-            `recipient` or `amount`, need not be listed.
+        destination_params: names, at every depth, of params that hold a recipient, a destination or an amount. Usual
+            names, such as `recipient` or `amount`, need not be listed.
         carries_requests: its params may hold requests of their own (batch, GraphQL, RPC), and its level takes that into
             account. Otherwise a call of an outside tool that carries requests is destructive.
         suspends: may return a `Suspend` instead of a result, and then waits for a person or another employee.

@@ -1,10 +1,9 @@
-"""The guarded HTTP client: nothing else in `tools` opens a connection."""
+"""The guarded transport and HTTP client: nothing else in `tools` opens a connection."""
 
 from tools.network.async_transport import GuardedAsyncTransport
 from tools.network.certificates import ServerCertificate, fetch_certificate
 from tools.network.http_client import ClientResponse, GuardedClient, NetworkLimits, request
-from tools.network.name_resolution import Resolver, look_up_host, resolve_host, resolve_with_system
-from tools.network.streams import connect_to_any
+from tools.network.name_resolution import Resolver, look_up_host
 from tools.network.urls import get_host, parse_host, read_url
 
 __all__ = [
@@ -14,13 +13,10 @@ __all__ = [
     "NetworkLimits",
     "Resolver",
     "ServerCertificate",
-    "connect_to_any",
     "fetch_certificate",
     "get_host",
     "look_up_host",
     "parse_host",
     "read_url",
     "request",
-    "resolve_host",
-    "resolve_with_system",
 ]

@@ -10,10 +10,8 @@ import httpcore2
 import httpx2
 from typing_extensions import override
 
-from tools.contract import HostPort
 from tools.network.errors import network_error, response_too_large, security_violation
 from tools.network.http_client import GuardedClient
-from tools.network.name_resolution import resolve_host
 from tools.network.urls import get_host, get_origin, read_url
 
 
@@ -100,8 +98,8 @@ class _PinnedAsyncBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        client, seconds = self._client, self._client.limits.connect_s
-        look_up = partial(resolve_host, HostPort(host, port), client.reach, client.resolve, seconds)
+        seconds = self._client.limits.connect_s
+        look_up = partial(self._client.build_backend().look_up, host, port, seconds)
         addresses = await anyio.to_thread.run_sync(look_up, abandon_on_cancel=True)
         for address in addresses[:-1]:
             try:

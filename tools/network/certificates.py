@@ -1,6 +1,7 @@
 """The certificate that a server presents, valid or not."""
 
 import ssl
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -8,11 +9,9 @@ import httpcore2
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from tools.contract import HostPort
 from tools.network.errors import network_error, timeout_error
 from tools.network.http_client import GuardedClient
-from tools.network.name_resolution import resolve_host
-from tools.network.streams import PinnedBackend, RequestTimer, Traffic
+from tools.network.transport import GuardedBackend, RequestGuard, within
 
 
 @dataclass(frozen=True)
@@ -41,25 +40,29 @@ def fetch_certificate(host: str, port: int, client: GuardedClient) -> ServerCert
     Raises:
         ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT.
     """
-    timer = RequestTimer(client.limits.total_s)
+    limits = client.limits
     try:
-        addresses = resolve_host(HostPort(host, port), client.reach, client.resolve, timer.remaining())
-        backend = PinnedBackend(client.dial, addresses, timer, Traffic(host, client.limits.header_bytes))
-        try:
-            der, problem = _fetch_der(backend, host, port, client.get_tls_context()), ""
-        except httpcore2.ConnectError as error:
-            fault = error.args[0] if error.args else None
-            if not isinstance(fault, ssl.SSLCertVerificationError):
-                raise
-            der, problem = _fetch_der(backend, host, port, _build_unverified_context()), fault.verify_message
+        with within(RequestGuard(time.monotonic() + limits.total_s, limits.header_bytes)):
+            der, problem = _fetch_with_problem(client, host, port)
     except httpcore2.TimeoutException:
-        raise timeout_error(host, timer.seconds) from None
+        raise timeout_error(host, limits.total_s) from None
     except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
         raise network_error(f"{host} presents no certificate on port {port}.") from error
     return _parse_certificate(der, host, problem)
 
 
-def _fetch_der(backend: PinnedBackend, host: str, port: int, context: ssl.SSLContext) -> bytes:
+def _fetch_with_problem(client: GuardedClient, host: str, port: int) -> tuple[bytes, str]:
+    backend = client.build_backend()
+    try:
+        return _fetch_der(backend, host, port, client.get_tls_context()), ""
+    except httpcore2.ConnectError as error:
+        fault = error.args[0] if error.args else None
+        if not isinstance(fault, ssl.SSLCertVerificationError):
+            raise
+        return _fetch_der(backend, host, port, _build_unverified_context()), fault.verify_message
+
+
+def _fetch_der(backend: GuardedBackend, host: str, port: int, context: ssl.SSLContext) -> bytes:
     plain = backend.connect_tcp(host, port)
     stream = plain.start_tls(context, host)
     try:

@@ -2,20 +2,21 @@
 
 import json
 import ssl
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import httpcore2
 import httpx2
 
-from tools.contract import ErrorCode, HostPort, NetworkAccess, ToolError, check_fence
+from tools.contract import ErrorCode, NetworkAccess, ToolError, check_fence
 from tools.network.charsets import decode_text
 from tools.network.errors import network_error, response_too_large, security_violation, timeout_error
-from tools.network.name_resolution import Resolver, resolve_host, resolve_with_system
-from tools.network.streams import PinnedBackend, RequestTimer, Traffic
+from tools.network.name_resolution import Resolver, resolve_with_system
+from tools.network.transport import FRAMING, GuardedBackend, LimitedBody, RequestGuard, load_system_trust, within
 from tools.network.urls import get_host, get_origin, get_port, read_url
 
 USER_AGENT = "Gadget"
@@ -31,8 +32,6 @@ FRAMING_HEADERS = frozenset(
     }
 )
 """Headers that frame the request; only the client sets them."""
-_FRAMING = 8
-"""The ratio of bytes on the wire to bytes of content, for servers that send byte by byte."""
 
 
 @dataclass(frozen=True)
@@ -146,19 +145,19 @@ class GuardedClient:
                 `attempted` False if no byte was sent to any server. After a write was sent, the code leaves its outcome
                 unknown, or it is OPERATION_FAILED because the server refused the write.
         """
-        here, timer = read_url(url), RequestTimer(self.limits.total_s)
+        here, deadline = read_url(url), time.monotonic() + self.limits.total_s
         outgoing = _OutgoingRequest(method.upper(), _complete_headers(method.upper(), headers or {}), body, repeatable)
-        answer = self._exchange(outgoing, here, timer)
+        answer = self._exchange(outgoing, here, deadline)
         if not self.limits.redirects:
             return answer
         try:
-            return self._follow_redirects(answer, outgoing, here, timer)
+            return self._follow_redirects(answer, outgoing, here, deadline)
         except ToolError as error:
             error.attempted = True  # the first server received the request, even if the next one did not
             raise
 
     def _follow_redirects(
-        self, answer: ClientResponse, outgoing: "_OutgoingRequest", here: httpx2.URL, timer: RequestTimer
+        self, answer: ClientResponse, outgoing: "_OutgoingRequest", here: httpx2.URL, deadline: float
     ) -> ClientResponse:
         """Follow redirects and return the last response."""
         for left in range(self.limits.redirects, -1, -1):
@@ -171,16 +170,20 @@ class GuardedClient:
             outgoing = outgoing if _is_same_server(here, there) else outgoing.without_private_headers()
             here = there
             if left:
-                answer = self._exchange(outgoing, here, timer)
+                answer = self._exchange(outgoing, here, deadline)
         raise ToolError(
             ErrorCode.LIMIT_EXCEEDED,
             f"{get_host(here)} redirects more than {self.limits.redirects} times.",
             recovery_hint="Use the final address of the redirects.",
         )
 
+    def build_backend(self) -> GuardedBackend:
+        """Build the backend that checks and opens the connections."""
+        return GuardedBackend(self.reach, self.resolve, self.dial)
+
     def get_tls_context(self) -> ssl.SSLContext:
         """Return the TLS context that verifies certificates."""
-        return self.trust or _load_system_trust()
+        return self.trust or load_system_trust()
 
     def _check_redirect(self, here: httpx2.URL, target: str) -> httpx2.URL:
         try:
@@ -198,39 +201,35 @@ class GuardedClient:
             )
         return there
 
-    def _exchange(self, outgoing: "_OutgoingRequest", url: httpx2.URL, timer: RequestTimer) -> ClientResponse:
-        host, limits = get_host(url), self.limits
-        traffic = Traffic(host, limits.header_bytes, partial(check_fence, outgoing.is_read))
+    def _exchange(self, outgoing: "_OutgoingRequest", url: httpx2.URL, deadline: float) -> ClientResponse:
+        guard = RequestGuard(deadline, self.limits.header_bytes, partial(check_fence, outgoing.is_read))
         try:
-            with _translating_errors(traffic, timer):
-                addresses = resolve_host(HostPort(host, get_port(url)), self.reach, self.resolve, timer.remaining())
-                backend = PinnedBackend(self.dial, addresses, timer, traffic)
-                wire_request = outgoing.to_wire(url, limits.connect_s)
+            with within(guard), _translating_errors(get_host(url), guard, self.limits.total_s):
+                wire_request = outgoing.to_wire(url, self.limits.connect_s)
                 with httpcore2.HTTPConnection(
-                    wire_request.url.origin, self.get_tls_context(), network_backend=backend
+                    wire_request.url.origin, self.get_tls_context(), network_backend=self.build_backend()
                 ) as connection:
-                    return self._read(connection.handle_request(wire_request), url, traffic)
+                    return self._read(connection.handle_request(wire_request), url, guard)
         except ToolError as error:
-            if outgoing.is_read or not traffic.sent:
+            if outgoing.is_read or not guard.sent:
                 raise
             # The response is unusable, so nobody knows whether the write happened.
             code = error.code if error.code is ErrorCode.TIMEOUT else ErrorCode.NETWORK_ERROR
             raise ToolError(code, error.message, recovery_hint="Check whether it was done.") from error
 
-    def _read(self, incoming: httpcore2.Response, url: httpx2.URL, traffic: Traffic) -> ClientResponse:
-        traffic.reading = "response"
-        traffic.most = self.limits.header_bytes + self.limits.response_bytes * _FRAMING
-        most = self.limits.response_bytes
-        content = _LimitedContent(incoming, traffic.host, most)
-        response = httpx2.Response(incoming.status, headers=incoming.headers, stream=content)
+    def _read(self, incoming: httpcore2.Response, url: httpx2.URL, guard: RequestGuard) -> ClientResponse:
+        host, most = get_host(url), self.limits.response_bytes
+        guard.reading = "response"
+        guard.most = self.limits.header_bytes + most * FRAMING
+        response = httpx2.Response(incoming.status, headers=incoming.headers, stream=LimitedBody(incoming, host, most))
         # Content that is compressed twice could grow without limit in between, and no honest server sends it.
         if incoming.status == 101 or "," in response.headers.get("content-encoding", ""):
-            raise network_error(f"{traffic.host} sent a response in a form that was not requested.", attempted=True)
+            raise network_error(f"{host} sent a response in a form that was not requested.", attempted=True)
         parts, size = [], 0
         for part in response.iter_bytes():
             size += len(part)
             if size > most:
-                raise response_too_large(traffic.host, "response", most)
+                raise response_too_large(host, "response", most)
             parts.append(part)
         return ClientResponse(incoming.status, dict(response.headers.items()), str(url), b"".join(parts))
 
@@ -273,23 +272,6 @@ class _OutgoingRequest:
         )
 
 
-class _LimitedContent(httpx2.SyncByteStream):
-    """The response's content as sent, bounded in size."""
-
-    def __init__(self, incoming: httpcore2.Response, host: str, most: int) -> None:
-        self._incoming = incoming
-        self._host = host
-        self._most = most
-
-    def __iter__(self) -> Iterator[bytes]:
-        size = 0
-        for part in self._incoming.iter_stream():
-            size += len(part)
-            if size > self._most:
-                raise response_too_large(self._host, "response", self._most)
-            yield part
-
-
 def _complete_headers(method: str, headers: Mapping[str, str]) -> Mapping[str, str]:
     if method not in METHODS:
         raise ToolError(ErrorCode.OPERATION_NOT_ALLOWED, f"The method {method!r} is not supported.", attempted=False)
@@ -314,28 +296,21 @@ def _is_same_server(here: httpx2.URL, there: httpx2.URL) -> bool:
     return get_origin(here) == get_origin(there) or (upgrade and get_host(here) == get_host(there))
 
 
-@cache
-def _load_system_trust() -> ssl.SSLContext:
-    """Load the system's certificates once per process: loading takes a hundred times longer than a request."""
-    return httpcore2.default_ssl_context()
-
-
 @contextmanager
-def _translating_errors(traffic: Traffic, timer: RequestTimer) -> Iterator[None]:
+def _translating_errors(host: str, guard: RequestGuard, total_s: float) -> Iterator[None]:
     """Translate the HTTP library's errors into texts that quote neither the request nor the server."""
-    host = traffic.host
     try:
         yield
     except httpcore2.TimeoutException:
-        raise timeout_error(host, timer.seconds, attempted=traffic.sent) from None
+        raise timeout_error(host, total_s, attempted=guard.sent) from None
     except httpcore2.ConnectError as error:
         raise network_error(_explain_connect_error(host, error)) from error
     except httpcore2.LocalProtocolError as error:
         message = "The request cannot be sent: a header or the path contains a forbidden character."
-        raise ToolError(ErrorCode.INVALID_PARAMETER, message, attempted=traffic.sent) from error
+        raise ToolError(ErrorCode.INVALID_PARAMETER, message, attempted=guard.sent) from error
     except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
-        words = "dropped the connection" if traffic.sent else "closed the connection"
-        raise network_error(f"{host} {words} or sent an invalid response.", attempted=traffic.sent) from error
+        words = "dropped the connection" if guard.sent else "closed the connection"
+        raise network_error(f"{host} {words} or sent an invalid response.", attempted=guard.sent) from error
     except httpx2.DecodingError as error:
         raise network_error(f"{host} sent a response that cannot be decompressed.", attempted=True) from error
     except UnicodeEncodeError as error:

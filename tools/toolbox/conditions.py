@@ -1,18 +1,25 @@
 """Conditions on params that limit a grant: a call that breaks one waits for a person, or never runs."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
+from urllib.parse import unquote
 
 import re2
 
-from tools.contract import canonical_json, storable_json
+from tools.contract import canonical_json, find_named_hosts, storable_json
+from tools.toolbox.history import After, Period, StoredHistory, ToolHistory
+from tools.toolbox.param_values import ABSENT, add_amounts, find_values, is_amount, is_number
 from tools.toolbox.provenance import Provenance
 
 LONGEST_SEARCHED = 2_000
+MOST_CALLS = 1_000_000
 _MAX_SHOWN = 80
+_UNKNOWN_HISTORY = "the earlier calls are not known here"
 
 
 class Rule(StrEnum):
@@ -26,8 +33,24 @@ class Rule(StrEnum):
     MAXIMUM = "maximum"
     MAX_LENGTH = "max_length"
     """Characters of a text, or entries of a list."""
+    PREFIX = "prefix"
+    """The text starts with the value, and no part of a path in it leads upwards."""
+    HOST = "host"
+    """The text is an address, an email address or a host, and names this one host only."""
     NOT_FROM_OUTSIDE = "not_from_outside"
     """No value in the param was first seen in a result from outside; the value of the condition is True."""
+    CALL_COUNT = "call_count"
+    """The employee calls the tool at most this often in a period: {most, period}; the condition names no param."""
+    SUM = "sum"
+    """The numbers in the param add up to at most this much in a period, this call included: {most, period}."""
+    ONLY_AFTER = "only_after"
+    """In this run, a call of another tool with the same value in its param has succeeded before: {tool, param}."""
+
+
+COUNTED = frozenset({Rule.CALL_COUNT, Rule.SUM})
+"""Rules that count calls, so that two calls at the same time could both pass where only one may."""
+OVER_HISTORY = COUNTED | {Rule.ONLY_AFTER}
+"""Rules that need to know the earlier calls."""
 
 
 class Otherwise(StrEnum):
@@ -43,7 +66,7 @@ class Condition:
 
     Attributes:
         param: the param's name; a dot leads into an object, and into each entry of a list: `changes.status`.
-        value: the value to compare with; a list for ONE_OF.
+        value: the value to compare with; a list for ONE_OF, and an object for the rules over history.
     """
 
     param: str
@@ -64,8 +87,9 @@ class Condition:
             )
         except KeyError as error:
             raise ValueError(f"a condition needs {error.args[0]!r}") from None
-        if not condition.param or condition.param.startswith(".") or condition.param.endswith("."):
-            raise ValueError(f"{condition.param!r} is not the name of a param")
+        except TypeError:
+            raise ValueError("a condition is an object with a param, a rule and a value") from None
+        condition._check_param()
         condition._check_value()
         return condition
 
@@ -78,22 +102,82 @@ class Condition:
             "otherwise": self.otherwise.value,
         }
 
-    def explain_violation(self, params: Mapping[str, Any], provenance: Provenance | None = None) -> str:
-        """Explain how the params break the condition; empty if they do not.
+    def explain_violation(
+        self, params: Mapping[str, Any], provenance: Provenance | None = None, history: ToolHistory | None = None
+    ) -> str:
+        """Explain how the call breaks the condition; empty if it does not.
 
-        A missing param breaks it, except for NOT_FROM_OUTSIDE, which is broken where the provenance is not known.
+        A missing param breaks it, except for NOT_FROM_OUTSIDE. So does an unknown origin or history that it needs.
         """
+        if self.rule in OVER_HISTORY:
+            return self._explain_history(params, history)
         if self.rule is Rule.NOT_FROM_OUTSIDE:
             return _explain_origin(self.param, provenance)
-        for value in _find_values(params, self.param.split(".")):
+        for value in self._find_values(params):
             if not _HOLDS[self.rule](value, self.value):
                 return f"{self.param} is {_format_value(value)}, but must be {self._describe_rule()}"
         return ""
 
+    def describe_state(self, params: Mapping[str, Any], history: ToolHistory) -> str:
+        """Describe how far a period is used up with this call, e.g. `14 of 20 this hour with this call`."""
+        period, most = Period(self.value["period"]), format_number(self.value["most"])
+        if self.rule is Rule.CALL_COUNT:
+            return f"{history.count(period) + 1:,} of {most} {period.words} with this call"
+        total = format_number(self._add_up(params, history))
+        return f"sum of {self.param} {total} of {most} {period.words} with this call"
+
     def describe(self) -> str:
-        """Describe the condition, e.g. `limit: at most 100; otherwise a person decides`."""
+        """Describe the condition as a sentence, e.g. `limit must be at most 100; otherwise a person decides.`"""
         otherwise = "a person decides" if self.otherwise is Otherwise.ASK else "it is refused"
-        return f"{self.param}: {self._describe_rule()}; otherwise {otherwise}"
+        return f"{self._describe_demand()}; otherwise {otherwise}."
+
+    def _describe_demand(self) -> str:
+        if self.rule is Rule.CALL_COUNT:
+            calls = "call" if self.value["most"] == 1 else "calls"
+            return f"At most {format_number(self.value['most'])} {calls} per {self.value['period']}"
+        if self.rule is Rule.SUM:
+            most = format_number(self.value["most"])
+            return f"The sum of {self.param} must be at most {most} per {self.value['period']}"
+        if self.rule is Rule.ONLY_AFTER:
+            tool, param = self.value["tool"], self.value["param"]
+            same = f"the same {param}" if param == self.param else f"{param} equal to {self.param}"
+            return f"Only after {tool} with {same} in this run"
+        if self.rule is Rule.NOT_FROM_OUTSIDE:
+            return f"{self.param} must not come from outside"
+        return f"{self.param} must be {self._describe_rule()}"
+
+    def _explain_history(self, params: Mapping[str, Any], history: ToolHistory | None) -> str:
+        if history is None:
+            return _UNKNOWN_HISTORY
+        if self.rule is Rule.ONLY_AFTER:
+            return self._explain_missing_call(params, history)
+        if self.rule is Rule.CALL_COUNT:
+            is_over = history.count(Period(self.value["period"])) + 1 > self.value["most"]
+        else:
+            for value in self._find_values(params):
+                if not is_amount(value):
+                    return f"{self.param} is {_format_value(value)}, but must be a number of 0 or more"
+            is_over = self._add_up(params, history) > Decimal(repr(self.value["most"]))
+        return f"limit reached, {self.describe_state(params, history)}" if is_over else ""
+
+    def _explain_missing_call(self, params: Mapping[str, Any], history: ToolHistory) -> str:
+        values = self._find_values(params)
+        missing = next((value for value in values if value is ABSENT), None)
+        if missing is not None:
+            return f"{self.param} is missing"
+        tool, param = self.value["tool"], self.value["param"]
+        unseen = history.find_unseen(After(tool, param, self.param), values)
+        if unseen is None:
+            return ""
+        value = _format_value(values[unseen])
+        return f"{self.param} is {value}, but {tool} has not succeeded with {param} {value} in this run"
+
+    def _add_up(self, params: Mapping[str, Any], history: ToolHistory) -> Decimal:
+        earlier = history.total(self.param, Period(self.value["period"]))
+        return earlier + add_amounts(self._find_values(params))
+
+    def _find_values(self, params: Mapping[str, Any]) -> list[Any]:
+        return list(find_values(params, self.param.split(".")))
 
     def _describe_rule(self) -> str:
         words = {
@@ -103,19 +187,32 @@ class Condition:
             Rule.MINIMUM: "at least {}",
             Rule.MAXIMUM: "at most {}",
             Rule.MAX_LENGTH: "at most {} characters or entries",
-            Rule.NOT_FROM_OUTSIDE: "not from outside",
+            Rule.PREFIX: "a text that starts with {}",
+            Rule.HOST: "an address at {}",
         }
         return words[self.rule].format(_format_value(self.value))
+
+    def _check_param(self) -> None:
+        if self.rule is Rule.CALL_COUNT and self.param:
+            raise ValueError(f"{self.rule.value} counts calls and takes no parameter, but got {self.param!r}")
+        if self.rule is not Rule.CALL_COUNT and not _is_path(self.param):
+            raise ValueError(f"{self.param!r} is not the name of a parameter")
 
     def _check_value(self) -> None:
         value = self.value
         storable_json(value)
+        if self.rule in COUNTED:
+            self._check_bound()
+        if self.rule is Rule.ONLY_AFTER and not _names_call(value):
+            raise ValueError(f"{self.param} only_after: name the tool and its param, not {value!r}")
         if self.rule is Rule.ONE_OF and not (isinstance(value, list) and value):
             raise ValueError(f"{self.param} one of: give a list with at least one value")
-        if self.rule in (Rule.MINIMUM, Rule.MAXIMUM) and not _is_number(value):
+        if self.rule in (Rule.MINIMUM, Rule.MAXIMUM) and not is_number(value):
             raise ValueError(f"{self.param} {self.rule.value}: {value!r} is not a number")
         if self.rule is Rule.MAX_LENGTH and not (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
             raise ValueError(f"{self.param} max_length: {value!r} is not a whole number of 0 or more")
+        if self.rule in (Rule.PREFIX, Rule.HOST) and not (isinstance(value, str) and value.strip()):
+            raise ValueError(f"{self.param} {self.rule.value}: give a text")
         if self.rule is Rule.NOT_FROM_OUTSIDE and value is not True:
             raise ValueError(f"{self.param} not_from_outside takes no value")
         if self.rule is Rule.PATTERN:
@@ -126,27 +223,107 @@ class Condition:
                     f"{self.param} pattern: {value!r} is not a valid RE2 regular expression: {error}"
                 ) from None
 
+    def _check_bound(self) -> None:
+        """Check the number and the period of a counting rule."""
+        where, value = f"{self.param} {self.rule.value}".strip(), self.value
+        if not isinstance(value, dict) or value.keys() != {"most", "period"}:
+            raise ValueError(f"{where}: give a number and a period, not {value!r}")
+        if value["period"] not in tuple(Period):
+            raise ValueError(f"{where}: {value['period']!r} is not a period; use one of {', '.join(Period)}")
+        most = value["most"]
+        if self.rule is Rule.SUM and not is_amount(most):
+            raise ValueError(f"{where}: {most!r} is not a number of 0 or more")
+        is_count = isinstance(most, int) and not isinstance(most, bool) and 1 <= most <= MOST_CALLS
+        if self.rule is Rule.CALL_COUNT and not is_count:
+            raise ValueError(f"{where}: {most!r} is not a whole number from 1 to {MOST_CALLS:,}")
+
 
 @dataclass(frozen=True)
 class BrokenCondition:
-    """A condition that a call breaks: the consequence and the reason."""
+    """A condition that a call breaks: the consequence, the reason, the param that it names, and its rule."""
 
     otherwise: Otherwise
     reason: str
+    param: str
+    rule: Rule
 
 
-def find_broken_condition(
-    conditions: Iterable[Condition], params: Mapping[str, Any], provenance: Provenance | None = None
-) -> BrokenCondition | None:
-    """Return the first broken condition that forbids, else the first that asks; None if all hold."""
-    asks: BrokenCondition | None = None
+def find_broken_conditions(
+    conditions: Iterable[Condition],
+    params: Mapping[str, Any],
+    provenance: Provenance | None = None,
+    history: ToolHistory | None = None,
+) -> list[BrokenCondition]:
+    """Return the first broken condition that forbids; else those that ask: the first, and each other one over history.
+
+    A person who approves a call over a limit has to see every limit that it exceeds.
+    """
+    asking: list[BrokenCondition] = []
     for condition in conditions:
-        reason = condition.explain_violation(params, provenance)
+        reason = condition.explain_violation(params, provenance, history)
+        broken = BrokenCondition(condition.otherwise, reason, condition.param, condition.rule)
         if reason and condition.otherwise is Otherwise.FORBID:
-            return BrokenCondition(Otherwise.FORBID, reason)
-        if reason and asks is None:
-            asks = BrokenCondition(Otherwise.ASK, reason)
-    return asks
+            return [broken]
+        if reason and (condition.rule in OVER_HISTORY or not asking):
+            asking.append(broken)
+    return asking
+
+
+def describe_states(
+    conditions: Iterable[Condition], params: Mapping[str, Any], history: ToolHistory | None
+) -> list[str]:
+    """Describe how far the period of each limit is used up, for the limits that the call keeps."""
+    if history is None:
+        return []
+    kept = (each for each in conditions if each.rule in COUNTED and not each.explain_violation(params, None, history))
+    return [each.describe_state(params, history) for each in kept]
+
+
+def list_exceeded(
+    conditions: Iterable[Condition], params: Mapping[str, Any], facts: Mapping[str, Any]
+) -> list[Condition]:
+    """List the counting conditions that a call broke, by the facts that its verdict used."""
+    history = StoredHistory(facts.get("history") or {})
+    return [each for each in conditions if each.rule in COUNTED and _is_exceeded(each, params, history)]
+
+
+def _is_exceeded(condition: Condition, params: Mapping[str, Any], history: StoredHistory) -> bool:
+    try:
+        return bool(condition.explain_violation(params, history=history))
+    except LookupError:
+        return False  # the verdict did not depend on this condition
+
+
+def need_history(conditions: Iterable[Condition]) -> bool:
+    """Return True if a condition depends on earlier calls."""
+    return any(condition.rule in OVER_HISTORY for condition in conditions)
+
+
+def has_counting_rule(conditions: Iterable[Condition]) -> bool:
+    """Return True if a condition counts calls or amounts."""
+    return any(condition.rule in COUNTED for condition in conditions)
+
+
+def format_number(number: int | float | Decimal) -> str:
+    """Format a number for people, e.g. `1,250.5`."""
+    exact = Decimal(repr(number)) if isinstance(number, int | float) else number
+    text = f"{exact:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _is_path(param: str) -> bool:
+    return bool(param) and not param.startswith(".") and not param.endswith(".")
+
+
+def _names_call(value: Any) -> bool:
+    """Return True for {tool, param}, both of them names."""
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"tool", "param"}
+        and all(isinstance(name, str) for name in value.values())
+        and bool(value["tool"])
+        and _is_path(value["param"])
+    )
 
 
 def _explain_origin(param: str, provenance: Provenance | None) -> str:
@@ -160,26 +337,6 @@ def _explain_origin(param: str, provenance: Provenance | None) -> str:
     return f"{param} is of unknown origin: there are too many values or results to search" if is_unknown else ""
 
 
-_ABSENT = object()
-
-
-def _find_values(node: Any, path: list[str]) -> Iterator[Any]:
-    """Yield every value at the path, and `_ABSENT` where there is none."""
-    if isinstance(node, list) and path:
-        for entry in node or [_ABSENT]:
-            yield from _find_values(entry, path)
-    elif not path:
-        yield _ABSENT if node is None else node
-    elif isinstance(node, Mapping) and path[0] in node:
-        yield from _find_values(node[path[0]], path[1:])
-    else:
-        yield _ABSENT
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 @lru_cache(maxsize=256)
 def _compile(pattern: str) -> Any:
     """Compile for RE2, which takes linear time, so that no text can block a worker."""
@@ -190,7 +347,7 @@ def _compile(pattern: str) -> Any:
 
 def _is_same(value: Any, expected: Any) -> bool:
     """Return True if both are equal as JSON, where true is not 1."""
-    return value is not _ABSENT and canonical_json(value) == canonical_json(expected)
+    return value is not ABSENT and canonical_json(value) == canonical_json(expected)
 
 
 def _matches(value: Any, pattern: Any) -> bool:
@@ -201,18 +358,35 @@ def _matches(value: Any, pattern: Any) -> bool:
     )  # fmt: skip
 
 
+_EMAIL = re.compile(r"[\w.+-]+@([\w.-]+)", re.ASCII)
+_UPWARDS = re.compile(r"(^|[/\\])\.\.($|[/\\])")
+
+
+def _starts_with(value: Any, prefix: Any) -> bool:
+    return isinstance(value, str) and value.startswith(prefix) and not _UPWARDS.search(unquote(unquote(value)))
+
+
+def _is_at_host(value: Any, host: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    wanted, email = host.strip().lower(), _EMAIL.fullmatch(value)
+    return email[1].lower() == wanted if email else find_named_hosts({"": value}, frozenset({""})) == {wanted}
+
+
 _HOLDS: dict[Rule, Callable[[Any, Any], bool]] = {
     Rule.EQUALS: _is_same,
     Rule.ONE_OF: lambda value, expected: any(_is_same(value, each) for each in expected),
     Rule.PATTERN: _matches,
-    Rule.MINIMUM: lambda value, least: _is_number(value) and value >= least,
-    Rule.MAXIMUM: lambda value, most: _is_number(value) and value <= most,
+    Rule.MINIMUM: lambda value, least: is_number(value) and value >= least,
+    Rule.MAXIMUM: lambda value, most: is_number(value) and value <= most,
+    Rule.PREFIX: _starts_with,
+    Rule.HOST: _is_at_host,
     Rule.MAX_LENGTH: lambda value, most: isinstance(value, str | list) and len(value) <= most,
 }
 
 
 def _format_value(value: Any) -> str:
-    if value is _ABSENT:
+    if value is ABSENT:
         return "missing"
     text = canonical_json(value)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

@@ -1,18 +1,30 @@
 """The gate: one pure function judges whether a call runs, waits for a person, or is refused."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
-from tools.contract import ErrorCode, Level, Tool, ToolError, find_embedded_requests, find_named_hosts, parse_arguments
+from tools.contract import ErrorCode, Level, Tool, ToolError
 from tools.contract.embedded_requests import describe_requests
-from tools.toolbox.conditions import BrokenCondition, Condition, Otherwise, Rule, find_broken_condition
-from tools.toolbox.isolation import run_isolated
+from tools.toolbox.conditions import (
+    COUNTED,
+    OVER_HISTORY,
+    BrokenCondition,
+    Condition,
+    Otherwise,
+    Rule,
+    describe_states,
+    find_broken_conditions,
+    need_history,
+)
+from tools.toolbox.facts import CallFacts, LiveFacts, ToolTraits, ValueSearch
+from tools.toolbox.history import EarlierCalls
 from tools.toolbox.provenance import OwnData, Provenance
+from tools.toolbox.recorded_facts import RecordedTraits
 
 MAX_HOSTS = 5
-"""The most hosts, or values, named in a reason."""
+"""The most hosts or values that a reason names."""
 _MAX_VALUE = 80
 
 
@@ -60,16 +72,6 @@ class Policy:
     withheld: Mapping[str, str] = field(default_factory=dict)
 
 
-class ValueSearch(Protocol):
-    """Searches for the values of a call in everything that its run has seen; asked only where the verdict needs it."""
-
-    def trace(self, tool: Tool, params: Mapping[str, Any]) -> Provenance:
-        """Find the origin of each value in the params."""
-
-    def find_own_data(self, tool: Tool, params: Mapping[str, Any]) -> OwnData:
-        """Find the values that come from the organization's own data."""
-
-
 class Permission(StrEnum):
     """The machine's judgment of a call."""
 
@@ -79,6 +81,35 @@ class Permission(StrEnum):
     """A person approves or denies the call."""
     FORBIDDEN = "forbidden"
     """The call never runs; the model receives the reason."""
+
+
+class CauseKind(StrEnum):
+    """The kinds of rules that make a call need approval."""
+
+    LEVEL = "level"
+    """The tool changes something."""
+    RAISED_LEVEL = "raised_level"
+    """An admin raised the tool's level."""
+    HOSTS = "hosts"
+    """The call contacts hosts that no admin has allowed."""
+    OWN_DATA = "own_data"
+    """The call sends the organization's own data outside."""
+    LIMIT = "limit"
+    """The call breaks a condition of the employee's grant."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One rule that makes a call need approval.
+
+    Attributes:
+        text: the reason in plain words.
+        param: the param that a limit names; empty for other kinds.
+    """
+
+    kind: CauseKind
+    text: str
+    param: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,6 +122,9 @@ class Verdict:
         params: the canonical params; empty if the call is forbidden.
         error: the error for the model; set if and only if the call is forbidden.
         provenance: the origins of the values, if a condition needed them.
+        causes: the rules that make the call need approval; empty if it needs none.
+        facts: the facts that the verdict used, as JSON by name, without the provenance; `tool` is the id of a granted
+            tool, or the traits of any other.
     """
 
     permission: Permission
@@ -99,6 +133,13 @@ class Verdict:
     params: dict[str, Any] = field(default_factory=dict)
     error: ToolError | None = None
     provenance: Provenance | None = None
+    causes: tuple[Cause, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the part of the verdict that is stored with the call: {verdict, causes, facts}."""
+        causes = [[each.kind.value, each.text, each.param] for each in self.causes]
+        return {"verdict": self.permission.value, "causes": causes, "facts": self.facts}
 
 
 def judge_call(  # noqa: PLR0913, PLR0917 - see MANY_ARGUMENTS in the architecture test
@@ -108,6 +149,7 @@ def judge_call(  # noqa: PLR0913, PLR0917 - see MANY_ARGUMENTS in the architectu
     policy: Policy,
     name: str = "",
     values: ValueSearch | None = None,
+    earlier: EarlierCalls | None = None,
 ) -> Verdict:
     """Judge one call. It never raises, even if the arguments are invalid or the tool fails to check them.
 
@@ -116,39 +158,56 @@ def judge_call(  # noqa: PLR0913, PLR0917 - see MANY_ARGUMENTS in the architectu
         arguments: the model's JSON text, or params that are already parsed.
         name: the requested name, to quote if there is no such tool.
         values: searches for the origins of values; None if there is no run in which they could have been seen.
+        earlier: the employee's earlier calls; None if they are not known.
     """
-    refusal = find_refusal(tool, grants, policy, name)
-    if tool is None or refusal is not None:
-        level = determine_level(tool, grants) if tool else Level.DESTRUCTIVE
-        return _forbid(level, refusal or _build_not_found_error(name, grants, policy))
+    if tool is None:
+        return replace(judge_missing_tool(name, grants, policy), facts={"name": name})
+    facts = LiveFacts(tool, arguments, values, earlier)
+    verdict = judge_facts(tool, facts, grants, policy)
+    if verdict.error is not None:
+        facts.keep_params()
+    kept = tool.id if tool.name in grants.tools else RecordedTraits.of(tool).as_json()
+    return replace(verdict, facts={**facts.used, "tool": kept})
+
+
+def judge_missing_tool(name: str, grants: Grants, policy: Policy) -> Verdict:
+    """Judge a call of a tool that does not exist, or that is withheld."""
+    return _forbid(Level.DESTRUCTIVE, _build_not_found_error(name, grants, policy))
+
+
+def judge_facts(tool: ToolTraits, facts: CallFacts, grants: Grants, policy: Policy) -> Verdict:
+    """Judge one call by the facts about it; everything else that matters is in the grants and the policy."""
     level = determine_level(tool, grants)
+    if (refusal := find_refusal(tool, grants, policy)) is not None:
+        return _forbid(level, refusal)
     try:
-        raw = parse_arguments(arguments) if isinstance(arguments, str) else arguments
-        params = run_isolated(tool, "check_params", lambda: tool.check_params(raw))
-        requests = find_embedded_requests(params) if tool.is_from_outside else ()
+        params, requests = facts.params, facts.requests
         if requests and not tool.carries_requests:
             level = Level.DESTRUCTIVE
         conditions = grants.conditions.get(tool.name, ())
-        provenance = _trace_values(tool, params, conditions, values)
-        broken = find_broken_condition(conditions, params, provenance)
-        if broken is not None and broken.otherwise is Otherwise.FORBID:
-            return replace(_forbid(level, _build_condition_error(tool, broken)), provenance=provenance)
-        hosts = find_hosts(tool, params)
-        reach = _explain_hosts(hosts, policy)
-        if not reach and (tool.open_world or hosts):
-            reach = _explain_own_data(tool, params, values)
-        reason = "; ".join(filter(None, (_explain_level(tool, level, requests), reach, _explain_condition(broken))))
+        provenance = facts.provenance if _need_provenance(conditions) else None
+        history = facts.history if need_history(conditions) else None
+        broken = find_broken_conditions(conditions, params, provenance, history)
+        if broken and broken[0].otherwise is Otherwise.FORBID:
+            return replace(_forbid(level, _build_condition_error(tool, broken[0])), provenance=provenance)
+        found = (
+            _explain_level(tool, level, requests),
+            *_explain_destination(tool, facts, policy),
+            *(Cause(CauseKind.LIMIT, each.reason, each.param) for each in broken),
+        )
+        states = describe_states(conditions, params, history)
     except ToolError as error:
         return _forbid(level, error)
-    if reason:
-        return Verdict(Permission.ASK, level, reason, params, provenance=provenance)
-    return Verdict(Permission.AUTO, level, f"{level} level: runs without approval", params, provenance=provenance)
+    causes = tuple(cause for cause in found if cause is not None)
+    if causes:
+        reason = "; ".join([*(cause.text for cause in causes), *states])
+        return Verdict(Permission.ASK, level, reason, params, provenance=provenance, causes=causes)
+    reason = "; ".join([f"{level} level: runs without approval", *states])
+    return Verdict(Permission.AUTO, level, reason, params, provenance=provenance)
 
 
-def find_refusal(tool: Tool | None, grants: Grants, policy: Policy, name: str = "") -> ToolError | None:
+def find_refusal(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolError | None:
     """Return the reason why this employee cannot use the tool with any params; None if it can."""
-    if tool is None:
-        return _build_not_found_error(name, grants, policy)
     if (disabled := _refuse_disabled(tool, grants, policy)) is not None:
         return disabled
     if tool.name not in grants.tools:
@@ -164,18 +223,18 @@ def find_refusal(tool: Tool | None, grants: Grants, policy: Policy, name: str = 
     return _refuse_missing_capabilities(tool, grants, policy) or _refuse_missing_features(tool, grants, policy)
 
 
-def determine_level(tool: Tool, grants: Grants) -> Level:
+def determine_level(tool: ToolTraits, grants: Grants) -> Level:
     """Return the tool's level, or a higher one that an admin set for the employee or for all; never a lower one."""
     raised = grants.raised.get(tool.name)
     return raised if raised is not None and raised.rank > tool.level.rank else tool.level
 
 
-def is_in_mode(tool: Tool, mode: str) -> bool:
+def is_in_mode(tool: ToolTraits, mode: str) -> bool:
     """Return True if the tool belongs to the mode; a tool without modes belongs to every mode."""
     return tool.modes is None or mode in tool.modes
 
 
-def _refuse_disabled(tool: Tool, grants: Grants, policy: Policy) -> ToolError | None:
+def _refuse_disabled(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolError | None:
     if tool.name in policy.disabled or tool.id in policy.disabled:
         return _build_refusal(ErrorCode.TOOL_DISABLED, f"The tool {tool.name!r} is disabled.")
     stopped_by = grants.stopped.get(tool.name)
@@ -184,7 +243,7 @@ def _refuse_disabled(tool: Tool, grants: Grants, policy: Policy) -> ToolError | 
     return _build_refusal(ErrorCode.TOOL_DISABLED, f"The tool {tool.name!r} was stopped by {stopped_by}.")
 
 
-def _refuse_missing_capabilities(tool: Tool, grants: Grants, policy: Policy) -> ToolError | None:
+def _refuse_missing_capabilities(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolError | None:
     missing = tool.capabilities - grants.capabilities
     if not missing or (not policy.strict_capabilities and missing != tool.capabilities):
         return None
@@ -194,7 +253,7 @@ def _refuse_missing_capabilities(tool: Tool, grants: Grants, policy: Policy) -> 
     )
 
 
-def _refuse_missing_features(tool: Tool, grants: Grants, policy: Policy) -> ToolError | None:
+def _refuse_missing_features(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolError | None:
     required = tool.features.union(*(policy.features_by_tool.get(key, frozenset()) for key in (tool.name, tool.id)))
     missing = required - grants.features
     if not missing:
@@ -205,15 +264,25 @@ def _refuse_missing_features(tool: Tool, grants: Grants, policy: Policy) -> Tool
     )
 
 
-def _explain_level(tool: Tool, level: Level, requests: tuple[str, ...]) -> str:
+def _explain_level(tool: ToolTraits, level: Level, requests: tuple[str, ...]) -> Cause | None:
     if not level.has_side_effects:
-        return ""
+        return None
     carries = f"; {describe_requests(requests)}" if requests else ""
     is_raised = level is not tool.level and not (requests and not tool.carries_requests)
     if is_raised:
-        return f"an admin raised the level from {tool.level} to {level}{carries}"
+        return Cause(CauseKind.RAISED_LEVEL, f"an admin raised the level from {tool.level} to {level}{carries}")
     effect = "this may delete data or change many items" if level is Level.DESTRUCTIVE else "this changes data"
-    return f"{effect}{carries}"
+    return Cause(CauseKind.LEVEL, f"{effect}{carries}")
+
+
+def _explain_destination(tool: ToolTraits, facts: CallFacts, policy: Policy) -> Iterator[Cause]:
+    """Explain why the hosts that the call contacts, and the data that it sends them, need approval."""
+    hosts = facts.hosts
+    if unlisted := _explain_hosts(hosts, policy):
+        yield Cause(CauseKind.HOSTS, unlisted)
+    carried = _explain_own_data(facts.own_data) if tool.open_world or hosts else ""
+    if carried:
+        yield Cause(CauseKind.OWN_DATA, carried)
 
 
 def _explain_hosts(hosts: frozenset[str] | None, policy: Policy) -> str:
@@ -227,19 +296,12 @@ def _explain_hosts(hosts: frozenset[str] | None, policy: Policy) -> str:
     return f"contacts {', '.join(unlisted[:MAX_HOSTS])}{more}, not on the list of allowed hosts"
 
 
-def _trace_values(
-    tool: Tool, params: dict[str, Any], conditions: tuple[Condition, ...], values: ValueSearch | None
-) -> Provenance | None:
-    """Find the origins of the values if a condition depends on them."""
-    is_needed = any(condition.rule is Rule.NOT_FROM_OUTSIDE for condition in conditions)
-    return values.trace(tool, params) if is_needed and values is not None else None
+def _need_provenance(conditions: tuple[Condition, ...]) -> bool:
+    return any(condition.rule is Rule.NOT_FROM_OUTSIDE for condition in conditions)
 
 
-def _explain_own_data(tool: Tool, params: dict[str, Any], values: ValueSearch | None) -> str:
-    """Name the organization's own values that a call to allowed hosts would tell them."""
-    if values is None:
-        return ""
-    found = values.find_own_data(tool, params)
+def _explain_own_data(found: OwnData) -> str:
+    """Name the organization's own values that a call would send to the hosts that it contacts."""
     carried = found.values
     if not carried:
         too_many = "may send your own data outside: there are too many values or results to search"
@@ -251,28 +313,13 @@ def _explain_own_data(tool: Tool, params: dict[str, Any], values: ValueSearch | 
     return f"sends your own data outside: {quoted}{more}"
 
 
-def find_hosts(tool: Tool, params: dict[str, Any]) -> frozenset[str] | None:
-    """Find the hosts that a call contacts, including those of outside tools that declare none; None if unknown.
-
-    Raises:
-        ToolError: the tool cannot read the params.
-    """
-    if tool.open_world:
-        return run_isolated(tool, "hosts", lambda: tool.hosts(tool.load_params(params)))
-    if not tool.is_from_outside:
-        return frozenset()
-    return run_isolated(tool, "address_params", lambda: find_named_hosts(params, tool.address_params))
-
-
-def _explain_condition(broken: BrokenCondition | None) -> str:
-    return broken.reason if broken else ""
-
-
-def _build_condition_error(tool: Tool, broken: BrokenCondition) -> ToolError:
+def _build_condition_error(tool: ToolTraits, broken: BrokenCondition) -> ToolError:
+    """Build the error for a broken condition; if it depends on earlier calls, the same call may pass later."""
+    hints = dict.fromkeys(COUNTED, "Try again later.") | {Rule.ONLY_AFTER: "Make that call first."}
     return ToolError(
-        ErrorCode.NOT_PERMITTED,
+        ErrorCode.LIMIT_EXCEEDED if broken.rule in OVER_HISTORY else ErrorCode.NOT_PERMITTED,
         f"You may use {tool.name!r} only within limits: {broken.reason}.",
-        recovery_hint="Keep the params within these limits.",
+        recovery_hint=hints.get(broken.rule, "Keep the params within these limits."),
         attempted=False,
     )
 

@@ -104,6 +104,11 @@ class Toolbox:
         copy._replace(by_id)
         return copy
 
+    @property
+    def tools_by_id(self) -> Mapping[str, Tool]:
+        """Every version of every tool; a change of the toolbox replaces this mapping."""
+        return self._by_id
+
     def has_same_tools(self, other: "Toolbox") -> bool:
         """Return True if both have the same tools with the same definitions."""
         return self is other or self._hash_definitions() == other._hash_definitions()

@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                     "four_eyes",
                     models.BooleanField(
                         default=False,
-                        help_text="Two-person rule: whoever started a run cannot decide its cards.",
+                        help_text="Two-person rule: whoever asked for a call cannot approve it.",
                         verbose_name="two-person rule",
                     ),
                 ),

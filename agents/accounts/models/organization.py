@@ -23,7 +23,7 @@ class Organization(models.Model):
     name = models.CharField(max_length=120)
     slug = models.SlugField(unique=True)
     four_eyes = models.BooleanField(
-        "two-person rule", default=False, help_text="Two-person rule: whoever started a run cannot decide its cards."
+        "two-person rule", default=False, help_text="Two-person rule: whoever asked for a call cannot approve it."
     )
     card_days = models.PositiveSmallIntegerField(
         "card lifetime (days)", default=7, help_text="Days until an undecided card expires."

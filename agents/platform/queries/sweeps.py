@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
+from agents.accounts.models import Membership, Role
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.insight.models import FiguresHead
 from agents.platform.queries.compiled import CompiledQuery, IdRow
 from agents.runs.engine.timing import timing
 from agents.runs.models import ENDED, PARKED, TERMINAL_CALLS, CallStatus, Event, EventType, Run, RunStatus, ToolCall
+from agents.standing_grants.models import StandingGrant
 from tools.connections.models import Source, SourceKind
 from tools.schedules.models import Schedule
 
@@ -97,6 +99,22 @@ def _select_orphaned_runs(status: RunStatus) -> QuerySet[Run]:
     return rows.filter(status=status).order_by("pk")
 
 
+def _select_unentitled_grants() -> QuerySet[StandingGrant]:
+    """Select standing grants in force whose maker can no longer decide cards."""
+    deciders = [role.value for role in Role if role.includes(Role.APPROVER)]
+    makers = Membership.objects.filter(
+        organization=OuterRef("organization"), user=OuterRef("made_by"), user__is_active=True, role__in=deciders
+    )
+    in_force = StandingGrant.objects.filter(revoked_at__isnull=True, ended_at__isnull=True, expires_at__gt=Now())
+    return in_force.filter(~Exists(makers)).order_by("pk")
+
+
+def _select_withdrawn_answers() -> QuerySet[Approval]:
+    """Select cards of standing grants that ended before the calls started, in random order: none must block another."""
+    has_ended = Q(standing_grant__revoked_at__isnull=False) | Q(standing_grant__ended_at__isnull=False)
+    return Approval.objects.filter(has_ended, status=ApprovalStatus.APPROVED).order_by("?")
+
+
 def _select_due_schedules() -> QuerySet[Schedule]:
     """Select schedules that are due; those of a stopped organization or employee wait until the stop is lifted."""
     is_free = Q(employee=None) | Q(employee__stopped_at=None)
@@ -124,6 +142,8 @@ EXPIRED_CARDS = _compile_ids(_select_expired_cards)
 UNSTARTED_CARDS = _compile_ids(_select_unstarted_cards, MAX_PREVIEWS)
 RUNS_WITH_ANSWERED_CALLS = _compile_ids(_select_answered_calls, pk="run_id")
 ORPHANED_RUNS = tuple(_compile_ids(partial(_select_orphaned_runs, status)) for status in _ALIVE)
+UNENTITLED_GRANTS = _compile_ids(_select_unentitled_grants)
+WITHDRAWN_ANSWERS = _compile_ids(_select_withdrawn_answers, MAX_PREVIEWS)
 DUE_SCHEDULES = _compile_ids(_select_due_schedules)
 DUE_SOURCES = _compile_ids(select_due_sources)
 

@@ -7,7 +7,7 @@ A card is an `Approval` row. `requested_calls` inserts the rows of new calls, `r
 import queue
 import threading
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -23,7 +23,9 @@ from agents.runs.engine.timing import MAX_DRIFTS, timing
 from agents.runs.engine.transaction import Transaction
 from agents.runs.events import ApprovalDecided, ApprovalRequested, ToolRejected
 from agents.runs.models import CallStatus, ToolCall
+from agents.standing_grants.models import StandingGrant
 from tools.contract import (
+    NO_PREVIEW,
     ErrorCode,
     Preview,
     Target,
@@ -112,7 +114,7 @@ def compute_effect_here(
         if error.code != ErrorCode.TOOL_EXECUTION_FAILED:
             raise hide_secrets_in_error(error, secrets) from error
         return _describe_effect(tool, params, Preview.impossible("The preview failed."))
-    preview = preview or _list_requests(tool, params) or Preview.impossible("This tool has no preview.")
+    preview = preview or _list_requests(tool, params) or Preview.impossible(NO_PREVIEW)
     return _describe_effect(tool, params, hide_secrets_in_preview(preview, secrets))
 
 
@@ -186,6 +188,14 @@ def build_card(call: ToolCall, effect: CallEffect, why: str, days: int) -> Appro
     )
 
 
+def approve_by_grant(card: Approval, grant: StandingGrant, now: datetime) -> None:
+    """Approve a new card in the name of the standing grant's maker, to start at once; the caller saves it."""
+    card.status = ApprovalStatus.APPROVED
+    card.standing_grant, card.decided_by = grant, grant.made_by
+    card.decided_at = card.start_after = now
+    card.valid_until = now + timing().approval_validity
+
+
 def publish_card(tx: Transaction, call: ToolCall, card: Approval, days: int) -> None:
     """Publish that the card was created; its line in the panel always shows the card's current state."""
     tx.publish(ApprovalRequested.of(card, call, tx.now + timedelta(days=days)))
@@ -212,6 +222,7 @@ def replace_card(tx: Transaction, card: Approval, effect: CallEffect, why: str) 
         signature=call.signature,
         level=call.level,
         why=call.why,
+        judgment=call.judgment,
         provenance=call.provenance,
         version=call.version,
         definition_hash=call.definition_hash,

@@ -1,31 +1,28 @@
-"""The context of a run, which judges its calls: the employee with grants, toolbox, policy and provider."""
+"""The context of a run, which judges its calls: the employee with grants, toolbox and policy."""
 
 import json
 import logging
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
-from django.conf import settings
-
 from agents.accounts.models.organization_versions import record_versions
-from agents.employees.context_windows import choose_num_ctx
-from agents.employees.models import Employee, ModelProvider, ProviderKind, ToolRule
+from agents.employees.models import Employee, ToolRule
 from agents.employees.toolboxes import load_credentials, load_network_access, load_toolbox
-from agents.platform.encrypted_fields import UndecryptableText
-from agents.platform.known_secrets import KNOWN_SECRETS
 from agents.platform.queries.engine import GRANTS, RUN_WITH_PEOPLE, GrantRow
-from agents.providers.base import ModelSettings, ProviderConfig, ProviderError
-from agents.providers.registry import build_provider
+from agents.policy.snapshots import keep_snapshot
 from agents.providers.wire_names import get_plain_wire_name
+from agents.runs.call_history import NOW, EmployeeCalls, Occasion
 from agents.runs.models import Run, ToolCall
 from agents.runs.provenance import RunValues
-from tools.contract import SHORTEST_SECRET, Level, Person, Tool, ToolContext, ToolResult, storable_json
+from agents.standing_grants.answers import GrantsInForce
+from tools.contract import Level, Person, Tool, ToolContext, ToolResult, storable_json
 from tools.contract.excerpts import parse_handle
 from tools.toolbox import Toolbox
-from tools.toolbox.conditions import Condition
+from tools.toolbox.conditions import Condition, has_counting_rule
 from tools.toolbox.permissions import Grants, Policy, Verdict, find_refusal, judge_call
 
 logger = logging.getLogger(__name__)
@@ -52,15 +49,28 @@ class RunContext:
     """The rules for all employees of the organization."""
     edited: tuple[str, ...] = ()
     """Values that a person has just typed into a call's params."""
+    standing_grants: GrantsInForce = field(default_factory=GrantsInForce)
+    """The standing grants that may answer cards of the run."""
     _sessions: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The session data given to each call, by its idempotency key."""
 
-    def judge(self, tool_name: str, arguments: str | dict[str, object]) -> tuple[Tool | None, Verdict]:
+    def judge(
+        self, tool_name: str, arguments: str | dict[str, object], occasion: Occasion = NOW
+    ) -> tuple[Tool | None, Verdict]:
         """Return the tool of that name, and the verdict about a call with these arguments."""
         tool = self.toolbox.get_tool(tool_name)
         if tool is None and (refused := self._refuse_wire_name(tool_name)) is not None:
             return None, refused
-        return tool, judge_call(tool, arguments, self.grants, self.policy, tool_name, self.values)
+        earlier = EmployeeCalls(self.run, occasion)
+        return tool, judge_call(tool, arguments, self.grants, self.policy, tool_name, self.values, earlier)
+
+    def judge_start(self, name: str, call: ToolCall, now: datetime | None = None) -> tuple[Tool | None, Verdict]:
+        """Return the tool of that name, and the verdict about the start of a stored call, which is not counted."""
+        return self.judge(name, call.params, Occasion(now, call.pk, is_start=True))
+
+    def has_counted_limit(self, tool_name: str) -> bool:
+        """Return True if a limit counts this employee's calls of the tool."""
+        return has_counting_rule(self.grants.conditions.get(tool_name, ()))
 
     def _refuse_wire_name(self, wire: str) -> Verdict | None:
         """Return the refusal of a tool that was not offered, called by the wire form of its name.
@@ -90,6 +100,17 @@ class RunContext:
         """Return True if both contexts give the same verdict about every call."""
         same_rules = (self.grants, self.policy) == (other.grants, other.policy)
         return same_rules and self.toolbox.has_same_tools(other.toolbox)
+
+    def keep_snapshot(self) -> str:
+        """Keep the rules as a policy snapshot, once, and return its hash."""
+        return keep_snapshot(self.run.organization_id, self.grants, self.toolbox, self.standing_grants.loaded_ids)
+
+    def record_verdict(self, call: ToolCall, verdict: Verdict) -> None:
+        """Write a verdict of this context on a call that was recorded before; the caller saves it."""
+        call.level, call.why = str(verdict.level), verdict.reason
+        call.judgment = {**verdict.as_json(), "snapshot": self.keep_snapshot()}
+        if verdict.provenance is not None:
+            call.provenance = verdict.provenance.as_json()
 
     def build_system_context(self, ask_model: Callable[[str], str]) -> ToolContext:
         """Build the context for a system tool, which has no recorded call and gets no credentials."""
@@ -241,64 +262,3 @@ def load_organization_rules(organization_id: int) -> Grants:
 
 def _get_highest(*levels: str | None) -> Level:
     return max((Level(level) for level in levels if level), key=lambda level: level.rank)
-
-
-def load_provider_config(context: RunContext) -> ProviderConfig:
-    """Return the configuration of the employee's provider.
-
-    Raises:
-        ProviderError: the employee or its provider was switched off.
-    """
-    employee = context.run.employee
-    provider = employee.provider
-    if not employee.is_active or not provider.is_active:
-        name = employee.name if not employee.is_active else f"the provider {provider.name!r}"
-        raise ProviderError("bad_settings", f"{name} is switched off", transient=False)
-    num_ctx = choose_num_ctx(employee)
-    model_settings = ModelSettings(employee.temperature, employee.max_tokens, num_ctx, employee.extra_body)
-    return replace(build_provider_config(provider, float(provider.timeout_s)), settings=model_settings)
-
-
-def check_provider(provider: ModelProvider, timeout_s: float) -> None:
-    """Check the provider with a request that costs nothing.
-
-    Raises:
-        ProviderError: the provider cannot be used, or lacks the model of an employee.
-    """
-    employees = provider.employees.filter(is_active=True).exclude(model="").order_by("model")
-    models = tuple(employees.values_list("model", flat=True).distinct())
-    build_provider(replace(build_provider_config(provider, timeout_s), models=models)).check()
-
-
-def explain_refused_address(kind: str, base_url: str, seconds: float) -> str:
-    """Explain why this address of a provider is not allowed; empty if it is allowed, or its host is not found in time.
-
-    Raises:
-        ProviderError: the address can never work.
-    """
-    config = ProviderConfig(kind, _find_base_url(kind, base_url), private_hosts=settings.PRIVATE_PROVIDERS)
-    return build_provider(config).explain_refusal(seconds)
-
-
-def _find_base_url(kind: str, base_url: str) -> str:
-    return base_url or (settings.OLLAMA_HOST if kind == ProviderKind.OLLAMA else "")
-
-
-def build_provider_config(provider: ModelProvider, timeout_s: float) -> ProviderConfig:
-    """Build the configuration of the provider's adapter from its row.
-
-    Raises:
-        ProviderError: the stored key cannot be decrypted.
-    """
-    if isinstance(provider.api_key, UndecryptableText):
-        raise ProviderError("bad_key", f"the key of the provider {provider.name!r} cannot be read", transient=False)
-    if len(provider.api_key) >= SHORTEST_SECRET:
-        KNOWN_SECRETS.learn([provider.api_key], owner=provider.organization_id)
-    return ProviderConfig(
-        kind=provider.kind,
-        base_url=_find_base_url(provider.kind, provider.base_url),
-        api_key=provider.api_key,
-        script=provider.script,
-        timeout_s=timeout_s,
-        private_hosts=settings.PRIVATE_PROVIDERS,
-    )

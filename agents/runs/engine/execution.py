@@ -16,6 +16,7 @@ from agents.platform.database_connections import closing_connection, release_con
 from agents.platform.queries.writes import update_rows
 from agents.runs.engine.context import RunContext, load_context
 from agents.runs.engine.lease import Lease, is_shutting_down
+from agents.runs.engine.recounts import count_again, lock_counted
 from agents.runs.engine.requested_calls import (
     MAX_CALL_DEPTH,
     MAX_ROUNDS,
@@ -204,16 +205,20 @@ def start_ready(tx: Transaction, context: RunContext, running: int = 0) -> list[
 
     Start none if the run may start nothing or the worker is shutting down.
     """
-    for call in ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.READY):
-        _, verdict = context.judge(f"{call.tool}@{call.version}", call.params)
+    ready = list(ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.READY))
+    counted = lock_counted(tx, context, (call.tool for call in ready))
+    for call in ready:
+        _, verdict = context.judge_start(f"{call.tool}@{call.version}", call, tx.now)
         if verdict.permission == Permission.FORBIDDEN and verdict.error is not None:
             reject(tx, call, verdict.error)
         elif verdict.permission == Permission.ASK:
-            reject(tx, call, _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, "This call now needs approval."))
+            # after a limit over history, the model may ask for the same call again and get a card
+            code = ErrorCode.LIMIT_EXCEEDED if call.tool in counted else ErrorCode.OPERATION_NOT_ALLOWED
+            reject(tx, call, _make_refusal(code, "This call now needs approval."))
     if not tx.run.may_start or tx.is_late or is_shutting_down():
         return []
-    ready = ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.READY).order_by("pass_number", "index")
-    calls = list(ready[: max(context.calls_at_once - running, 0)])
+    startable = ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.READY).order_by("pass_number", "index")
+    calls = list(startable[: max(context.calls_at_once - running, 0)])
     for call in calls:
         begin_execution(tx, call)
         changed = {name: getattr(call, name) for name in _STARTED_COLUMNS}
@@ -268,8 +273,10 @@ class _InnerCalls:
                 _refuse_abandoned(tx, parent)
                 current = context.with_current_rules()
                 if current.has_same_rules(context):
+                    for lacking in count_again(tx, context, [planned]):
+                        lacking.permission = Permission.ASK
                     _refuse_unpermitted(planned, parent)
-                    call = attach_to_parent(parent, planned)
+                    call = attach_to_parent(parent, planned, current)
                     insert_calls(tx, [planned], free_slots=1)
                     return current, call
             context = current

@@ -10,6 +10,7 @@ from functools import partial
 from django.db import transaction
 
 from agents.employees.budgets import Price, check_budgets, compute_cost, find_price, to_currency
+from agents.employees.provider_settings import load_provider_config
 from agents.platform import notify
 from agents.platform.database_connections import release_connection
 from agents.platform.error_boundary import log_and_continue
@@ -25,10 +26,12 @@ from agents.providers.base import (
 )
 from agents.providers.registry import build_provider
 from agents.providers.server_errors import CONTEXT_TOO_LONG, build_still_too_long_error
-from agents.runs.engine.context import RunContext, load_context, load_provider_config
+from agents.runs.call_history import Occasion
+from agents.runs.engine.context import RunContext, load_context
 from agents.runs.engine.ending import Ending, end_run
 from agents.runs.engine.history import History, OpenCalls, build_history, load_outcomes
 from agents.runs.engine.lease import Lease
+from agents.runs.engine.recounts import add_starting, count_again
 from agents.runs.engine.requested_calls import (
     CARDS_ARE_FULL,
     MAX_ROUNDS,
@@ -44,6 +47,7 @@ from agents.runs.engine.transaction import Action, NextStep, Transaction, run_tr
 from agents.runs.events import AnswerCut, AssistantMessage, AssistantThought, HistoryShortened, UsageReported
 from agents.runs.models import Pass, Run, ToolCall
 from tools.contract import ErrorCode, ToolError
+from tools.toolbox.facts import HISTORY
 from tools.toolbox.permissions import Permission
 
 MAX_CALLS = 100
@@ -56,13 +60,18 @@ MAX_SHOWN_THOUGHT = 8_000
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """The model's answer before it is recorded, with its calls as `context` judged them, and their previews."""
+    """The model's answer before it is recorded, with its calls as `context` judged them, and their previews.
+
+    Attributes:
+        snapshot: the hash of the rules of `context`, once they are kept.
+    """
 
     context: RunContext
     history: History
     response: ModelResponse
     duration_ms: int
     planned: list[PlannedCall] = field(default_factory=list)
+    snapshot: str = ""
 
 
 def ask_model(lease: Lease, step: NextStep) -> ModelAnswer:
@@ -87,13 +96,16 @@ def ask_model(lease: Lease, step: NextStep) -> ModelAnswer:
     return _preview_answer(lease, answer, context.with_current_rules())
 
 
-def _preview_answer(lease: Lease, answer: ModelAnswer, context: RunContext) -> ModelAnswer:
+def _preview_answer(lease: Lease, answer: ModelAnswer, context: RunContext, is_retry: bool = False) -> ModelAnswer:
     """Judge the answer's calls in this context and compute the effects for their cards.
 
     A call whose verdict stays the same keeps its effect.
+
+    Args:
+        is_retry: the rules have changed, or other runs have used up a limit, since the calls were judged.
     """
     planned = answer.planned
-    if not context.has_same_rules(answer.context):
+    if is_retry or not context.has_same_rules(answer.context):
         pairs = zip(planned, _plan_calls(context, answer), strict=True)
         planned = [before.replace_if_changed(current) for before, current in pairs]
     _preview_all(lease, context, planned, answer.history.signatures)
@@ -102,7 +114,7 @@ def _preview_answer(lease: Lease, answer: ModelAnswer, context: RunContext) -> M
 
 def _request_answer(lease: Lease, step: NextStep, context: RunContext) -> ModelAnswer:
     """Send the history; if the provider refuses it as too long, send it once more, shortened further."""
-    config, employee, tools = load_provider_config(context), context.run.employee, context.tools
+    config, employee, tools = load_provider_config(context.run.employee), context.run.employee, context.tools
     history = build_history(context, lease.conversation, step.action == Action.ASK_FOR_ANSWER)
     request = ModelRequest(
         model=employee.model,
@@ -153,11 +165,17 @@ class _ModelRequestSender:
 
 
 def _plan_calls(context: RunContext, answer: ModelAnswer) -> list[PlannedCall]:
-    return [_plan_call(context, index, call) for index, call in enumerate(answer.response.calls)]
+    planned: list[PlannedCall] = []
+    starting: list[ToolCall] = []
+    for index, call in enumerate(answer.response.calls):
+        planned.append(_plan_call(context, index, call, Occasion(beside=starting)))
+        if HISTORY in planned[-1].verdict.facts:
+            add_starting(starting, planned[-1], context.run.pk, answer.history.signatures)
+    return planned
 
 
-def _plan_call(context: RunContext, index: int, requested: RequestedCall) -> PlannedCall:
-    plan = plan_call(context, index, requested)
+def _plan_call(context: RunContext, index: int, requested: RequestedCall, occasion: Occasion) -> PlannedCall:
+    plan = plan_call(context, index, requested, occasion)
     if index >= MAX_CALLS:
         plan.refuse(plan.error or make_limit_error(f"At most {MAX_CALLS} calls in one answer."))
     return plan
@@ -202,11 +220,12 @@ def record_pass(lease: Lease, step: NextStep, answer: ModelAnswer) -> RecordedPa
     rounds = MAX_ROUNDS
     while True:
         rounds -= 1
+        answer = replace(answer, snapshot=answer.context.keep_snapshot())
         with lease.transaction() as tx:
             context, started = _record_unless_outdated(tx, step, answer, is_last_round=rounds == 0)
         if started is not None:
             return RecordedPass(tx.next_step, context, started)
-        answer = _preview_answer(lease, answer, context)
+        answer = _preview_answer(lease, answer, context, is_retry=True)
 
 
 def _record_unless_outdated(
@@ -221,10 +240,17 @@ def _record_unless_outdated(
         return context, []
     has_calls_to_judge = answer.planned and step.action != Action.ASK_FOR_ANSWER
     current = context.with_current_rules() if has_calls_to_judge else context
-    if current is context or current.has_same_rules(context):
-        return current, _record_answer(tx, step, replace(answer, context=current))
-    if is_last_round or not tx.run.may_start:
-        return current, _record_answer(tx, step, _judge_without_previews(answer, current))
+    is_final = is_last_round or not tx.run.may_start
+    is_outdated = current is not context and not current.has_same_rules(context)
+    if is_outdated and is_final:
+        answer, is_outdated = _judge_without_previews(answer, current), False
+    if not is_outdated:
+        has_limits = has_calls_to_judge and any(HISTORY in plan.verdict.facts for plan in answer.planned)
+        lacking = count_again(tx, answer.context, answer.planned, answer.history.signatures) if has_limits else []
+        if is_final or not lacking:
+            for plan in lacking:
+                plan.refuse_without_preview()
+            return current, _record_answer(tx, step, replace(answer, context=current))
     tx.step_continues = True
     return current, None
 
@@ -233,7 +259,7 @@ def _judge_without_previews(answer: ModelAnswer, context: RunContext) -> ModelAn
     """Judge the answer's calls in this context; a call that would need another preview is refused."""
     pairs = zip(answer.planned, _plan_calls(context, answer), strict=True)
     planned = [before.replace_without_preview(current) for before, current in pairs]
-    return replace(answer, context=context, planned=planned)
+    return replace(answer, context=context, planned=planned, snapshot=context.keep_snapshot())
 
 
 def _record_answer(tx: Transaction, step: NextStep, answer: ModelAnswer) -> list[ToolCall]:
@@ -266,6 +292,7 @@ def _insert_pass(tx: Transaction, step: NextStep, answer: ModelAnswer) -> None:
                 cut_off=response.cut_off.value,
                 messages_upto=answer.history.messages_upto,
                 closing=step.action == Action.ASK_FOR_ANSWER,
+                snapshot=answer.snapshot,
                 input_tokens=response.usage.input_tokens,
                 output_tokens=response.usage.output_tokens,
                 cost_micros=cost,

@@ -11,7 +11,16 @@ from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.queries.writes import insert_rows
 from agents.providers.base import RequestedCall
-from agents.runs.engine.cards import CallEffect, build_card, compute_effect, publish_card, seal
+from agents.runs.call_history import NOW, Occasion
+from agents.runs.engine.cards import (
+    CallEffect,
+    approve_by_grant,
+    build_card,
+    compute_effect,
+    publish_card,
+    publish_decision,
+    seal,
+)
 from agents.runs.engine.context import RunContext, has_same_verdict
 from agents.runs.engine.lease import Lease
 from agents.runs.engine.timing import MAX_OPEN_CARDS, timing
@@ -19,6 +28,8 @@ from agents.runs.engine.transaction import Transaction
 from agents.runs.events import ToolRejected, ToolSkipped, ToolStarted
 from agents.runs.models import CallStatus, Event, EventType, ToolCall
 from agents.runs.models.tool_call import new_idempotency_key
+from agents.standing_grants.answers import Answer, AskingCard, find_answer, reserve_uses
+from agents.standing_grants.models import StandingGrant
 from tools.contract import REPEATABLE_CODES, ErrorCode, Level, Tool, ToolError, ToolResult, fingerprint, format_error
 from tools.toolbox.isolation import run_isolated
 from tools.toolbox.permissions import Permission, Verdict
@@ -34,6 +45,7 @@ _WAITS = (EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION)
 _REPEATABLE_STATUSES = (CallStatus.EXPIRED, CallStatus.CANCELLED, CallStatus.DUPLICATE)
 _REPEATABLE_ERRORS = (ErrorCode.LIMIT_EXCEEDED, ErrorCode.RATE_LIMITED, ErrorCode.OUTCOME_UNKNOWN)
 """Ended like this, a call may be requested again at any time; an equal one is no duplicate."""
+_WITH_CARDS = (CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED)
 _WRITES = (Level.WRITE, Level.DESTRUCTIVE)
 
 
@@ -53,6 +65,7 @@ class PlannedCall:
     Attributes:
         permission, error: those of the verdict, unless something else forbids the call.
         effect: the effect for the call's card; None if it needs no card.
+        answer: that of the standing grants to the card; None if the tool has none.
     """
 
     row: ToolCall
@@ -60,28 +73,56 @@ class PlannedCall:
     permission: Permission
     error: ToolError | None = None
     effect: CallEffect | None = None
+    answer: Answer | None = None
+
+    @property
+    def is_duplicate(self) -> bool:
+        """True if an equal call of the run answers this one."""
+        return self.row.duplicate_of is not None
+
+    @property
+    def grant(self) -> StandingGrant | None:
+        """The standing grant that approves the call; None if a person must decide."""
+        return self.answer.grant if self.answer else None
 
     def refuse(self, error: ToolError) -> None:
         """Forbid the call."""
         self.permission, self.error = Permission.FORBIDDEN, error
 
+    def judge_again(self, verdict: Verdict) -> None:
+        """Record a later verdict about the same call."""
+        self.verdict, self.permission, self.error = verdict, verdict.permission, verdict.error
+        self.row.why, self.row.judgment = verdict.reason, verdict.as_json()
+
     def replace_if_changed(self, current: "PlannedCall") -> "PlannedCall":
-        """Return the current plan if its verdict differs; otherwise this one, which has its effect already."""
-        return self if has_same_verdict(self.verdict, current.verdict) else current
+        """Return the current plan if its verdict differs; otherwise this one, which has its effect already.
+
+        Either way, the call keeps the facts that the current verdict used.
+        """
+        if not has_same_verdict(self.verdict, current.verdict):
+            return current
+        self.row.judgment = current.row.judgment
+        self.row.provenance = current.row.provenance or self.row.provenance
+        return self
 
     def replace_without_preview(self, current: "PlannedCall") -> "PlannedCall":
         """Return the current plan if its verdict differs, but refuse the call if it would need another preview."""
         plan = self.replace_if_changed(current)
         if plan is not self and plan.permission == Permission.ASK:
-            message = "Permissions changed while this call was prepared."
-            hint = "Ask for it again."
-            plan.refuse(ToolError(ErrorCode.LIMIT_EXCEEDED, message, recovery_hint=hint, attempted=False))
+            plan.refuse_without_preview()
         return plan
 
+    def refuse_without_preview(self) -> None:
+        """Refuse the call, which needs a card now, because there is no time for another preview."""
+        message = "Permissions changed while this call was prepared."
+        self.refuse(ToolError(ErrorCode.LIMIT_EXCEEDED, message, recovery_hint="Ask for it again.", attempted=False))
 
-def plan_call(context: RunContext, index: int, requested: RequestedCall | CallRequest) -> PlannedCall:
+
+def plan_call(
+    context: RunContext, index: int, requested: RequestedCall | CallRequest, occasion: Occasion = NOW
+) -> PlannedCall:
     """Judge a requested call; a call that may not run gets its error."""
-    tool, verdict = context.judge(requested.tool, requested.arguments)
+    tool, verdict = context.judge(requested.tool, requested.arguments, occasion)
     row = ToolCall(
         organization_id=context.run.organization_id,
         run_id=context.run.pk,
@@ -90,6 +131,7 @@ def plan_call(context: RunContext, index: int, requested: RequestedCall | CallRe
         tool=requested.tool[:120],
         level=str(verdict.level),
         why=verdict.reason,
+        judgment=verdict.as_json(),
         provenance=verdict.provenance.as_json() if verdict.provenance else None,
         idempotency_key=new_idempotency_key(),
     )
@@ -114,6 +156,10 @@ def preview_card(lease: Lease, context: RunContext, plan: PlannedCall) -> None:
         plan.effect = compute_effect(tool, plan.row.params, context.build_tool_context(plan.row))
     except ToolError as error:
         plan.refuse(error)
+        return
+    card = build_card(plan.row, plan.effect, plan.row.why, context.run.organization.card_days)
+    asking = AskingCard(card, context.run, tool, plan.verdict.causes)
+    plan.answer = find_answer(asking, context.standing_grants.load(context.run))
 
 
 def make_limit_error(message: str) -> ToolError:
@@ -121,13 +167,14 @@ def make_limit_error(message: str) -> ToolError:
     return ToolError(ErrorCode.LIMIT_EXCEEDED, message, recovery_hint="Ask again after these.", attempted=False)
 
 
-def attach_to_parent(parent: ToolCall, planned: PlannedCall) -> ToolCall:
-    """Make a planned call the child of its calling call, in the same pass; needs the run's lock."""
+def attach_to_parent(parent: ToolCall, planned: PlannedCall, context: RunContext) -> ToolCall:
+    """Make a call planned in this context the child of its calling call, in the same pass; needs the run's lock."""
     rows = ToolCall.objects.filter(run_id=parent.run_id, pass_number=parent.pass_number)
     number = int(rows.aggregate(last=Max("index"))["last"]) + 1
     row = planned.row
     row.parent_call_id, row.pass_number, row.index = parent.pk, parent.pass_number, number
     row.provider_call_id = f"of-{parent.pk}-{number}"
+    row.judgment = {**(row.judgment or {}), "snapshot": context.keep_snapshot()}
     return row
 
 
@@ -145,6 +192,7 @@ def insert_calls(
     if seen is not None:
         _mark_duplicates(tx.run.pk, planned, seen)
     _limit_cards(tx.run.pk, planned)
+    _reserve_answers(tx, planned)
     for plan in planned:
         _set_status(tx, plan)
     started = [plan.row for plan in planned if plan.row.status == CallStatus.READY][:free_slots]
@@ -152,7 +200,7 @@ def insert_calls(
         begin_execution(tx, row)
     insert_rows([plan.row for plan in planned if plan.row.duplicate_of is None])
     _insert_duplicates([plan.row for plan in planned if plan.row.duplicate_of is not None])
-    _insert_cards(tx, [plan for plan in planned if plan.row.status == CallStatus.AWAITING_APPROVAL])
+    _insert_cards(tx, [plan for plan in planned if plan.row.status in _WITH_CARDS])
     for plan in planned:
         if plan.row.status == CallStatus.REJECTED and plan.error is not None:
             tx.publish(ToolRejected.of(plan.row, plan.error))
@@ -173,6 +221,19 @@ def _limit_cards(run_id: int, planned: list[PlannedCall]) -> None:
         plan.refuse(make_limit_error(CARDS_ARE_FULL))
 
 
+def _reserve_answers(tx: Transaction, planned: list[PlannedCall]) -> None:
+    """Keep as many answers of standing grants as these have uses left; the other calls get cards."""
+    asking = [plan for plan in planned if plan.answer and plan.permission == Permission.ASK and not plan.is_duplicate]
+    answers = [
+        (plan.answer, Approval(run_id=tx.run.pk, tool_call_id=plan.row.parent_call_id or 0))
+        for plan in asking
+        if plan.answer is not None
+    ]
+    for plan, answer in zip(asking, reserve_uses(tx.run, answers), strict=True):
+        plan.answer = answer
+        plan.row.judgment = {**(plan.row.judgment or {}), "answer": answer.as_json()}
+
+
 def _set_status(tx: Transaction, plan: PlannedCall) -> None:
     row = plan.row
     if row.duplicate_of is not None:
@@ -183,8 +244,10 @@ def _set_status(tx: Transaction, plan: PlannedCall) -> None:
         row.finished_seq = tx.run.next_event_seq
         row.result = ToolResult.failed(plan.error).as_json()
         row.content = format_error(plan.error)
+    elif plan.permission == Permission.AUTO:
+        row.status = CallStatus.READY
     else:
-        row.status = CallStatus.READY if plan.permission == Permission.AUTO else CallStatus.AWAITING_APPROVAL
+        row.status = CallStatus.APPROVED if plan.grant else CallStatus.AWAITING_APPROVAL
 
 
 def _insert_duplicates(rows: list[ToolCall]) -> None:
@@ -197,9 +260,27 @@ def _insert_duplicates(rows: list[ToolCall]) -> None:
 def _insert_cards(tx: Transaction, planned: list[PlannedCall]) -> None:
     days = tx.run.organization.card_days if planned else 0
     cards = [build_card(plan.row, plan.effect, plan.row.why, days) for plan in planned if plan.effect is not None]
+    for plan, card in zip(planned, cards, strict=True):
+        if plan.grant is not None:
+            approve_by_grant(card, plan.grant, tx.now)
     Approval.objects.bulk_create(cards)
     for plan, card in zip(planned, cards, strict=True):
         publish_card(tx, plan.row, card, days)
+        if card.standing_grant_id is not None:
+            _publish_answer(tx, card)
+
+
+def _publish_answer(tx: Transaction, card: Approval) -> None:
+    """Publish and audit that a standing grant approved the card."""
+    publish_decision(tx, card, "")
+    tx.audit(
+        f"standing_grant:{card.standing_grant_id}",
+        "card_approved",
+        f"approval:{card.pk}",
+        tool=card.tool_call.tool,
+        digest=card.digest,
+        by=card.decider,
+    )
 
 
 def begin_execution(tx: Transaction, call: ToolCall) -> None:
@@ -240,14 +321,14 @@ def find_call_timeout(call: ToolCall) -> float:
 def _mark_duplicates(run_id: int, planned: list[PlannedCall], seen: Set[str]) -> None:
     """Set `duplicate_of` on each call that repeats an earlier call of the run or another call of the same answer."""
     calls = [plan.row for plan in planned if not is_volatile(plan.row)]
-    earlier = _find_earlier_calls(run_id, {call.signature for call in calls if call.signature} & seen)
+    earlier = find_earlier_calls(run_id, {call.signature for call in calls if call.signature} & seen)
     first = {call.signature: call for call in reversed(calls)}
     for call in calls:
         original = earlier.get(call.signature, first[call.signature])
         call.duplicate_of = original if original is not call else None
 
 
-def _find_earlier_calls(run_id: int, wanted: Set[str]) -> dict[str, ToolCall]:
+def find_earlier_calls(run_id: int, wanted: Set[str]) -> dict[str, ToolCall]:
     """Find, by signature, the earlier call whose result a new equal call gets."""
     if not wanted:
         return {}

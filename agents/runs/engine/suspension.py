@@ -7,10 +7,12 @@ from django.db.models.functions import Now
 
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.employees.models import Employee
+from agents.runs.call_history import Occasion
 from agents.runs.engine.cards import compute_digest, find_next_sequence
 from agents.runs.engine.context import RunContext, list_colleagues, load_context, load_grants
 from agents.runs.engine.lease import Lease
 from agents.runs.engine.next_step import find_expandable_recipes, wake_if_possible
+from agents.runs.engine.recounts import count_again
 from agents.runs.engine.requested_calls import (
     MAX_CALL_DEPTH,
     MAX_ROUNDS,
@@ -281,12 +283,13 @@ def _record_recipe_step(
         with lease.transaction() as tx:
             if _may_continue(tx, parent):
                 current = context.with_current_rules()
-                has_changed = not current.has_same_rules(context)
+                has_changed = not current.has_same_rules(context) or bool(count_again(tx, context, [plan]))
                 if has_changed and rounds:
                     tx.step_continues = True
                 else:
-                    plan = plan.replace_without_preview(plan_call(current, 0, request)) if has_changed else plan
-                    plan.row = attach_to_parent(parent, plan)
+                    if has_changed:
+                        plan = plan.replace_without_preview(plan_call(current, 0, request, Occasion(tx.now)))
+                    plan.row = attach_to_parent(parent, plan, current)
                     insert_calls(tx, [plan], free_slots=0)
         if not tx.step_continues:
             return tx.next_step

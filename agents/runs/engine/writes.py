@@ -22,6 +22,7 @@ from agents.runs.engine.cards import (
     hash_params,
     mark_outcome_unknown,
     replace_after_drift,
+    replace_card,
     seal,
     withdraw,
 )
@@ -29,6 +30,7 @@ from agents.runs.engine.context import RunContext, load_context
 from agents.runs.engine.execution import CallTerms, prepare_call, run_call
 from agents.runs.engine.lease import Lease, is_shutting_down
 from agents.runs.engine.next_step import wake_if_possible
+from agents.runs.engine.recounts import lock_counted
 from agents.runs.engine.recovery import has_happened_since, record_late_effect
 from agents.runs.engine.requested_calls import find_call_timeout, publish_call_start
 from agents.runs.engine.results import (
@@ -46,8 +48,10 @@ from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import LostRace, NextStep, Transaction, run_transaction
 from agents.runs.events import CallResolved
 from agents.runs.models import CallStatus, ToolCall
+from agents.standing_grants.answers import AskingCard, explain_ended, find_warnings
 from tools.contract import ErrorCode, Preview, Suspend, Tool, ToolError, ToolResult
 from tools.toolbox import executor
+from tools.toolbox.conditions import list_exceeded
 from tools.toolbox.limits import UNGUARDED
 from tools.toolbox.permissions import Verdict
 
@@ -59,19 +63,31 @@ _TRANSACTION_TRIES = 3
 
 @dataclass(frozen=True)
 class _ApprovedCall:
-    """An approved call that is due, as of before its transaction."""
+    """An approved call that is due, as of before its transaction.
+
+    Attributes:
+        warnings: those on the card of a call that a standing grant approved; a person decides about them.
+    """
 
     context: RunContext
     call: ToolCall
     card: Approval
     tool: Tool | None
     verdict: Verdict
+    warnings: tuple[str, ...] = ()
 
     @property
     def matches_card(self) -> bool:
         """True if tool, definition, level and params are still those on the card."""
         same = self.tool is not None and self.tool.definition_hash == self.call.definition_hash
         return same and self.verdict.level == self.call.level and self.verdict.params == self.call.params
+
+    @property
+    def keeps_limits(self) -> bool:
+        """True if a person has seen on the card each limit on counts that the call exceeds now."""
+        conditions, params = self.context.grants.conditions.get(self.call.tool, ()), self.verdict.params
+        seen = list_exceeded(conditions, params, (self.call.judgment or {}).get("facts", {}))
+        return all(each in seen for each in list_exceeded(conditions, params, self.verdict.facts))
 
 
 def run_approved(lease: Lease) -> NextStep:
@@ -83,12 +99,18 @@ def run_approved(lease: Lease) -> NextStep:
             pass  # nothing to change: its exit decides the next step
         return tx.next_step
     context = load_context(lease.run_id)
-    tool, verdict = context.judge(card.tool_call.tool, card.tool_call.params)
-    due = _ApprovedCall(context, card.tool_call, card, tool, verdict)
+    tool, verdict = context.judge_start(card.tool_call.tool, card.tool_call)
+    due = _ApprovedCall(context, card.tool_call, card, tool, verdict, _find_warnings(context, card, tool, verdict))
     lease.expect_step(2 * find_call_timeout(due.call))
     if tool is not None and tool.transactional and due.matches_card and verdict.error is None:
         return _run_transactional_write(lease, due, tool)
     return _run_external_write(lease, due)
+
+
+def _find_warnings(context: RunContext, card: Approval, tool: Tool | None, verdict: Verdict) -> tuple[str, ...]:
+    if card.standing_grant_id is None or tool is None or verdict.error is not None:
+        return ()
+    return find_warnings(AskingCard(card, context.run, tool, verdict.causes))
 
 
 def _run_external_write(lease: Lease, due: _ApprovedCall) -> NextStep:
@@ -135,27 +157,42 @@ def _use_approval(tx: Transaction, due: _ApprovedCall, effect: CallEffect | Tool
     if not tx.run.may_start or not approved.exists():
         return None
     context = due.context.with_current_rules()
-    tool, verdict = context.judge(due.call.tool, due.call.params)
-    due = replace(due, tool=tool, verdict=verdict)
+    lock_counted(tx, context, [due.call.tool])
+    tool, verdict = context.judge_start(due.call.tool, due.call, tx.now)
+    due = replace(due, context=context, tool=tool, verdict=verdict)
     if (refusal := verdict.error or effect) and isinstance(refusal, ToolError):
         _refuse(tx, due, refusal)
         return None
     assert isinstance(effect, CallEffect)
     why = _explain_change(due, effect)
+    if not why and (ended := _explain_grant(due)):
+        replace_card(tx, due.card, effect, f"The standing grant that approved this no longer answers it: {ended}.")
+        return None
     in_time = approved.filter(valid_until__gt=Now(), start_after__lte=Now())
     if not why and in_time.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
         return context
-    if not due.matches_card and tool is not None:
-        due.call.level, due.call.why = str(verdict.level), verdict.reason
+    if tool is not None and not (due.matches_card and due.keeps_limits):
+        context.record_verdict(due.call, verdict)
         seal(due.call, tool, verdict.params)
     replace_after_drift(tx, due.card, effect, why or "The approval was not used in time.")
     return None
+
+
+def _explain_grant(due: _ApprovedCall) -> str:
+    """Explain why the standing grant that approved the call does not let it start; empty if it or a person does."""
+    if due.card.standing_grant_id is None or due.tool is None:
+        return ""
+    if due.warnings:
+        return f"the card carries a warning: {', '.join(due.warnings)}"
+    return explain_ended(AskingCard(due.card, due.context.run, due.tool, due.verdict.causes))
 
 
 def _explain_change(due: _ApprovedCall, effect: CallEffect) -> str:
     """Explain why the card no longer matches the call; empty if it matches."""
     if not due.matches_card:
         return "The tool or its level changed since this was approved."
+    if not due.keeps_limits:
+        return "A limit was reached after this was approved."
     if hash_params(due.call.params) != hash_params(due.card.params):
         return "The params were changed in the database after this was approved."
     if has_happened_since(due.card):
@@ -171,7 +208,6 @@ def _refuse(tx: Transaction, due: _ApprovedCall, error: ToolError) -> None:
 
 
 def _audit_start(tx: Transaction, due: _ApprovedCall) -> None:
-    by = due.card.decided_by.get_username() if due.card.decided_by else ""
     tx.audit(
         f"employee:{due.context.run.employee.name}",
         "call_started",
@@ -180,7 +216,7 @@ def _audit_start(tx: Transaction, due: _ApprovedCall) -> None:
         params_hash=hash_params(due.call.params),
         digest=due.card.digest,
         approval=str(due.card.pk),
-        approved_by=by,
+        approved_by=due.card.decider,
     )
 
 
@@ -292,7 +328,8 @@ def _run_transactional_write(lease: Lease, due: _ApprovedCall, tool: Tool) -> Ne
 
 def _write_in_transaction(tx: Transaction, due: _ApprovedCall, tool: Tool) -> None:
     call = due.call
-    # lock the card before its targets
+    # lock the counts and the card before its targets
+    lock_counted(tx, due.context, [due.call.tool])
     list(Approval.objects.select_for_update().filter(pk=due.card.pk).values_list("pk"))
     tool_context = replace(due.context.build_tool_context(call), **_REFUSED_INSIDE)
     try:

@@ -59,6 +59,10 @@ class Outcome(models.TextChoices):
     """All its changes were denied or expired."""
 
 
+SCHEDULE_REQUEST_PREFIX = "schedule:"
+"""The start of the client request ids of runs that a schedule started."""
+
+
 class Origin(models.TextChoices):
     """Origins of a run."""
 
@@ -209,6 +213,8 @@ class Pass(models.Model):
         cut_off: the reason why the answer is incomplete; empty if it is complete.
         messages_upto: the number of the last message in the request.
         closing: the model was asked for an answer without calls.
+        snapshot: the hash of the policy snapshot by which its calls were judged when they were recorded; a call that
+            was judged again later, or that another call made, names its own in `ToolCall.judgment`.
         usage_estimated: the tokens are estimated until the model's server reports them; nothing else ever changes.
     """
 
@@ -220,6 +226,7 @@ class Pass(models.Model):
     cut_off = models.CharField(max_length=16, blank=True)
     messages_upto = models.PositiveIntegerField()
     closing = models.BooleanField(default=False)
+    snapshot = models.CharField(max_length=64, blank=True)
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
     cost_micros = models.PositiveBigIntegerField(default=0)

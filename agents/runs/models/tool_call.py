@@ -60,6 +60,8 @@ class ToolCall(models.Model):
         finished_seq: the number of the event of its end, to find what came after it.
         drifts: the number of times that a guard sent the call back to its card.
         why: the verdict's reason.
+        judgment: the verdict with its causes and the facts that it used, as `tools.toolbox.Verdict.as_json`;
+            `snapshot` is the hash of its policy snapshot if that is not the one of its pass.
         provenance: where the values of the params were seen before, as `tools.toolbox.provenance.Provenance.as_json`;
             None if nobody needed to know, because the call asked nobody and no limit named it.
         late_effect: set if the call was marked as not done and its executor later reported a success: `reported_at`,
@@ -88,6 +90,7 @@ class ToolCall(models.Model):
     idempotency_key = models.CharField(max_length=64, default=new_idempotency_key)
     status = models.CharField(max_length=20, choices=CallStatus, default=CallStatus.READY)
     why = models.TextField(blank=True)
+    judgment = models.JSONField(null=True)
     provenance = models.JSONField(null=True)
     exec_epoch = models.PositiveIntegerField(null=True)
     attempts = models.PositiveSmallIntegerField(default=0)
@@ -106,6 +109,11 @@ class ToolCall(models.Model):
         ordering = ("run", "pass_number", "index")
         indexes = (
             models.Index(fields=("organization", "created_at"), name="calls_by_time"),
+            models.Index(
+                fields=("organization", "tool", "started_at"),
+                name="calls_by_start",
+                condition=Q(started_at__isnull=False),
+            ),
             models.Index(fields=("duplicate_of",), name="calls_doubled", condition=Q(duplicate_of__isnull=False)),
             models.Index(fields=("parent_call",), name="calls_of_calls", condition=Q(parent_call__isnull=False)),
             models.Index(fields=("deadline_at",), name="calls_executing", condition=Q(status="executing")),

@@ -10,16 +10,18 @@ from functools import cached_property
 from django.db.models import Q
 from django.utils import timezone
 
-from agents.approvals.decisions import make_confirmation_phrase
-from agents.approvals.marks import get_preview
+from agents.approvals.decisions import DENY_REASONS, make_confirmation_phrase
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
-from agents.approvals.requesters import Requester, describe_requesters, find_requesters
+from agents.approvals.requesters import describe_requesters
+from agents.approvals.votes import CardStanding, find_standings
+from agents.approvals.warnings.marks import get_preview
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import Pass, Run, ToolCall
+from agents.web.cards.asking_rules import AskingReasons, describe_reasons
 from agents.web.cards.call_reports import CallReport, describe_call
 from agents.web.cards.differences import Change, find_differences
-from agents.web.cards.earlier_decisions import load_earlier_decisions
+from agents.web.cards.earlier_decisions import MAX_EARLIER, load_earlier_decisions
 from agents.web.cards.edit_form import build_fields
 from agents.web.cards.effects import Effect
 from agents.web.cards.form_fields import FormField, FormInput
@@ -55,7 +57,6 @@ OUTCOME_ICONS = {
 }
 NOUNS = {"data": ("record", "records"), "files": ("file", "files")}
 REQUESTS = ("request", "requests")
-DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Explain first why this is needed")
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Card:
         refused_answer: a typed answer that was refused.
         delegation: the delegation that started the run, such as `Dana asked Kim`; empty if there is none.
         around: what else a person must know; only while the card waits for approval.
-        requesters: the people who requested the call and may not decide it, by the two-person rule.
+        standing: what approval rules ask for the card; None if one approver decides, or if it does not wait.
     """
 
     approval: Approval
@@ -89,7 +90,7 @@ class Card:
     report_text: str = ""
     refused_answer: str = ""
     delegation: str = ""
-    requesters: list[Requester] = field(default_factory=list)
+    standing: CardStanding | None = None
     around: Surroundings = field(default_factory=Surroundings)
     now: datetime = field(default_factory=timezone.now)
 
@@ -113,6 +114,27 @@ class Card:
     def question(self) -> AskedQuestion | None:
         """The employee's question; None for a card of another kind."""
         return read_question(self.approval)
+
+    @property
+    def may_be_granted(self) -> bool:
+        """True if a standing grant may be able to answer cards like this one."""
+        return self.is_open and self.approval.level != Level.DESTRUCTIVE.value and self.tool is not None
+
+    @property
+    def earlier_denial(self) -> Approval | None:
+        """The newest earlier decision about the same params, if it was a denial."""
+        same = (each for each in self.earlier_decisions if each.params == self.approval.params)
+        newest = next(same, None)
+        return newest if newest is not None and newest.status == ApprovalStatus.DENIED else None
+
+    @property
+    def suggests_grant(self) -> bool:
+        """True if people approved every one of the last cards of this shape."""
+        approved = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
+        earlier = self.earlier_decisions
+        return len(earlier) >= MAX_EARLIER and all(
+            each.status in approved and each.standing_grant_id is None for each in earlier
+        )
 
     @property
     def obstacle(self) -> str:
@@ -151,13 +173,13 @@ class Card:
 
     @property
     def barred_usernames(self) -> str:
-        """The usernames of the people who may not decide the card, joined by spaces; usernames contain none."""
-        return " ".join(requester.name for requester in self.requesters)
+        """The usernames of the members whose approval would not count now, joined by spaces; usernames contain none."""
+        return " ".join(self.standing.list_barred()) if self.standing else ""
 
     @property
     def requesters_text(self) -> str:
-        """The reason why the requesters may not decide: `Ada started this run`."""
-        return describe_requesters(self.requesters)
+        """The acts of the people who asked for the call, if a rule excludes them: `Ada started this run`."""
+        return describe_requesters(self.standing.requesters) if self.standing else ""
 
     @property
     def report(self) -> CallReport | None:
@@ -219,6 +241,11 @@ class Card:
         return {
             format_name(target.label).strip("*"): target.id for target in self.effect.first_targets[:1] if target.id
         }
+
+    @cached_property
+    def reasons(self) -> AskingReasons:
+        """The reasons why the card asks."""
+        return describe_reasons(self.approval.why, self.call, self.run.employee_id, self.tool)
 
     @cached_property
     def origins(self) -> ValueOrigins:
@@ -284,7 +311,7 @@ class Card:
 
 
 def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False) -> list[Card]:
-    """Load the card of each approval, whose call and run are loaded already, in the same order.
+    """Load the card of each approval of one organization, whose call and run are loaded already, in the same order.
 
     The number of queries does not depend on the number of cards, except for the surroundings of waiting ones.
 
@@ -299,10 +326,11 @@ def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False) -> l
     ]
     delegations = describe_delegations([approval.run for approval in approvals])
     earlier = load_earlier_decisions(waiting)
-    requesters = find_requesters([approval for approval in waiting if approval.run.organization.four_eyes])
+    asking = [card for card in waiting if card.kind == ApprovalKind.APPROVAL]
+    standings = find_standings(asking[0].run.organization, asking) if asking else {}
     texts = _load_pass_texts({(approval.run_id, approval.tool_call.pass_number) for approval in approvals})
     words = {card.pk: texts.get((card.run_id, card.tool_call.pass_number), "") for card in approvals}
-    around = load_surroundings([card for card in waiting if card.kind == ApprovalKind.APPROVAL], words)
+    around = load_surroundings(asking, words)
     by_call = _group_by_call(approvals)
     return [
         Card(
@@ -316,7 +344,7 @@ def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False) -> l
             successor=_find_successor(approval, by_call[approval.tool_call_id]),
             all_targets=all_targets,
             delegation=delegations.get(approval.run_id, ""),
-            requesters=requesters.get(approval.pk, []),
+            standing=standings.get(approval.pk),
             around=around.get(approval.pk, Surroundings()),
         )
         for approval in approvals

@@ -11,9 +11,9 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from agents.approvals.folding import MAX_LENGTH
-from agents.approvals.marks import get_preview
 from agents.approvals.models import Approval
+from agents.approvals.warnings.folding import MAX_LENGTH
+from agents.approvals.warnings.marks import get_preview
 from agents.web.text.safe_text import render_value
 from agents.web.text.text_diff import DiffLine, FoldedDiff, build_diff, fold_diff, mark_characters
 

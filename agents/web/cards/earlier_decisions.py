@@ -32,6 +32,6 @@ def load_earlier_decisions(waiting: Collection[Approval]) -> dict[int, list[Appr
     places = {name: Subquery(same.values("pk")[at : at + 1]) for at, name in enumerate(_PLACES)}
     rows = Approval.objects.filter(pk__in=one_of_each.values()).annotate(**places).order_by()
     ids = {shape: [pk for pk in found if pk] for shape, *found in rows.values_list("shape", *_PLACES)}
-    decided = Approval.objects.select_related("decided_by", "run__employee").defer("params", "preview")
+    decided = Approval.objects.select_related("decided_by", "run__employee").defer("preview")
     loaded = decided.in_bulk([pk for found in ids.values() for pk in found])
     return {card.pk: [loaded[pk] for pk in ids.get(card.shape, ())] for card in waiting}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from agents.approvals.folding import FIRST_TARGETS
+from agents.approvals.warnings.folding import FIRST_TARGETS
 from agents.web.cards.differences import Change
 from agents.web.cards.outliers import FieldSummary, order_outliers_first, summarize_outliers
 

@@ -1,5 +1,5 @@
-"""The marks of cards, for pages; see `agents.approvals.marks`."""
+"""The marks of cards, for pages; see `agents.approvals.warnings.marks`."""
 
-from agents.approvals.marks import Mark, find_marks
+from agents.approvals.warnings.marks import Mark, find_marks
 
 __all__ = ("Mark", "find_marks")

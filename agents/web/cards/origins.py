@@ -36,7 +36,7 @@ class ValueOrigins:
     """The origins of a call's values, as a card shows them.
 
     Attributes:
-        lines: the values from outside; those that say to whom, where or how much come first.
+        lines: the values from outside; those that name a recipient, a destination or an amount come first.
         hidden_lines: the number of further values from outside, which only the table has.
         rows: every value with the words for its origin.
         unsearched: the number of values that were not looked for or are not listed.

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from agents.approvals.current_records import IN_RECORD, find_contact_likeness, load_record_states
-from agents.approvals.imitations import find_imitation
-from agents.approvals.marks import IMITATION, LABELS, LIKENESS, Mark, build_mark, find_marks, quote_excerpt, read_card
 from agents.approvals.models import Approval
-from agents.approvals.reach import count_objects
-from agents.approvals.similar_names import SimilarName, find_similar_names
 from agents.approvals.stale_targets import describe_staleness
+from agents.approvals.warnings.current_records import IN_RECORD, find_contact_likeness, load_record_states
+from agents.approvals.warnings.imitations import find_imitation
+from agents.approvals.warnings.marks import (
+    IMITATION,
+    LABELS,
+    LIKENESS,
+    Mark,
+    build_mark,
+    find_marks,
+    quote_excerpt,
+    read_card,
+)
+from agents.approvals.warnings.reach import count_objects
+from agents.approvals.warnings.similar_names import SimilarName, find_similar_names
 from agents.web.cards.new_contacts import NewContacts, find_new_contacts
 from agents.web.cards.same_targets import SameTargetCard, find_same_target_cards
 

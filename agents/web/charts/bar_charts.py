@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from typing import NamedTuple, Protocol
 
 from agents.employees.budgets import format_money
-from agents.insight import figures
+from agents.insight import figures, oversight
 from agents.web.charts.daily_counts import Day
 
 HEIGHT = 48.0
@@ -88,6 +88,13 @@ class _DatedCalls(NamedTuple):
     figures: figures.DayCalls
 
 
+class _DatedDecisions(NamedTuple):
+    """The cards that people decided on one day."""
+
+    date: date
+    figures: oversight.DayDecisions
+
+
 class _DatedUse(NamedTuple):
     """The usage of an employee's model on one day."""
 
@@ -145,9 +152,16 @@ def build_cost_chart(key: str, days: Mapping[date, figures.ModelUse], currency: 
     return _build_chart(subject, dated)
 
 
-def _list_last_days() -> list[date]:
-    first = figures.get_first_day()
-    return [first + timedelta(days=offset) for offset in range(figures.DAYS)]
+def build_decisions_chart(decided: Mapping[date, oversight.DayDecisions], days: int) -> Chart:
+    """Build the chart of approved, edited and denied cards on each of the last `days` days."""
+    kinds = (("approved", "approved"), ("edited", "edited"), ("denied", "denied"))
+    dated = [_DatedDecisions(day, decided.get(day, oversight.DayDecisions())) for day in _list_last_days(days)]
+    return _build_chart(_ChartSubject("decided", "Cards decided", "Cards approved, edited and denied", kinds), dated)
+
+
+def _list_last_days(days: int = figures.DAYS) -> list[date]:
+    first = figures.get_today() - timedelta(days=days - 1)
+    return [first + timedelta(days=offset) for offset in range(days)]
 
 
 def build_table(days: Sequence[Day]) -> list[tuple[date, list[str]]]:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol, TypeVar
 
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.insight import figures
 from agents.web.charts.bar_charts import Chart, build_calls_chart, build_cost_chart
+
+
+class _AboutTool(Protocol):
+    """A row about a tool."""
+
+    @property
+    def tool(self) -> str: ...
+
+
+RowOfTool = TypeVar("RowOfTool", bound=_AboutTool)
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,12 @@ def load_figures_section(employee: Employee, currency: str) -> EmployeeFiguresSe
         charts.append(build_cost_chart("cost", daily_use, currency))
     tools.sort(key=lambda row: (-row.figures.calls, row.name))
     return EmployeeFiguresSection(tools, total, use, charts, currency, figures.load_counted_at())
+
+
+def sort_by_title(organization_id: int, rows: Iterable[RowOfTool]) -> list[tuple[str, RowOfTool]]:
+    """Sort rows about tools by the tools' titles, and return each with its title."""
+    titled = [(_find_title(organization_id, row.tool), row) for row in rows]
+    return sorted(titled, key=lambda pair: (pair[0].casefold(), pair[1].tool))
 
 
 def _find_title(organization_id: int, name: str) -> str:

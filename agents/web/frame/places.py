@@ -41,17 +41,21 @@ PLACES = (
     Place("tools", "wrench", "Tools", "t"),
     Place("users", "user-cog", "Users", "u"),
     Place("audit", "scroll-text", "Audit", "l"),
+    Place("oversight", "shield-check", "Oversight", "o"),
+    Place("simulator", "calculator", "Simulator", "p"),
     Place("records", "database", "Records", "c"),
     Place("drafts", "file-text", "Drafts", "d"),
     Place("schedules", "clock", "Schedules", "s"),
+    Place("grants", "circle-check", "Standing grants", "n"),
     Place("files", "folder", "Files", "f"),
     Place("stop", "ban", "Stop", "x", folder="stops"),
 )
+ADMINS_ONLY = frozenset({"audit", "oversight", "simulator"})
 ADMIN = Place("admin:index", "settings", "Admin", "m")
 
 
 def list_places(member: Membership) -> list[Place]:
     """List the pages that the member may open, in the order of the side bar."""
     is_admin = member.may(Role.ADMIN)
-    places = [place for place in PLACES if place.page != "audit" or is_admin]
+    places = [place for place in PLACES if is_admin or place.page not in ADMINS_ONLY]
     return [*places, ADMIN] if is_admin and member.user.is_staff else places

@@ -22,8 +22,13 @@ WORK_ACTIONS = {
     "card_denied": "denied a card",
     "card_answered": "answered a question",
     "card_edited": "edited a card",
+    "vote_cast": "approved a card that needs more people",
+    "vote_withdrawn": "withdrew their approval of a card",
     "card_expired": "let a card expire",
     "decision_undone": "undid an approval",
+    "standing_grant_made": "made a standing grant",
+    "standing_grant_revoked": "revoked a standing grant",
+    "standing_grant_ended": "ended a standing grant",
     "call_started": "started a call",
     "outcome_unknown": "recorded an unknown outcome",
     "outcome_resolved": "resolved an unknown outcome",
@@ -64,6 +69,9 @@ _ROW_KINDS = (
     "model_provider",
     "organization",
     "tool_rule",
+    "approval_rule",
+    "approver_group",
+    "deputy",
     "credential",
     "record",
     "record_list",
@@ -73,10 +81,21 @@ _ROW_KINDS = (
 CONFIGURATION_ACTIONS = {
     f"{row}_{verb}": f"{verb} {row.replace('_', ' ')}" for row in _ROW_KINDS for verb in ("added", "changed", "deleted")
 }
-ACTION_GROUPS = (("Work", WORK_ACTIONS), ("People", PEOPLE_ACTIONS), ("Configuration", CONFIGURATION_ACTIONS))
+POLICY_ACTIONS = {
+    "policy_draft_saved": "saved a policy draft",
+    "policy_draft_deleted": "deleted a policy draft",
+    "policy_shadow_started": "started the shadow mode of a policy draft",
+    "policy_shadow_stopped": "stopped the shadow mode of a policy draft",
+}
+ACTION_GROUPS = (
+    ("Work", WORK_ACTIONS),
+    ("People", PEOPLE_ACTIONS),
+    ("Configuration", CONFIGURATION_ACTIONS | POLICY_ACTIONS),
+)
 ACTION_TEXTS = (
     WORK_ACTIONS
     | PEOPLE_ACTIONS
+    | POLICY_ACTIONS
     | {action: text.replace(" ", " the ", 1) for action, text in CONFIGURATION_ACTIONS.items()}
 )
 ACTOR_KINDS = ("user", "employee")

@@ -18,10 +18,10 @@ from django.template.loader import get_template
 from django.utils import timezone
 
 from agents.accounts.models import Membership, Organization
-from agents.approvals.individual_cards import WaitingCard, find_individual_reasons
-from agents.approvals.marks import read_cards
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.snoozes import list_snoozed_calls
+from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
+from agents.approvals.warnings.marks import read_cards
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.web.cards.cards import find_nouns

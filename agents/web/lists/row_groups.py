@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from agents.approvals.folding import format_json_value
-from agents.approvals.individual_cards import DESTRUCTIVE, FOLDED
 from agents.approvals.models import ApprovalKind
+from agents.approvals.warnings.folding import format_json_value
+from agents.approvals.warnings.individual_cards import DESTRUCTIVE, FOLDED
 from agents.web.cards.cards import ICONS
 from agents.web.lists.odd_values import find_oddities
 from tools.contract import Level

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.views.decorators.gzip import gzip_page
 
 from agents.accounts.models import Membership
-from agents.approvals.decisions import list_undoable
+from agents.approvals.decisions import DENY_REASONS, list_undoable
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.approvals.saved_views import list_views
 from agents.employees.models import Employee
@@ -23,7 +23,7 @@ from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import NotFound
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.cards.call_reports import load_report
-from agents.web.cards.cards import DENY_REASONS, Card, load_cards
+from agents.web.cards.cards import Card, load_cards
 from agents.web.cards.decided_cards import build_decided_cards
 from agents.web.lists.decision_pages import DecisionFilter, load_decision_page, parse_cursor
 from agents.web.lists.inbox_rows import MAX_QUERY_LENGTH, MAX_ROWS, SORTS, Inbox, InboxFilter, load_inbox

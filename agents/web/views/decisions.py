@@ -11,6 +11,7 @@ from django.urls import reverse
 from agents.accounts.models import Membership, Role
 from agents.approvals import decisions, questions, resolutions
 from agents.approvals.closed_cards import refuse_closed
+from agents.approvals.models import ApprovalStatus
 from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, StaleDigest
 from agents.web.cards.cards import Card
 from agents.web.cards.edit_form import build_fields, find_problems, list_changed_texts
@@ -31,10 +32,11 @@ def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
         confirm=_read_text(request, "confirm"),
     )
     try:
-        decisions.approve(member, approval_id, decision)
+        decided = decisions.approve(member, approval_id, decision)
     except (Conflict, Expired, StaleDigest, Invalid) as refusal:
         return _render_refused_decision(request, member, card, refusal)
-    messages.success(request, "Approved.")
+    is_waiting = decided.status == ApprovalStatus.PENDING
+    messages.success(request, "Your approval counts. More people must approve this." if is_waiting else "Approved.")
     return _redirect_back(request, card)
 
 

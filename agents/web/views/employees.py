@@ -12,7 +12,7 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
-from agents.accounts.models import Membership
+from agents.accounts.models import Membership, Role
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.budgets import find_price, get_current_month, list_employee_budgets
 from agents.employees.models import Employee
@@ -20,8 +20,10 @@ from agents.employees.toolboxes import load_toolbox
 from agents.platform.queries.runs import annotate_waits
 from agents.platform.refusals import NotFound
 from agents.runs.engine.context import load_grants
-from agents.runs.models import ENDED, ExitReason, Run, RunStatus
+from agents.runs.models import ENDED, ExitReason, Outcome, Run, RunStatus
 from agents.web.charts.employee_figures import load_figures_section
+from agents.web.charts.employee_trust import build_trust_section
+from agents.web.grants.terms import describe_suggestions
 from agents.web.text.initials import build_initials
 from agents.web.views.pages import member_view, render_page
 from tools.connections.unavailable_tools import explain_unavailable
@@ -34,6 +36,7 @@ RECENT_RUNS = 10
 MAX_COUNTED = 1_000
 COUNTED_PERIOD = timedelta(days=30)
 UNAVAILABLE = "unavailable"
+SUCCESSES = (Outcome.DONE, Outcome.ANSWERED)
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class RunFigures:
     """Figures of an employee's newest 1,000 runs of the last 30 days.
 
     Attributes:
-        success: the percentage of ended runs that succeeded; None without ended runs.
+        success: the percentage of ended runs that did their work or answered; None without ended runs.
         duration_ms: the median duration, including time spent waiting for decisions.
         tokens: the average per run.
         out_of_passes: the number of runs that used all passes without giving an answer.
@@ -118,9 +121,7 @@ def employee_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
 @member_view("GET")
 def employee_page(request: HttpRequest, member: Membership, employee_id: int) -> HttpResponseBase:
     """Show an employee's profile."""
-    employee = _get_employees(member).filter(pk=employee_id).first()
-    if employee is None:
-        raise NotFound(f"There is no employee {employee_id}.")
+    employee = _find_employee(member, employee_id)
     runs = Run.objects.filter(organization_id=member.organization_id, employee=employee)
     waiting = Approval.objects.filter(organization_id=member.organization_id, status=ApprovalStatus.PENDING)
     context = {
@@ -138,6 +139,26 @@ def employee_page(request: HttpRequest, member: Membership, employee_id: int) ->
         "max_counted": f"{MAX_COUNTED:,}",
     }
     return render_page(request, member, "employees/one.html", context)
+
+
+@member_view("GET")
+def trust_page(request: HttpRequest, member: Membership, employee_id: int) -> HttpResponseBase:
+    """Show how far an employee is trusted: the decisions about its cards, and what approved calls did."""
+    employee = _find_employee(member, employee_id)
+    context = {
+        "employee": employee,
+        "initials": build_initials(employee.name),
+        "trust": build_trust_section(employee, member.organization),
+        "suggestions": describe_suggestions(member, employee.pk) if member.may(Role.APPROVER) else [],
+    }
+    return render_page(request, member, "employees/trust.html", context)
+
+
+def _find_employee(member: Membership, employee_id: int) -> Employee:
+    employee = _get_employees(member).filter(pk=employee_id).first()
+    if employee is None:
+        raise NotFound(f"There is no employee {employee_id}.")
+    return employee
 
 
 def _get_employees(member: Membership) -> QuerySet[Employee]:
@@ -163,10 +184,11 @@ def _get_period_start() -> datetime:
 
 
 def _compute_figures(runs: QuerySet[Run]) -> RunFigures:
-    fields = ("status", "exit_reason", "created_at", "started_at", "finished_at", "input_tokens", "output_tokens")
+    times = ("created_at", "started_at", "finished_at")
+    fields = ("status", "outcome", "exit_reason", *times, "input_tokens", "output_tokens")
     since = _get_period_start()
     newest = [run for run in runs.order_by("-pk").only(*fields)[:MAX_COUNTED] if run.created_at >= since]
-    ended = [run.status for run in newest if run.has_ended]
+    ended = [run.status == RunStatus.SUCCEEDED and run.outcome in SUCCESSES for run in newest if run.has_ended]
     endings = [(run.status, run.exit_reason) for run in newest]
     durations_ms = [
         (run.finished_at - run.started_at) / timedelta(milliseconds=1)
@@ -177,7 +199,7 @@ def _compute_figures(runs: QuerySet[Run]) -> RunFigures:
     return RunFigures(
         runs=len(newest),
         in_progress=len(newest) - len(ended),
-        success=round(100 * ended.count(RunStatus.SUCCEEDED) / len(ended)) if ended else None,
+        success=round(100 * sum(ended) / len(ended)) if ended else None,
         duration_ms=round(median(durations_ms)) if durations_ms else None,
         tokens=round(tokens / len(newest)) if newest else 0,
         out_of_passes=endings.count((RunStatus.FAILED, ExitReason.MAX_PASSES)),

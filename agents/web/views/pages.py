@@ -25,7 +25,7 @@ from agents.web.frame.theme import THEMES
 
 RETURN_PAGES = frozenset(
     {"home", "runs", "run", "approvals", "approval", "employees", "employee", "tools", "users", "audit", "stop"}
-    | {"records", "record", "drafts", "draft", "files", "schedules"}
+    | {"records", "record", "drafts", "draft", "files", "schedules", "grants"}
 )
 
 PRESENCE = BackgroundCheck(load_presence, Presence(None, None, (REDIS,)), max_age_s=5.0, timeout_s=0.5)

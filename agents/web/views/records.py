@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Role
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.approvals.models import Approval, ApprovalStatus, name_decider
 from agents.platform.refusals import Forbidden, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id
 from agents.runs.models import Run
@@ -268,7 +268,8 @@ def _load_approvers(member: Membership, call_ids: set[str]) -> dict[str, str]:
         status=ApprovalStatus.CONSUMED,
         decided_by__isnull=False,
     )
-    return {str(call): name for call, name in approved.values_list("tool_call_id", "decided_by__username")}
+    rows = approved.values_list("tool_call_id", "decided_by__username", "standing_grant_id")
+    return {str(call): name_decider(name, grant) for call, name, grant in rows}
 
 
 # Import and export

@@ -1,4 +1,4 @@
-"""`manage.py adopt_folder`: declares this data folder's files the installation's, after a deliberate move."""
+"""`manage.py adopt_folder`: makes this data folder's files the installation's, after a deliberate move."""
 
 from typing import Any
 

@@ -25,6 +25,6 @@ class Command(BaseCommand):
             done = restore(options["file"], force=options["force"])
         except BackupError as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"RestoredBackup the backup of {done.manifest.made_at}.")
+        self.stdout.write(f"Restored the backup of {done.manifest.made_at}.")
         for line in describe_restore(done.counts):
             self.stdout.write(line)

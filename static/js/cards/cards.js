@@ -39,9 +39,21 @@ function allowOneOpenForm(card) {
     form.addEventListener("toggle", () => {
       if (form.open) {
         forms.forEach((other) => (other.open &&= other === form));
+        form.querySelector("[name=reason]")?.focus({ preventScroll: true });
         form.scrollIntoView({ block: "nearest" });
       }
     });
+    form.querySelector("[name=reason]")?.addEventListener("keydown", chooseReason);
+  }
+}
+
+// In the empty field, a digit denies with one of the reasons below it.
+function chooseReason(event) {
+  const reasons = event.target.form.querySelectorAll("[name=preset]");
+  const chosen = event.target.value === "" && !event.ctrlKey && !event.metaKey && !event.altKey && reasons[Number(event.key) - 1];
+  if (chosen && !event.repeat) {
+    event.preventDefault();
+    chosen.form.requestSubmit(chosen);
   }
 }
 

@@ -66,6 +66,12 @@ async function decide(form, card, submitter) {
 
 async function showOutcome(response, form, card, body) {
   if (response.ok) {
+    const answer = await response.json().catch(() => ({}));
+    if (form.dataset.action === "approve" && answer.status === "pending") {
+      await refreshCard(card, false);
+      announce(`Your approval counts. Still needed: ${asSentence(answer.needs)}`);
+      return;
+    }
     document.querySelectorAll(".notice[role]").forEach((notice) => notice.remove());
     const decided = new CustomEvent("card-decided", { bubbles: true, cancelable: true, detail: { form, body } });
     if (card.dispatchEvent(decided)) {

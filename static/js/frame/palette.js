@@ -8,6 +8,7 @@ const results = dialog?.querySelector("[data-palette-results]");
 let timer = 0;
 let asked = 0;
 let finding = Promise.resolve();
+let hasMoved = false; // since the last letter
 
 const options = () => [...results.querySelectorAll("a[role=option]")];
 const chosen = () => results.querySelector("[aria-selected=true]");
@@ -25,12 +26,13 @@ function choose(option) {
 
 function move(step) {
   const all = options();
+  hasMoved = true;
   if (all.length) {
     choose(all[(all.indexOf(chosen()) + step + all.length) % all.length]);
   }
 }
 
-// Shows what matches the text; an answer that arrives after a later one is dropped.
+// Shows what matches the text; an answer that arrives after a later one is dropped. A hit that was chosen meanwhile stays chosen.
 async function find() {
   clearTimeout(timer);
   timer = 0;
@@ -38,9 +40,10 @@ async function find() {
   try {
     const page = await fetchPage(dialog.dataset.url + encodeURIComponent(field.value.trim()));
     if (number === asked) {
+      const kept = hasMoved ? chosen()?.href : null;
       results.replaceChildren(...document.adoptNode(page.body).childNodes);
       results.scrollTop = 0;
-      choose(options()[0]);
+      choose(options().find((option) => option.href === kept) ?? options()[0]);
     }
   } catch {
     if (number === asked) {
@@ -112,6 +115,7 @@ if (dialog) {
     });
   }
   field.addEventListener("input", () => {
+    hasMoved = false;
     clearTimeout(timer);
     timer = setTimeout(() => (finding = find()), WAIT_MS);
   });

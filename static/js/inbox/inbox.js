@@ -149,7 +149,7 @@ async function undoApproval(id) {
   }
 }
 
-// A decision in bulk: decided rows leave the list, the others stay and say why.
+// A bulk decision: decided rows leave the list, the others stay and say why.
 async function decideInBulk(rows, action, reason) {
   const { done, kept, seconds } = await decideRows(rows, action, reason);
   const ids = done.map((row) => row.dataset.row);
@@ -332,7 +332,9 @@ function approve(card) {
   if (isTooEarly()) {
     return;
   }
-  if (button.disabled || card.querySelector("[data-confirm]")) {
+  if (card.querySelector(".actions > details[open]")) {
+    announce("A form of this card is open. Send it, or leave it with Esc.");
+  } else if (button.disabled || card.querySelector("[data-confirm]")) {
     goToMissing(card);
   } else {
     button.form.requestSubmit(button);
@@ -409,8 +411,12 @@ function decidesInBulk() {
   return may;
 }
 
+function openFormOf(target) {
+  return target.closest("[data-card]")?.querySelector(".actions > details[open]");
+}
+
 function leaveForm(event) {
-  const form = event.target.closest(".actions > details, .confirm, .answer");
+  const form = event.target.closest(".actions > details, .confirm, .answer") ?? openFormOf(event.target);
   const card = event.target.closest("[data-card]");
   if (event.key !== "Escape" || !form || (form.matches(".edit") && "edited" in card.dataset)) {
     return;
@@ -454,7 +460,7 @@ if (desk) {
     Enter: goToCard,
     o: () => paneCard()?.querySelector(".own-page")?.click(),
     a: () => withCard(unlessOwn(approve)),
-    d: () => withCard(unlessOwn((card) => openForm(card, "deny", "summary"))),
+    d: () => withCard(unlessOwn((card) => openForm(card, "deny", "[name=reason]"))),
     e: () => withCard((card) => openForm(card, "edit", FIELD)),
     u: undoLast,
     s: () => selectedRow() && snoozeRow(selectedRow()),

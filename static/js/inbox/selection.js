@@ -1,4 +1,4 @@
-// Selected cards, and their decision in bulk: first a summary, then one outcome for each row.
+// Selected cards, and their bulk decision: first a summary, then one outcome for each row.
 import { post } from "../cards/decisions.js";
 import { announce } from "../page/announce.js";
 import { allRows, linkOf } from "./rows.js";
@@ -117,6 +117,7 @@ export const lineOf = (row) => linkOf(row).querySelector(".line").textContent.re
 export async function decideRows(rows, action, reason) {
   const done = [];
   const kept = [];
+  const bulkId = rows.length > AT_ONCE ? crypto.randomUUID?.() : undefined; // the requests are one bulk decision
   const grace = GRACE_S + GRACE_OF_A_REQUEST_S * Math.floor(rows.length / AT_ONCE);
   for (let at = 0; at < rows.length; at += AT_ONCE) {
     const some = rows.slice(at, at + AT_ONCE);
@@ -127,7 +128,7 @@ export async function decideRows(rows, action, reason) {
       decision_id: (row.dataset[`${action}Id`] ??= crypto.randomUUID?.() ?? ""),
       ...(action === "deny" ? { reason } : { grace_s: grace }),
     }));
-    const response = await post("/api/approvals/decide", { decisions }).catch(() => null);
+    const response = await post("/api/approvals/decide", { decisions, bulk_id: bulkId }).catch(() => null);
     const answer = await response?.json().catch(() => null);
     some.forEach((row, index) => {
       const outcome = answer?.outcomes?.[index] ?? { status: 0, detail: answer?.detail ?? "Gadget could not be reached" };

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.tools.network.web_server import Reply, Request, WebServer, reply
+from tests.tools.network.web_server import Reply, Request, WebServer, dripping, reply
 from tools.contract import ErrorCode, NetworkAccess, ToolError
 from tools.network import ClientResponse, NetworkLimits, request
 
@@ -40,16 +40,6 @@ def failure_of(server: WebServer, answer: Reply, method: str = "GET", **limits: 
     assert "s3cret" not in told
     assert "private-path" not in told
     return caught.value
-
-
-def dripping(head: bytes, drip: bytes, pause_s: float = 0.02) -> Reply:
-    def answer(connection: socket.socket, _: Request) -> None:
-        connection.sendall(head)
-        while True:
-            connection.sendall(drip)
-            time.sleep(pause_s)
-
-    return answer
 
 
 def closing(sent: bytes) -> Reply:
@@ -118,8 +108,9 @@ def test_what_cannot_be_unpacked_is_told(server: WebServer) -> None:
         dripping(b"HTTP/1.1 200 OK\r\n", b"X-Filler: " + b"x" * 5000 + b"\r\n", 0),
         dripping(b"HTTP/1.1 200 OK\r\nX-Endless: ", b"x" * 5000, 0),
         dripping(b"", b"HTTP/1.1 103 Early Hints\r\nX: " + b"x" * 500 + b"\r\n\r\n", 0),
+        dripping(b"HTTP/1.1 200 OK\r\nX: ".ljust(64 * 1024, b"x"), b""),
     ],
-    ids=["many", "one without end", "hints without end"],
+    ids=["many", "one without end", "hints without end", "exactly the limit, unfinished"],
 )
 def test_headers_have_an_end(server: WebServer, answer: Reply) -> None:
     error = failure_of(server, answer)

@@ -6,6 +6,7 @@ import contextlib
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
@@ -37,6 +38,18 @@ def reply(body: bytes = b"fine", status: str = "200 OK", **headers: str) -> byte
 
 def redirect(where: str, status: str = "302 Found") -> bytes:
     return reply(b"", status, location=where)
+
+
+def dripping(head: bytes, drip: bytes, pause_s: float = 0.02) -> Reply:
+    """An answer that never ends."""
+
+    def answer(connection: socket.socket, _: Request) -> None:
+        connection.sendall(head)
+        while True:
+            connection.sendall(drip)
+            time.sleep(pause_s)
+
+    return answer
 
 
 class WebServer:

@@ -234,7 +234,7 @@ _BOUNDS = {
 @st.composite
 def conditions(draw: st.DrawFn) -> Condition:
     """One rule with a bound that fits it, on a param that exists or not."""
-    rule = draw(st.sampled_from(list(Rule)))
+    rule = draw(st.sampled_from(list(_BOUNDS)))
     param = draw(
         _mostly(
             st.sampled_from(_BY_RULE.get(rule, _PATHS)),

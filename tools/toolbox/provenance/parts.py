@@ -130,7 +130,7 @@ def list_leaves(params: Mapping[str, Any], offered: frozenset[Any], named: froze
 
     Args:
         offered: values that the tool's own definition offers, such as those of an enum; they say nothing.
-        named: names of params that say to whom or where, besides the usual ones.
+        named: names of params that hold a recipient or a destination, besides the usual ones.
     """
     leaves, unread = list[Leaf](), 0
     values = _walk(params)

@@ -30,7 +30,7 @@ class Sighting:
     Attributes:
         path: the place in the params, such as `records.2.email`; entries of lists are numbered from 0.
         param: the same without numbers, as conditions name it.
-        stands_out: the param says to whom, where or how much.
+        stands_out: the param names a recipient, a destination or an amount.
         tool, call_id, run_id: the call whose result has the value; empty if it was no call.
         title: the tool's name for people, or another description of the source.
         is_stored: the call is the one that stored the value; `title` is still the tool that brought it.

@@ -1,0 +1,219 @@
+"""Approval rules, the groups that they name, and deputies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db import IntegrityError
+from django.db.models import Count, Field, Model, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.utils import timezone
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
+
+from agents.accounts.models import Membership
+from agents.admin.approval_rule_forms import (
+    CONDITION,
+    SCOPE,
+    ApprovalRuleForm,
+    describe_end,
+    find_organization,
+    format_count,
+    refuse_taken_name,
+)
+from agents.admin.configuration import ConfigurationAdmin
+from agents.admin.confirmation import ConfirmationForm
+from agents.admin.scope import ScopedRelatedFilter
+from agents.approval_rules.loading import load_voters
+from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
+
+
+class MomentField(forms.DateTimeField):
+    """A date and time in one input."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, widget=MomentInput())
+
+
+class MomentInput(forms.DateTimeInput):
+    """The input of a date and time, which looks like the other inputs."""
+
+    input_type = "datetime-local"
+
+    def __init__(self) -> None:
+        attrs = UnfoldAdminTextInputWidget(attrs={"step": "1"}).attrs
+        super().__init__(attrs=attrs, format="%Y-%m-%dT%H:%M:%S")
+
+
+class ApproverGroupForm(ConfirmationForm):
+    """A group and its members, who belong to its organization."""
+
+    class Meta:
+        model = ApproverGroup
+        fields = ("organization", "name", "members")
+        widgets = {"members": UnfoldAdminCheckboxSelectMultipleWidget}
+        help_texts = {"members": "Only members with the approver or admin role count when cards are approved."}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields.get("members")
+        if self.instance.pk and isinstance(field, forms.ModelMultipleChoiceField) and field.queryset is not None:
+            field.queryset = field.queryset.filter(organization_id=self.instance.organization_id)
+
+    def clean(self) -> dict[str, Any]:
+        """Check the name, and that each member belongs to the organization."""
+        cleaned = super().clean() or {}
+        organization = find_organization(self, cleaned)
+        if organization is None:
+            return cleaned
+        if "name" in cleaned:
+            refuse_taken_name(self, cleaned, organization)
+        strangers = [row for row in cleaned.get("members", ()) if row.organization_id != organization.pk]
+        if strangers:
+            self.add_error("members", f"{strangers[0].user} is not a member of {organization}. Untick this person.")
+        return cleaned
+
+    def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
+        """List the rules for which too few people are left in the group."""
+        if not self.instance.pk or "members" not in self.changed_data:
+            return
+        voters = load_voters(self.instance.organization_id)
+        chosen = [voters[row.user_id] for row in cleaned["members"] if row.user_id in voters]
+        able = sum(voter.may_approve for voter in chosen)
+        if able >= sum(voter.may_approve and self.instance.pk in voter.groups for voter in voters.values()):
+            return
+        for rule in self.instance.rules.filter(is_active=True, needed__gt=able).order_by("name"):
+            needs = f"“{rule.name}” needs {rule.needed} approvals of {cleaned['name']}"
+            has = f"which now has {format_count(able, 'active approver')}"
+            yield f"{needs}, {has}. Its cards wait until you change one of them."
+
+
+@admin.register(ApproverGroup)
+class ApproverGroupAdmin(ConfigurationAdmin):
+    """Groups of members whom approval rules name."""
+
+    form = ApproverGroupForm
+    delete_confirmation_template = "admin/delete_with_sentence.html"
+    list_display = ("name", "organization", "member_count")
+    list_filter = (("organization", ScopedRelatedFilter),)
+    list_select_related = ("organization",)
+    search_fields = ("name",)
+    ordering = ("name", "id")
+    fieldsets = ((None, {"fields": ("organization", "name", "members")}),)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        counted: QuerySet[Any] = super().get_queryset(request).annotate(found_members=Count("members"))
+        return counted
+
+    def get_choices(self, field: Field[Any, Any], request: HttpRequest) -> QuerySet[Any]:
+        offered = super().get_choices(field, request)
+        return offered.select_related("user", "organization") if field.related_model is Membership else offered
+
+    @admin.display(description="Members", ordering="found_members")
+    def member_count(self, group: ApproverGroup) -> int:
+        return int(group.found_members)  # type: ignore[attr-defined]
+
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Show the page again if a rule that names the group was saved a moment ago."""
+        try:
+            answer: HttpResponseBase = super().delete_view(request, *args, **kwargs)
+        except IntegrityError:
+            return redirect(request.path)
+        return answer
+
+    def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+        """Explain why a group that a rule names stays."""
+        answer: HttpResponse = super().render_delete_form(
+            request, {**context, "sentence": _explain_use(context["object"])}
+        )
+        return answer
+
+
+def _explain_use(group: ApproverGroup) -> str:
+    """Explain which rules name the group; empty if none does."""
+    rules = ApprovalRule.objects.filter(Q(group=group) | Q(second_group=group)).order_by("name")
+    names = ", ".join(f"“{name}”" for name in rules.values_list("name", flat=True))
+    return f"This group cannot be deleted, because it is named by {names}. Change the rule first." if names else ""
+
+
+@admin.register(ApprovalRule)
+class ApprovalRuleAdmin(ConfigurationAdmin):
+    """Rules about the people who must approve certain cards."""
+
+    form = ApprovalRuleForm
+    delete_confirmation_template = "admin/delete_with_sentence.html"
+    list_display = ("name", "tool", "category", "level", "employee", "needed", "group", "organization", "is_active")
+    list_filter = ("is_active", ("organization", ScopedRelatedFilter), ("group", ScopedRelatedFilter))
+    list_select_related = ("organization", "employee", "group")
+    search_fields = ("name", "tool", "category")
+    ordering = ("name", "id")
+    fieldsets = (
+        (None, {"fields": ("organization", "name", "is_active")}),
+        ("For which cards", {"fields": SCOPE}),
+        ("Only if", {"fields": tuple(CONDITION.values())}),
+        ("Who must approve", {"fields": ("needed", "group", "excludes_requesters")}),
+        ("Escalation", {"fields": ("escalate_hours", "second_group")}),
+    )
+
+    def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+        """Say what no longer holds without the rule."""
+        sentence = describe_end("this rule no longer applies") if context["object"].is_active else ""
+        answer: HttpResponse = super().render_delete_form(request, {**context, "sentence": sentence})
+        return answer
+
+
+class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A member's deputy, who is another member of the organization, for a time."""
+
+    starts_at = MomentField(label="From", help_text="Time in UTC.")
+    ends_at = MomentField(label="Until", help_text="Time in UTC. Set it to now to end this early.")
+
+    class Meta:
+        model = Deputy
+        fields = ("member", "deputy", "starts_at", "ends_at")
+        help_texts = {
+            "member": "The person who is away.",
+            "deputy": "Decides in this person's name. Counts only while both can approve, and only as one voice.",
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.instance.pk:
+            self.initial["starts_at"] = timezone.now().replace(second=0, microsecond=0)
+
+    def clean(self) -> dict[str, Any]:
+        """Check that both are members of one organization, and that the time is not empty."""
+        cleaned = super().clean() or {}
+        member, deputy = cleaned.get("member"), cleaned.get("deputy")
+        if member is not None and deputy is not None:
+            if member == deputy:
+                self.add_error("deputy", "Nobody is their own deputy. Choose another member.")
+            elif member.organization_id != deputy.organization_id:
+                self.add_error("deputy", f"{deputy.user} is not a member of {member.organization}. Choose one who is.")
+        starts_at, ends_at = cleaned.get("starts_at"), cleaned.get("ends_at")
+        if starts_at is not None and ends_at is not None and ends_at <= starts_at:
+            self.add_error("ends_at", "This is not after the start. Choose a later time.")
+        elif not self.instance.pk and ends_at is not None and ends_at <= timezone.now():
+            self.add_error("ends_at", "This time is over. Choose a later one.")
+        return cleaned
+
+
+@admin.register(Deputy)
+class DeputyAdmin(ConfigurationAdmin):
+    """Deputies of members, each for a time."""
+
+    form = DeputyForm
+    immutable_fields = ("member", "deputy")
+    list_display = ("member", "deputy", "starts_at", "ends_at")
+    list_filter = (("member__organization", ScopedRelatedFilter),)
+    list_select_related = ("member__user", "member__organization", "deputy__user", "deputy__organization")
+    search_fields = ("member__user__username", "deputy__user__username")
+    fieldsets = ((None, {"fields": ("member", "deputy", "starts_at", "ends_at")}),)
+
+    def get_choices(self, field: Field[Any, Any], request: HttpRequest) -> QuerySet[Any]:
+        offered: QuerySet[Model] = super().get_choices(field, request)
+        return offered.select_related("user", "organization")

@@ -1,0 +1,1 @@
+"""Approval rules: how many people, of which groups, must approve a card; and deputies."""

@@ -1,0 +1,235 @@
+"""Votes: who may approve a card now by the organization's approval rules, and what it still needs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from agents.accounts.models import Membership, Organization
+from agents.approval_rules.loading import load_rules, load_voters
+from agents.approvals.models import Approval, Vote
+from agents.approvals.requesters import Requester, describe_requesters, find_requesters
+from agents.employees.toolboxes import load_toolbox
+from agents.platform.refusals import Forbidden
+from tools.contract import Level
+from tools.toolbox.approval_rules import (
+    TWO_PERSON_RULE,
+    CastVote,
+    Entitlement,
+    RuledCard,
+    RuleState,
+    RuleTerms,
+    Voter,
+    count_votes,
+    describe_needs,
+    find_stuck,
+    may_decide,
+)
+
+
+@dataclass(frozen=True)
+class CardStanding:
+    """The approval rules that match a card, and the votes that count for it now.
+
+    Attributes:
+        rules: those that match the card.
+        requesters: the people who asked for it, if a rule excludes them.
+        voters: the members of the organization, by user id.
+    """
+
+    ruled: RuledCard
+    rules: tuple[RuleTerms, ...]
+    votes: tuple[CastVote, ...]
+    requesters: tuple[Requester, ...]
+    voters: dict[int, Voter]
+
+    @property
+    def states(self) -> list[RuleState]:
+        return count_votes(self.ruled, self.votes, self.rules)
+
+    @property
+    def needs(self) -> str:
+        """The votes that are missing, such as `1 of 2: someone of Finance, not Ann`; empty if none is."""
+        return describe_needs(self.ruled, self.states, ", ".join(each.name for each in self.requesters))
+
+    @property
+    def stuck(self) -> str:
+        """The rules that nobody can meet any more, by name; empty if each can be met."""
+        return ", ".join(rule.name for rule in find_stuck(self.states, self.ruled, self.voters.values()))
+
+    def list_barred(self) -> list[str]:
+        """List the names of the approvers whose approval would not count now, or who have approved already."""
+        return [
+            voter.name
+            for voter in self.voters.values()
+            if voter.may_approve and may_decide(voter, self.ruled, self.votes, self.rules).vote is None
+        ]
+
+    @property
+    def approved_by(self) -> list[str]:
+        """The people whose votes count already, such as `Ben for Fay`."""
+        return [vote.name for vote in self.votes if any(vote in state.counted for state in self.states)]
+
+    @property
+    def is_two_person_rule(self) -> bool:
+        """True if the two-person rule is all that matches."""
+        return self.rules == (TWO_PERSON_RULE,)
+
+    def may_decide(self, member: Membership) -> Entitlement:
+        """Say whether this member may approve the card now."""
+        voter = self.voters.get(member.user_id) or Voter(member.user_id, member.user.get_username(), may_approve=False)
+        found = may_decide(voter, self.ruled, self.votes, self.rules)
+        asked = any(each.user_id == voter.id for each in self.requesters)
+        if (
+            found.vote is None
+            and asked
+            and all(state.rule.excludes_requesters for state in self.states if state.missing)
+        ):
+            why = f"two-person rule: {describe_requesters(self.requesters)}, so someone else must decide"
+            return Entitlement(None, refusal=why)
+        return found
+
+
+def find_standings(organization: Organization, cards: Collection[Approval]) -> dict[int, CardStanding]:
+    """Find what approval rules ask for each of these cards, by card id; cards that no rule matches are left out.
+
+    One query if no rule matches, and at most nine more for any number of cards.
+
+    Args:
+        cards: with their calls and runs.
+    """
+    rules = load_rules(organization)
+    matching = {card.pk: _find_matching(card, rules) for card in cards}
+    ruled = [card for card in cards if matching[card.pk]]
+    if not ruled:
+        return {}
+    excluding = [card for card in ruled if any(rule.excludes_requesters for rule in matching[card.pk])]
+    requesters, voters = find_requesters(excluding), load_voters(organization.pk)
+    votes = _load_votes(ruled, voters)
+    return {
+        card.pk: CardStanding(
+            _describe(card, requesters.get(card.pk, ())),
+            matching[card.pk],
+            votes.get(card.pk, ()),
+            tuple(requesters.get(card.pk, ())),
+            voters,
+        )
+        for card in ruled
+    }
+
+
+@dataclass(frozen=True)
+class VoteRight:
+    """A member's right to approve a card now.
+
+    Attributes:
+        standing: None if no rule matches the card: one approver decides. A vote that was cast before is not cast again.
+    """
+
+    entitlement: Entitlement
+    standing: CardStanding | None = None
+
+    @property
+    def is_repeated(self) -> bool:
+        """True if the member has cast this very vote before."""
+        return self.standing is not None and self.entitlement.vote is None
+
+
+def require_vote(member: Membership, organization: Organization, card: Approval, decision_id: str) -> VoteRight:
+    """Return this member's right to approve the card; call it under the lock of the card's run.
+
+    Raises:
+        Forbidden: their approval would count for nothing.
+    """
+    may_have_rules = organization.four_eyes or getattr(card, "has_rules", True)
+    standing = find_standings(organization, [card]).get(card.pk) if may_have_rules else None
+    if standing is None:
+        return VoteRight(Entitlement(None, completes=True))
+    entitlement = standing.may_decide(member)
+    if entitlement.vote is None and not (decision_id and has_voted(member, card, decision_id)):
+        raise Forbidden(entitlement.refusal)
+    return VoteRight(entitlement, standing)
+
+
+def cast_vote(card: Approval, right: VoteRight, decision_id: str) -> bool:
+    """Record the vote, unless it decides the card alone; return True if the card is approved with it.
+
+    Votes that do not count any more make room, because one person has one voice.
+    """
+    vote, standing = right.entitlement.vote, right.standing
+    if vote is None or standing is None:
+        return right.entitlement.completes  # nothing to record
+    if right.entitlement.completes and not standing.votes and vote.deputy_for is None:
+        return True
+    counted = {_get_ids(each) for each in standing.votes}
+    for row in Vote.objects.filter(approval=card, withdrawn_at=None):
+        if (row.voter_id, row.deputy_for_id) not in counted:
+            Vote.objects.filter(pk=row.pk).update(withdrawn_at=Now())
+    voter_id, deputy_for_id = _get_ids(vote)
+    Vote.objects.create(approval=card, voter_id=voter_id, deputy_for_id=deputy_for_id, decision_id=decision_id)
+    return right.entitlement.completes
+
+
+def has_voted(member: Membership, card: Approval, decision_id: str = "") -> bool:
+    """Return True if this member has voted for the card, with this decision if it is given."""
+    votes = Vote.objects.filter(approval=card, voter_id=member.user_id, withdrawn_at=None)
+    return (votes.filter(decision_id=decision_id) if decision_id else votes).exists()
+
+
+def withdraw_vote(member: Membership, card: Approval) -> bool:
+    """Withdraw this member's vote; return False if there is none."""
+    votes = Vote.objects.filter(approval=card, voter_id=member.user_id, withdrawn_at=None)
+    return bool(votes.update(withdrawn_at=Now()))
+
+
+def keep_votes(card: Approval, replacement: Approval, without: Membership) -> None:
+    """Copy the votes of other people to the card that replaces this one, if it shows exactly the same."""
+    if replacement.digest != card.digest:
+        return
+    votes = Vote.objects.filter(approval=card, withdrawn_at=None).exclude(voter_id=without.user_id)
+    columns = ("voter_id", "deputy_for_id", "decision_id", "cast_at")
+    rows = [Vote(approval=replacement, **row) for row in votes.order_by("pk").values(*columns)]
+    if rows:
+        Vote.objects.bulk_create(rows)
+
+
+def _get_ids(vote: CastVote) -> tuple[int, int | None]:
+    return vote.voter.id, vote.deputy_for.id if vote.deputy_for else None
+
+
+def _find_matching(card: Approval, rules: Collection[RuleTerms]) -> tuple[RuleTerms, ...]:
+    """Find the rules that are for this card; who asked for it and its age do not matter here."""
+    described = _describe(card, ())
+    return tuple(rule for rule in rules if rule.matches(described))
+
+
+def _describe(card: Approval, requesters: Collection[Requester]) -> RuledCard:
+    call = card.tool_call
+    tool = load_toolbox(card.organization_id).get_tool(call.tool)
+    return RuledCard(
+        tool=call.tool,
+        category=tool.category if tool else "",
+        level=Level(card.level),
+        employee_id=card.run.employee_id,
+        params=card.params,
+        requesters=frozenset(each.user_id for each in requesters),
+        age=timezone.now() - call.created_at,
+    )
+
+
+def _load_votes(cards: Collection[Approval], voters: dict[int, Voter]) -> dict[int, tuple[CastVote, ...]]:
+    """Load the votes on these cards, with their people as they stand now; in one query.
+
+    The vote of somebody who left, and that of a deputy who no longer is one, is left out.
+    """
+    found: dict[int, tuple[CastVote, ...]] = {}
+    rows = Vote.objects.filter(approval__in=[card.pk for card in cards], withdrawn_at=None).order_by("pk")
+    for card_id, voter_id, other_id in rows.values_list("approval_id", "voter_id", "deputy_for_id"):
+        voter = voters.get(voter_id)
+        other = next((each for each in voter.deputy_for if each.id == other_id), None) if voter and other_id else None
+        if voter is not None and (other is not None or other_id is None):
+            found[card_id] = (*found.get(card_id, ()), CastVote(voter, other))
+    return found

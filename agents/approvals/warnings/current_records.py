@@ -1,0 +1,63 @@
+"""The records that a card affects, as they are now, and how they resemble what the card would write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from agents.approvals.warnings.digest_cache import MAX_CACHED
+from agents.approvals.warnings.marks import MAX_COMPARED, AffectedRecord, compare_contacts
+from tools.contract.contacts import Contact, list_contacts
+from tools.records.models import Record
+
+IN_RECORD = ", which is in the record"
+MAX_IDS = 10_000
+"""The most ids in one query, because databases limit its size."""
+
+
+class RecordState(NamedTuple):
+    """A record as it is now."""
+
+    pk: int
+    version: int
+    name: str
+    email: str
+    domain: str
+
+
+def load_record_states(organization_id: int, shown: Iterable[AffectedRecord]) -> dict[int, RecordState]:
+    """Load the records that cards of one organization affect, with one query for each 10,000."""
+    ids = list(dict.fromkeys(one.pk for one in shown))
+    own = Record.objects.filter(organization_id=organization_id).order_by()
+    parts = (ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS))
+    rows = (row for part in parts for row in own.filter(pk__in=part).values_list(*RecordState._fields))
+    return {row[0]: RecordState(*row) for row in rows}
+
+
+def list_problems(shown: Sequence[AffectedRecord], records: Mapping[int, RecordState]) -> list[str]:
+    """List the shown records that are gone or have changed, each with its problem."""
+    problems = []
+    for one in shown:
+        record = records.get(one.pk)
+        if record is None:
+            problems.append(f"{one.label} no longer exists")
+        elif record.version != one.version:
+            problems.append(f"{one.label} has changed since the request")
+    return problems
+
+
+def find_contact_likeness(shown: Sequence[AffectedRecord], records: Mapping[int, RecordState]) -> list[str]:
+    """Describe each contact on a card that resembles one of the record that it would be written to."""
+    found: list[str] = []
+    for one in shown[:MAX_COMPARED]:
+        record = records.get(one.pk)
+        if record is not None and one.written:
+            found += _compare_with_record(one.written[:MAX_COMPARED], record.email, record.domain)
+    return found
+
+
+@lru_cache(maxsize=MAX_CACHED)
+def _compare_with_record(written: tuple[Contact, ...], email: str, domain: str) -> tuple[str, ...]:
+    current = list_contacts({"email": email, "domain": domain})
+    return tuple(f"{text}{IN_RECORD}" for text in compare_contacts(written, current))

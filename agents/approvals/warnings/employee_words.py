@@ -1,0 +1,37 @@
+"""The employee's own words on a card, the text of the pass that asked for its call, where they imitate Gadget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.db.models import OuterRef, Subquery
+
+from agents.approvals.models import Approval
+from agents.approvals.warnings.digest_cache import DigestCache
+from agents.approvals.warnings.imitations import find_imitation
+from agents.runs.models import Pass
+
+_IMITATIONS: DigestCache[str] = DigestCache()
+clear_imitations = _IMITATIONS.clear
+
+
+def find_imitations(organization_id: int, digests: Mapping[int, str]) -> dict[int, str]:
+    """Find the cards whose employee's words imitate Gadget, with those words; one query for cards that are not cached.
+
+    A recorded pass never changes, and the digest seals the call, and thereby its pass.
+
+    Args:
+        digests: the digest of each card by its id.
+    """
+    found = {pk: _IMITATIONS.find(organization_id, digest) for pk, digest in digests.items()}
+    unread = [pk for pk, imitation in found.items() if imitation is None]
+    for pk, text in _load_words(organization_id, unread) if unread else ():
+        found[pk] = find_imitation(text or "")
+        _IMITATIONS.store(organization_id, digests[pk], found[pk] or "")
+    return {pk: imitation for pk, imitation in found.items() if imitation}
+
+
+def _load_words(organization_id: int, ids: list[int]) -> list[tuple[int, str | None]]:
+    passes = Pass.objects.filter(run_id=OuterRef("run_id"), number=OuterRef("tool_call__pass_number"))
+    cards = Approval.objects.filter(organization_id=organization_id, pk__in=ids).order_by()
+    return list(cards.values_list("pk", Subquery(passes.values("text")[:1])))

@@ -1,0 +1,98 @@
+"""Cards that are approved individually and never in bulk, and the reasons for it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from agents.accounts.models import Organization
+from agents.approvals.warnings.current_records import (
+    RecordState,
+    find_contact_likeness,
+    list_problems,
+    load_record_states,
+)
+from agents.approvals.warnings.employee_words import find_imitations
+from agents.approvals.warnings.marks import IMITATION, LABELS, LIKENESS, MAX_COMPARED, NAME, CardReading
+from agents.approvals.warnings.reach import find_far_reaching
+from agents.approvals.warnings.similar_names import SimilarName, find_similar_names
+from tools.contract import Level
+
+FROM_OUTSIDE = "From outside"
+FAR_REACHING = "Affects many"
+NO_EFFECT_SHOWN = "Preview failed"
+RESTORED = "May be done already"
+STALE = "Cannot run as shown"
+FOLDED = "Must be opened"
+DESTRUCTIVE = "Destructive"
+
+
+class WaitingCard(NamedTuple):
+    """The columns of a waiting approval that its reasons are found from.
+
+    Attributes:
+        called_at: the time of its call, which is older than the card if the card replaces another one.
+    """
+
+    pk: int
+    level: str
+    digest: str
+    called_at: datetime
+
+
+@dataclass(frozen=True)
+class _Findings:
+    """The findings about many cards that need the database, by card id; the records by their own id."""
+
+    similar_names: Mapping[int, list[SimilarName]]
+    imitations: Mapping[int, str]
+    records: Mapping[int, RecordState]
+    far_reaching: Collection[int]
+    restored_at: datetime | None
+
+
+def find_individual_reasons(
+    organization: Organization, cards: Collection[WaitingCard], readings: Mapping[int, CardReading]
+) -> dict[int, tuple[str, ...]]:
+    """Find the reasons why cards of one organization are approved individually, as labels by card id.
+
+    Two queries, and at most two more: the words of the employees that are not cached, and the number of records if a
+    card affects more than five.
+    """
+    shown = (record for reading in readings.values() for record in reading.records[:MAX_COMPARED])
+    findings = _Findings(
+        similar_names=find_similar_names(organization.pk, {pk: each.names for pk, each in readings.items()}),
+        imitations=find_imitations(organization.pk, {card.pk: card.digest for card in cards}),
+        records=load_record_states(organization.pk, shown),
+        far_reaching=find_far_reaching(organization, readings),
+        restored_at=organization.restored_at,
+    )
+    found = {card.pk: tuple(_list_reasons(card, readings[card.pk], findings)) for card in cards if card.pk in readings}
+    return {pk: reasons for pk, reasons in found.items() if reasons}
+
+
+def _list_reasons(card: WaitingCard, reading: CardReading, findings: _Findings) -> Iterator[str]:
+    kinds = {mark.kind for mark in reading.marks}
+    if card.pk in findings.similar_names:
+        kinds.add(NAME)
+    if card.pk in findings.imitations:
+        kinds.add(IMITATION)
+    if find_contact_likeness(reading.records, findings.records):
+        kinds.add(LIKENESS)
+    yield from (label for kind, label in LABELS.items() if kind in kinds)
+    if reading.has_outside_destination:
+        yield FROM_OUTSIDE
+    if card.pk in findings.far_reaching:
+        yield FAR_REACHING
+    if reading.lacks_preview:
+        yield NO_EFFECT_SHOWN
+    if findings.restored_at is not None and card.called_at <= findings.restored_at:
+        yield RESTORED
+    if list_problems(reading.records[:MAX_COMPARED], findings.records):
+        yield STALE
+    if reading.folds_parts and card.level in (Level.WRITE.value, Level.DESTRUCTIVE.value):
+        yield FOLDED
+    if card.level == Level.DESTRUCTIVE.value:
+        yield DESTRUCTIVE

@@ -1,0 +1,73 @@
+"""The settings of an employee's provider and model, read from their rows; and the checks of a provider's row."""
+
+from dataclasses import replace
+
+from django.conf import settings
+
+from agents.employees.context_windows import choose_num_ctx
+from agents.employees.models import Employee, ModelProvider, ProviderKind
+from agents.platform.encrypted_fields import UndecryptableText
+from agents.platform.known_secrets import KNOWN_SECRETS
+from agents.providers.base import ModelSettings, ProviderConfig, ProviderError
+from agents.providers.registry import build_provider
+from tools.contract import SHORTEST_SECRET
+
+
+def load_provider_config(employee: Employee) -> ProviderConfig:
+    """Return the configuration of the employee's provider.
+
+    Raises:
+        ProviderError: the employee or its provider was switched off.
+    """
+    provider = employee.provider
+    if not employee.is_active or not provider.is_active:
+        name = employee.name if not employee.is_active else f"the provider {provider.name!r}"
+        raise ProviderError("bad_settings", f"{name} is switched off", transient=False)
+    num_ctx = choose_num_ctx(employee)
+    model_settings = ModelSettings(employee.temperature, employee.max_tokens, num_ctx, employee.extra_body)
+    return replace(build_provider_config(provider, float(provider.timeout_s)), settings=model_settings)
+
+
+def check_provider(provider: ModelProvider, timeout_s: float) -> None:
+    """Check the provider with a request that costs nothing.
+
+    Raises:
+        ProviderError: the provider cannot be used, or lacks the model of an employee.
+    """
+    employees = provider.employees.filter(is_active=True).exclude(model="").order_by("model")
+    models = tuple(employees.values_list("model", flat=True).distinct())
+    build_provider(replace(build_provider_config(provider, timeout_s), models=models)).check()
+
+
+def explain_refused_address(kind: str, base_url: str, seconds: float) -> str:
+    """Explain why this address of a provider is not allowed; empty if it is allowed, or its host is not found in time.
+
+    Raises:
+        ProviderError: the address can never work.
+    """
+    config = ProviderConfig(kind, _find_base_url(kind, base_url), private_hosts=settings.PRIVATE_PROVIDERS)
+    return build_provider(config).explain_refusal(seconds)
+
+
+def _find_base_url(kind: str, base_url: str) -> str:
+    return base_url or (settings.OLLAMA_HOST if kind == ProviderKind.OLLAMA else "")
+
+
+def build_provider_config(provider: ModelProvider, timeout_s: float) -> ProviderConfig:
+    """Build the configuration of the provider's adapter from its row.
+
+    Raises:
+        ProviderError: the stored key cannot be decrypted.
+    """
+    if isinstance(provider.api_key, UndecryptableText):
+        raise ProviderError("bad_key", f"the key of the provider {provider.name!r} cannot be read", transient=False)
+    if len(provider.api_key) >= SHORTEST_SECRET:
+        KNOWN_SECRETS.learn([provider.api_key], owner=provider.organization_id)
+    return ProviderConfig(
+        kind=provider.kind,
+        base_url=_find_base_url(provider.kind, provider.base_url),
+        api_key=provider.api_key,
+        script=provider.script,
+        timeout_s=timeout_s,
+        private_hosts=settings.PRIVATE_PROVIDERS,
+    )

@@ -1,0 +1,8 @@
+"""The Django app for policy snapshots and drafts."""
+
+from django.apps import AppConfig
+
+
+class PolicyConfig(AppConfig):
+    name = "agents.policy"
+    verbose_name = "Policy"

@@ -1,0 +1,89 @@
+"""Policy snapshots, drafts, and the different verdicts of drafts in shadow mode."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from agents.accounts.models.organization import Organization
+from agents.runs.models.tool_call import ToolCall
+
+MAX_SHADOW_DAYS = 30
+
+
+class PolicySnapshot(models.Model):
+    """The rules by which an employee's calls were judged at some time; equal rules share one row.
+
+    Attributes:
+        hash: the SHA-256 of `rules`, by which passes name the snapshot.
+        rules: canonical JSON of `tools.toolbox.snapshots.RecordedRules`, as text, so that no database changes a number.
+    """
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    hash = models.CharField(max_length=64)
+    rules = models.TextField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("organization", "hash"), name="one_snapshot_per_hash"),)
+
+    def __str__(self) -> str:
+        return self.hash[:12]
+
+
+class PolicyDraft(models.Model):
+    """Rule changes that somebody saved to watch their effect; a draft never changes a verdict.
+
+    Attributes:
+        changes: JSON of `agents.policy.drafts.PolicyChange`.
+        shadow_from, shadow_until: the period of shadow mode, in which the draft also judges new calls; None before it.
+        last_call_id: the newest call that was compared, or that existed when shadow mode started.
+        counts: the number of compared calls by both verdicts, such as {"auto ask": 3}, and of calls that were not
+            judged, by kind.
+    """
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    name = models.CharField(max_length=80)
+    changes = models.JSONField()
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+    shadow_from = models.DateTimeField(null=True)
+    shadow_until = models.DateTimeField(null=True)
+    last_call_id = models.BigIntegerField(default=0)
+    counts = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (
+            models.Index(fields=("organization", "-id"), name="drafts_of_organization"),
+            models.Index(fields=("shadow_until",), name="drafts_in_shadow", condition=Q(shadow_until__isnull=False)),
+        )
+        constraints = (
+            models.CheckConstraint(
+                condition=(
+                    Q(shadow_from__isnull=True, shadow_until__isnull=True)
+                    | Q(shadow_from__isnull=False, shadow_until__gt=models.F("shadow_from"))
+                ),
+                name="shadow_has_a_beginning_and_an_end",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ShadowVerdict(models.Model):
+    """A different verdict that a draft in shadow mode gave about a call; it was never applied."""
+
+    draft = models.ForeignKey(PolicyDraft, on_delete=models.CASCADE, related_name="verdicts", db_index=False)
+    call = models.ForeignKey(ToolCall, on_delete=models.CASCADE, related_name="+")
+    before = models.CharField(max_length=10)
+    after = models.CharField(max_length=10)
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ("-call_id",)
+        constraints = (models.UniqueConstraint(fields=("draft", "call"), name="one_shadow_verdict_per_call"),)
+
+    def __str__(self) -> str:
+        return f"{self.before} → {self.after}"

@@ -1,0 +1,254 @@
+"""Recorded calls: read them in batches, with the facts stored with them, and judge them again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum, StrEnum, auto
+from typing import NamedTuple, Protocol
+
+from django.db.models import OuterRef, QuerySet, Subquery, TextField
+from django.db.models.functions import Cast
+
+from agents.policy.snapshots import UnreadableSnapshot, load_snapshot
+from agents.runs.models import Pass, ToolCall
+from agents.standing_grants.past_calls import DraftedGrant, PastCall
+from tools.toolbox.conditions import need_history
+from tools.toolbox.history import ToolHistory
+from tools.toolbox.permissions import Permission, Verdict
+from tools.toolbox.provenance import Provenance
+from tools.toolbox.recorded_facts import MissingFact, RecordedCall
+from tools.toolbox.snapshots import RecordedRules, judge_recorded, list_differences
+
+ROWS_AT_ONCE = 2_000
+MAX_REMEMBERED = 10_000
+"""The most entries in the caches of judged calls and of rules; a full cache is cleared."""
+
+
+@dataclass(frozen=True)
+class CallFilter:
+    """Chooses recorded calls.
+
+    Attributes:
+        organization_id: None for all organizations.
+        first_id, last_id: the first and the last id; None as `last_id` for no end.
+    """
+
+    organization_id: int | None
+    first_id: int = 0
+    last_id: int | None = None
+    since: datetime | None = None
+
+    def find(self) -> QuerySet[ToolCall]:
+        """Return the calls of this filter, oldest first."""
+        calls = ToolCall.objects.filter(pk__gte=self.first_id)
+        if self.organization_id is not None:
+            calls = calls.filter(organization_id=self.organization_id)
+        if self.last_id is not None:
+            calls = calls.filter(pk__lte=self.last_id)
+        if self.since is not None:
+            calls = calls.filter(created_at__gte=self.since)
+        return calls.order_by("pk")
+
+
+class CallRow(NamedTuple):
+    """A call as it is read, with its JSON as text.
+
+    Attributes:
+        snapshot: the hash of the snapshot that its pass names; empty if there is none.
+    """
+
+    pk: int
+    organization_id: int
+    run_id: int
+    employee_id: int
+    tool: str
+    level: str
+    why: str
+    status: str
+    snapshot: str
+    params: str
+    judgment: str | None
+    provenance: str | None
+    created_at: datetime
+
+
+def read_calls(chosen: CallFilter, newest_first: bool = False) -> Iterator[CallRow]:
+    """Read the calls, a batch at a time."""
+    found = Pass.objects.filter(run_id=OuterRef("run_id"), number=OuterRef("pass_number"))
+    texts = {name: Cast(name, TextField()) for name in ("params", "judgment", "provenance")}
+    columns = ("pk", "organization_id", "run_id", "run__employee_id", "tool", "level", "why", "status")
+    calls = chosen.find()
+    rows = calls.reverse() if newest_first else calls
+    values = rows.values_list(*columns, Subquery(found.values("snapshot")[:1]), *texts.values(), "created_at")
+    for row in values.iterator(ROWS_AT_ONCE):
+        yield CallRow._make(row)
+
+
+class ReplayOutcome(StrEnum):
+    """The outcomes of judging a recorded call again."""
+
+    JUDGED = "judged"
+    ERASED = "erased"
+    """The values of the call were erased."""
+    PRUNED = "pruned"
+    """No facts or no snapshot were stored for the call."""
+    MISSING = "missing"
+    """The named snapshot does not exist."""
+    UNREADABLE = "unreadable"
+    """The snapshot or the facts are damaged."""
+    UNKNOWN = "unknown"
+    """The rules need a fact that is not stored with the call."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A recorded call judged again.
+
+    Attributes:
+        before: the recorded verdict; empty if there is none.
+        after: the new verdict; empty unless the kind is JUDGED.
+        reason: the reason of the new verdict, or why there is none.
+        differences: the differences between both verdicts, in words.
+    """
+
+    kind: ReplayOutcome
+    before: str = ""
+    after: str = ""
+    reason: str = ""
+    differences: tuple[str, ...] = ()
+
+
+class RuleChange(Protocol):
+    """A change to the rules under which calls are judged."""
+
+    def find_scope(self, employee_id: int) -> Hashable:
+        """Return which change the employee's calls get; employees with an equal scope share their verdicts."""
+
+    def apply(self, rules: RecordedRules, scope: Hashable) -> RecordedRules:
+        """Return the changed rules for calls of this scope."""
+
+    def find_grants(self, tool: str, scope: Hashable) -> Sequence[DraftedGrant]:
+        """Return the standing grants that may answer the tool's calls of this scope."""
+
+    def rebuild_history(self, row: CallRow) -> ToolHistory | None:
+        """Return the answers about calls before this one that it may have not kept; None if the change needs none."""
+
+
+ANSWERED = "answered"
+"""The verdict `ask` about a call that a standing grant answers."""
+
+
+class _Reach(Enum):
+    """The calls that get the same verdict as a judged one, besides those that are equal in everything."""
+
+    ANY_PARAMS = auto()
+    SAME_PARAMS = auto()
+    NONE = auto()
+    """The verdict depends on what came before the call."""
+
+
+class RecordedJudge:
+    """Judges recorded calls by their own snapshots and facts, under changed rules if a change is given.
+
+    Equal calls are judged once. Their params matter only where the rules limit them.
+    """
+
+    def __init__(self, change: RuleChange | None = None) -> None:
+        self._change = change
+        self._rules: dict[Hashable, RecordedRules | UnreadableSnapshot] = {}
+        self._judged: dict[Hashable, Judged] = {}
+
+    def judge(self, row: CallRow) -> Judged:
+        """Judge a call again. It never raises, whatever is stored with the call."""
+        scope = self._change.find_scope(row.employee_id) if self._change else None
+        short = (row.organization_id, row.snapshot, scope, row.tool, row.level, row.why, row.judgment)
+        found = self._judged.get(short)
+        if found is not None:
+            return found
+        exact = (short, row.params, row.provenance)
+        if (found := self._judged.get(exact)) is not None:
+            return found
+        judged, reach = self._judge(row, scope)
+        if len(self._judged) >= MAX_REMEMBERED:
+            self._judged.clear()
+        if reach is not _Reach.NONE:
+            self._judged[exact if reach is _Reach.SAME_PARAMS else short] = judged
+        return judged
+
+    def _judge(self, row: CallRow, scope: Hashable) -> tuple[Judged, _Reach]:
+        try:
+            judgment = json.loads(row.judgment) if row.judgment else None
+            if judgment is None:
+                return Judged(ReplayOutcome.PRUNED, reason="no facts were kept"), _Reach.ANY_PARAMS
+            if judgment.get("erased"):
+                return Judged(ReplayOutcome.ERASED, reason="its values were erased"), _Reach.ANY_PARAMS
+            before = str(judgment["verdict"])
+            snapshot = judgment.get("snapshot", row.snapshot) or ""
+            rules = self._load_rules(row.organization_id, snapshot, scope)
+            if isinstance(rules, UnreadableSnapshot):
+                kind = ReplayOutcome.MISSING if rules.is_missing else ReplayOutcome.UNREADABLE
+                kind = kind if snapshot else ReplayOutcome.PRUNED
+                return Judged(kind, before, reason=str(rules)), _Reach.ANY_PARAMS
+            params, provenance = json.loads(row.params), json.loads(row.provenance or "null")
+            call = RecordedCall(row.tool, params, provenance, judgment, row.level, row.why)
+            return self._compare(row, call, rules, scope), self._find_reach(row, call, rules, scope)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            damaged = Judged(ReplayOutcome.UNREADABLE, reason=f"its stored facts cannot be read: {error!r}")
+            return damaged, _Reach.SAME_PARAMS
+
+    def _find_reach(self, row: CallRow, call: RecordedCall, rules: RecordedRules, scope: Hashable) -> _Reach:
+        traits = rules.find_traits(call)
+        limits = rules.grants.conditions.get(traits.name, ()) if traits is not None else ()
+        if self._change is None:
+            return _Reach.SAME_PARAMS if limits else _Reach.ANY_PARAMS
+        if need_history(limits) and self._change.rebuild_history(row) is not None:
+            return _Reach.NONE
+        return _Reach.SAME_PARAMS if limits or self._change.find_grants(row.tool, scope) else _Reach.ANY_PARAMS
+
+    def _compare(self, row: CallRow, call: RecordedCall, rules: RecordedRules, scope: Hashable) -> Judged:
+        before = str(call.judgment["verdict"])
+        grants = self._change.find_grants(row.tool, scope) if self._change else ()
+        try:
+            verdict = judge_recorded(call, rules, self._change.rebuild_history(row) if self._change else None)
+            is_answered = verdict.permission is Permission.ASK and _is_answered(call, verdict, row, grants)
+        except MissingFact as missing:
+            return Judged(ReplayOutcome.UNKNOWN, before, reason=str(missing), differences=(str(missing),))
+        after = ANSWERED if is_answered else verdict.permission.value
+        return Judged(ReplayOutcome.JUDGED, before, after, verdict.reason, tuple(list_differences(call, verdict)))
+
+    def _load_rules(self, organization_id: int, name: str, scope: Hashable) -> RecordedRules | UnreadableSnapshot:
+        key = (organization_id, name, scope)
+        if key not in self._rules:
+            if len(self._rules) >= MAX_REMEMBERED:
+                self._rules.clear()
+            self._rules[key] = self._read_rules(organization_id, name, scope)
+        return self._rules[key]
+
+    def _read_rules(self, organization_id: int, name: str, scope: Hashable) -> RecordedRules | UnreadableSnapshot:
+        try:
+            rules = load_snapshot(organization_id, name)
+        except UnreadableSnapshot as error:
+            return error
+        return self._change.apply(rules, scope) if self._change else rules
+
+
+def _is_answered(call: RecordedCall, verdict: Verdict, row: CallRow, grants: Sequence[DraftedGrant]) -> bool:
+    """Return True if one of these standing grants answers the call, about which the gate asks.
+
+    Raises:
+        MissingFact: it depends on the origin of values, and nobody has looked for it.
+    """
+    if not grants:
+        return False
+    provenance = Provenance.from_json(call.provenance) if call.provenance else None
+    past = PastCall(
+        row.tool, verdict.level, row.employee_id, row.run_id, verdict.params, verdict.causes, provenance
+    )  # fmt: skip
+    if any(grant.answers(past) for grant in grants):
+        return True
+    if provenance is None and any(grant.answers(replace(past, provenance=Provenance())) for grant in grants):
+        raise MissingFact("provenance")
+    return False

@@ -1,0 +1,113 @@
+"""Replay: judge recorded calls again by their own snapshots and facts, and report every verdict that differs.
+
+A difference means that a record was changed, or that this version of the gate judges differently.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import django
+from django.db import connections
+from django.db.models import Max, Min
+
+from agents.policy.recorded_answers import AnswerChecker, find_granted
+from agents.policy.recorded_calls import CallFilter, Judged, RecordedJudge, ReplayOutcome, read_calls
+
+CALLS_AT_ONCE = 20_000
+"""Ids in one part of a replay; a process takes one part at a time."""
+MAX_EXPLAINED = 5
+"""The most reasons why calls could not be replayed that one part lists."""
+
+
+@dataclass
+class ReplayReport:
+    """The outcome of a part of a replay.
+
+    Attributes:
+        counts: the number of calls by outcome: `equal`, `different`, or a `ReplayOutcome`.
+        answers: the number of recorded answers of standing grants that are `equal` or `different`.
+        differences: one line for each call or answer that differs.
+        unreadable: some of the reasons why calls could not be replayed.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    answers: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+    unreadable: dict[str, int] = field(default_factory=dict)
+
+    def add(self, call_id: int, judged: Judged) -> None:
+        """Count a replayed call."""
+        if judged.kind is ReplayOutcome.UNKNOWN or judged.differences:
+            self.counts["different"] += 1
+            self.differences.append(f"call {call_id}: {'; '.join(judged.differences)}")
+        elif judged.kind is ReplayOutcome.JUDGED:
+            self.counts["equal"] += 1
+        else:
+            self.counts[judged.kind.value] += 1
+            is_known = judged.reason in self.unreadable or len(self.unreadable) < MAX_EXPLAINED
+            if judged.kind in (ReplayOutcome.UNREADABLE, ReplayOutcome.MISSING) and is_known:
+                self.unreadable.setdefault(judged.reason, call_id)
+
+    def add_answer(self, call_id: int, problem: str) -> None:
+        """Count a recorded answer of standing grants; the problem is empty if replaying it gave the same."""
+        self.answers["different" if problem else "equal"] += 1
+        if problem:
+            self.differences.append(f"call {call_id}: {problem}")
+
+
+def find_bounds(chosen: CallFilter, limit: int | None) -> CallFilter | None:
+    """Limit the filter to existing ids, and to the newest calls if there is a limit; None if there are no calls."""
+    calls = chosen.find()
+    found = calls.order_by().aggregate(first=Min("pk"), last=Max("pk"))
+    if found["first"] is None:
+        return None
+    first = found["first"]
+    if limit is not None:
+        newest = calls.reverse().values_list("pk", flat=True)[limit - 1 : limit]
+        first = next(iter(newest), first)
+    return replace(chosen, first_id=first, last_id=found["last"])
+
+
+def replay(chosen: CallFilter, processes: int = 1) -> Iterator[ReplayReport]:
+    """Replay the calls of a filter that has bounds, and yield a report on each part; memory stays constant.
+
+    Args:
+        processes: the number of processes that share the work; 1 works in this one.
+    """
+    assert chosen.last_id is not None, "find_bounds gives the last id"
+    starts = range(chosen.first_id, chosen.last_id + 1, CALLS_AT_ONCE)
+    parts = [
+        replace(chosen, first_id=start, last_id=min(start + CALLS_AT_ONCE - 1, chosen.last_id)) for start in starts
+    ]
+    if processes == 1 or len(parts) == 1:
+        judge = RecordedJudge()
+        yield from (_replay_part(part, judge) for part in parts)
+        return
+    connections.close_all()
+    with multiprocessing.get_context("spawn").Pool(processes, initializer=_start_process) as pool:
+        yield from pool.imap_unordered(_replay_in_process, parts)
+
+
+_judge = RecordedJudge()
+"""The judge of a worker process; its caches serve all parts that the process takes."""
+
+
+def _start_process() -> None:
+    django.setup()
+
+
+def _replay_in_process(part: CallFilter) -> ReplayReport:
+    return _replay_part(part, _judge)
+
+
+def _replay_part(part: CallFilter, judge: RecordedJudge) -> ReplayReport:
+    report, granted, answers = ReplayReport(), find_granted(part), AnswerChecker()
+    for row in read_calls(part):
+        report.add(row.pk, judge.judge(row))
+        if (problem := answers.find_problem(row, granted.get(row.pk))) is not None:
+            report.add_answer(row.pk, problem)
+    return report

@@ -1,0 +1,115 @@
+"""The simulator: judges recorded calls as if a draft had been in force. It only reads."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+
+from agents.policy.drafted_rules import DraftedRules
+from agents.policy.drafts import PolicyChange
+from agents.policy.recorded_calls import (
+    ANSWERED,
+    CallFilter,
+    CallRow,
+    Judged,
+    RecordedJudge,
+    ReplayOutcome,
+    read_calls,
+)
+from agents.runs.models import CallStatus
+
+MAX_LISTED = 200
+"""The most changed calls that a report lists; others are only counted."""
+RUNS_ALONE = ("auto", ANSWERED)
+
+
+@dataclass(frozen=True)
+class ChangedCall:
+    """A call whose verdict a draft would have changed.
+
+    Attributes:
+        was_denied: a person denied it.
+        is_alarming: a person denied it, and it would now run automatically.
+    """
+
+    row: CallRow
+    judged: Judged
+
+    @property
+    def was_denied(self) -> bool:
+        return self.row.status == CallStatus.DENIED
+
+    @property
+    def is_alarming(self) -> bool:
+        return self.was_denied and self.judged.after in RUNS_ALONE
+
+
+@dataclass
+class SimulationReport:
+    """The outcome of a simulation.
+
+    Attributes:
+        verdicts: the number of calls by their verdicts before and after.
+        by_tool, by_employee: the same for each tool, and for each employee's id.
+        skipped: the number of calls that could not be judged, by kind.
+        unknown: the number of calls by the unrecorded fact that the draft needs.
+        alarming: the newest changed calls that are alarming.
+        changed: the newest other changed calls.
+        alarming_count: the number of all alarming calls.
+    """
+
+    verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    by_tool: dict[str, Counter[tuple[str, str]]] = field(default_factory=lambda: defaultdict(Counter))
+    by_employee: dict[int, Counter[tuple[str, str]]] = field(default_factory=lambda: defaultdict(Counter))
+    skipped: Counter[ReplayOutcome] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    alarming: list[ChangedCall] = field(default_factory=list)
+    changed: list[ChangedCall] = field(default_factory=list)
+    alarming_count: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.verdicts.total() + self.skipped.total()
+
+    @property
+    def changed_count(self) -> int:
+        return sum(count for (before, after), count in self.verdicts.items() if before != after)
+
+    @property
+    def listed(self) -> list[ChangedCall]:
+        """The changed calls that are listed, the alarming ones first."""
+        return [*self.alarming, *self.changed][:MAX_LISTED]
+
+    def add(self, row: CallRow, judged: Judged) -> None:
+        """Count a call."""
+        if judged.kind is not ReplayOutcome.JUDGED:
+            self.skipped[judged.kind] += 1
+            if judged.kind is ReplayOutcome.UNKNOWN:
+                self.unknown[judged.reason] += 1
+            return
+        pair = (judged.before, judged.after)
+        for counted in (self.verdicts, self.by_tool[row.tool], self.by_employee[row.employee_id]):
+            counted[pair] += 1
+        if judged.before != judged.after:
+            self._list(ChangedCall(row, judged))
+
+    def _list(self, call: ChangedCall) -> None:
+        self.alarming_count += call.is_alarming
+        listed = self.alarming if call.is_alarming else self.changed
+        if len(listed) < MAX_LISTED:
+            listed.append(call)
+
+
+def simulate(organization_id: int, changes: Iterable[PolicyChange], limit: int) -> SimulationReport:
+    """Judge the organization's newest recorded calls by their own rules with the changes of a draft.
+
+    Args:
+        limit: the number of calls.
+    """
+    report, chosen = SimulationReport(), CallFilter(organization_id)
+    judge = RecordedJudge(DraftedRules(organization_id, changes, chosen.find().reverse()[:limit]))
+    for row in islice(read_calls(chosen, newest_first=True), limit):
+        report.add(row, judge.judge(row))
+    return report

@@ -1,0 +1,159 @@
+"""Read changes to the rules that a person entered in a form, or that a page sent back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from agents.employees.limit_sentences import parse_condition
+from agents.employees.models import Employee
+from agents.employees.toolboxes import load_toolbox
+from agents.platform.refusals import Invalid
+from agents.platform.row_ids import parse_row_id_or_none
+from agents.policy.drafts import LABELS, OF_HOSTS, ChangeKind, PolicyChange
+from agents.standing_grants.drafts import check_draft
+from tools.contract import Level, Tool
+from tools.toolbox import Condition, Otherwise, Rule
+
+MAX_CHANGES = 20
+MAX_HOST = 253
+MAX_BLANK = 200
+FORM_LABELS = {kind: label for kind, label in LABELS.items() if kind is not ChangeKind.STANDING_GRANT}
+"""The changes that the form offers; a standing grant has its own form."""
+RULES = {
+    Rule.EQUALS: "is",
+    Rule.ONE_OF: "is one of (separated by commas)",
+    Rule.PATTERN: "matches the pattern",
+    Rule.MINIMUM: "is at least",
+    Rule.MAXIMUM: "is at most",
+    Rule.MAX_LENGTH: "has at most this many characters or entries",
+    Rule.NOT_FROM_OUTSIDE: "does not come from outside",
+}
+RULES_OVER_HISTORY = {
+    Rule.CALL_COUNT: "the tool is called at most so often",
+    Rule.SUM: "the sum of the parameter is at most",
+    Rule.ONLY_AFTER: "an earlier call in this run had the same value",
+}
+"""Rules that the form offers as sentences of `limit_sentences`, with blanks of their own."""
+_BLANKS = ("param", "most", "period", "after", "same")
+
+
+def read_change(organization_id: int, given: Mapping[str, str]) -> PolicyChange:
+    """Read a change that a person entered: kind, tool, employee, level, param, rule, value, otherwise, host.
+
+    Raises:
+        Invalid: a field is wrong; the text is for the person.
+    """
+    if given.get("kind") not in FORM_LABELS:
+        raise Invalid("kind", "Choose what to change.")
+    kind = ChangeKind(given["kind"])
+    if kind in OF_HOSTS:
+        return PolicyChange(kind, host=_read_host(given.get("host", "")))
+    tool = load_toolbox(organization_id).get_tool(given.get("tool", "").replace("\0", ""))
+    if tool is None or tool.is_system:
+        raise Invalid("tool", "Choose a tool.")
+    change = PolicyChange(kind, tool.name, _read_employee(organization_id, given.get("employee", "")))
+    if kind is ChangeKind.LEVEL:
+        return replace(change, level=_read_level(tool, given.get("level", "")))
+    if kind is not ChangeKind.LIMIT:
+        return change
+    if given.get("rule") in RULES_OVER_HISTORY:
+        return replace(change, condition=_read_sentence(organization_id, tool, given))
+    return replace(change, condition=_read_condition(tool, given))
+
+
+def read_changes(organization_id: int, text: str) -> tuple[PolicyChange, ...]:
+    """Read changes that a page sent back as JSON, and check that they belong to the organization.
+
+    Raises:
+        Invalid
+    """
+    try:
+        stored = json.loads(text) if text.strip() else []
+        changes = tuple(PolicyChange.from_json(each) for each in stored)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise Invalid("changes", "These changes cannot be read. Start over.") from error
+    employees = {change.employee_id for change in changes} - {None}
+    if not employees <= list_employees(organization_id).keys():
+        raise Invalid("changes", "One of these employees no longer exists. Start over.")
+    if len(changes) > MAX_CHANGES:
+        raise Invalid("changes", f"A draft has at most {MAX_CHANGES} changes.")
+    for change in changes:
+        if change.kind is ChangeKind.STANDING_GRANT:
+            check_draft(organization_id, change.as_grant_draft())
+    return changes
+
+
+def list_employees(organization_id: int) -> dict[int, str]:
+    """List the names of the organization's employees by id, in order."""
+    return dict(Employee.objects.filter(organization_id=organization_id).order_by("name").values_list("pk", "name"))
+
+
+def _read_employee(organization_id: int, text: str) -> int | None:
+    if not text:
+        return None
+    pk = parse_row_id_or_none(text)
+    if pk is None or not Employee.objects.filter(organization_id=organization_id, pk=pk).exists():
+        raise Invalid("employee", "Choose an employee, or all employees.")
+    return pk
+
+
+def _read_host(text: str) -> str:
+    host = text.strip().lower()
+    if not host or len(host) > MAX_HOST or any(each in host for each in " /\0:@"):
+        raise Invalid("host", "Enter the name of a host, such as api.example.com, without https:// or a path.")
+    return host
+
+
+def _read_level(tool: Tool, text: str) -> Level:
+    if text not in tuple(Level) or Level(text).rank <= tool.level.rank:
+        raise Invalid("level", f"{tool.title} has the level {tool.level.value}. Choose a higher one.")
+    return Level(text)
+
+
+def _read_condition(tool: Tool, given: Mapping[str, str]) -> Condition:
+    param, rule = given.get("param", "").strip(), given.get("rule", "")
+    known = sorted(tool.schema["properties"])
+    if param.partition(".")[0] not in known:
+        names = ", ".join(known) or "none"
+        raise Invalid("param", f"{tool.title} has no parameter {param[:80]!r}. It has: {names}.")
+    if rule not in tuple(RULES):
+        raise Invalid("rule", "Choose a rule.")
+    otherwise = given.get("otherwise", "") or Otherwise.ASK.value
+    stored = {"param": param, "rule": rule, "value": _read_value(Rule(rule), given.get("value", "")[:1_000])}
+    try:
+        return Condition.from_json({**stored, "otherwise": otherwise})
+    except ValueError as error:
+        raise Invalid("value", f"{error}.") from error
+
+
+def _read_sentence(organization_id: int, tool: Tool, given: Mapping[str, str]) -> Condition:
+    """Read a limit over history."""
+    catalog = {one.name: one for one in load_toolbox(organization_id).tools() if not one.is_system}
+    row = {name: given.get(name, "").replace("\0", "")[:MAX_BLANK] for name in _BLANKS}
+    otherwise = given.get("otherwise", "") or Otherwise.ASK.value
+    try:
+        return parse_condition({**row, "sentence": given["rule"], "tool": tool.name, "otherwise": otherwise}, catalog)
+    except ValueError as error:
+        raise Invalid("value", f"Limit of {tool.title}: {error}.") from error
+
+
+def _read_value(rule: Rule, text: str) -> Any:
+    if rule is Rule.NOT_FROM_OUTSIDE:
+        return True
+    if rule is Rule.PATTERN:
+        return text
+    if rule is Rule.ONE_OF:
+        return [_read_literal(part.strip()) for part in text.split(",") if part.strip()]
+    return _read_literal(text.strip())
+
+
+def _read_literal(text: str) -> Any:
+    """Return the number, truth value or quoted text that this is; otherwise the text itself."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, str | int | float | bool) else text

@@ -1,0 +1,64 @@
+"""Standing grants end once their tool, its account or its level is no longer what their maker saw.
+
+The gate ends them when it compares a card with them; the sweeper ends those whose tool nobody calls.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+
+from agents.accounts.models import Organization
+from agents.employees.toolboxes import load_toolbox
+from agents.runs.engine.context import load_grants, load_organization_rules
+from agents.standing_grants.accounts import hash_account
+from agents.standing_grants.answers import IN_FORCE, end_grants
+from agents.standing_grants.models import StandingGrant
+from tools.contract import Level, Tool
+from tools.toolbox.standing_grants import explain_change
+
+EVERY_S = 30.0
+
+
+class ChangeWatch:
+    """Ends changed standing grants every half minute; each sweeper has one."""
+
+    def __init__(self) -> None:
+        self._due_at = 0.0
+
+    def end_if_due(self) -> int:
+        """End what has changed; return the number of ended standing grants."""
+        if time.monotonic() < self._due_at:
+            return 0
+        self._due_at = time.monotonic() + EVERY_S
+        return end_changed()
+
+
+def end_changed() -> int:
+    """End the standing grants in force whose tool, account or level has changed; return their number.
+
+    Costs at most two queries for each tool of an organization that has one, and one for each.
+    """
+    hash_once = lru_cache(hash_account)
+    rows = StandingGrant.objects.filter(IN_FORCE).select_related("organization").order_by("organization_id", "pk")
+    ended = 0
+    for row in rows:
+        tool = load_toolbox(row.organization_id).get_tool(row.tool)
+        if tool is not None and (because := _explain(row, tool, hash_once(row.organization, tool))):
+            ended += end_grants(StandingGrant.objects.filter(pk=row.pk), because)
+    return ended
+
+
+def _explain(row: StandingGrant, tool: Tool, account: str) -> str:
+    try:
+        terms = row.as_terms()
+    except ValueError:
+        return ""  # it answers nothing
+    return explain_change(terms, tool.definition_hash, account, _find_level(row.organization, row.employee_id, tool))
+
+
+def _find_level(organization: Organization, employee_id: int | None, tool: Tool) -> Level:
+    """Return the tool's level, or the one to which an admin raised it, for the employee or for all."""
+    rules = load_organization_rules(organization.pk) if employee_id is None else load_grants(employee_id, "")
+    raised = rules.raised.get(tool.name, tool.level)
+    return raised if raised.rank > tool.level.rank else tool.level

@@ -1,0 +1,107 @@
+"""The coverage of drafts of standing grants: those that can match no call, or that match every call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from agents.standing_grants.drafts import GrantDraft
+from tools.contract import Tool
+from tools.contract.param_schemas import CallSchema, list_types, name_type
+from tools.sources.external_tool import ExternalTool
+from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.standing_grants import list_paths
+
+_NUMBERS = frozenset({"integer", "number"})
+_NO_CONDITION = "There is no condition: this approves every call of the tool with these parameters."
+_TYPES = {
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
+
+
+def describe_coverage(draft: GrantDraft, tool: Tool) -> str:
+    """Say that the draft matches no call, or every call with its params; empty otherwise."""
+    if nothing := explain_no_match(draft, tool):
+        return nothing
+    return (
+        "" if draft.conditions else "There is no condition: this approves every call of the tool with these parameters."
+    )
+
+
+def explain_no_match(draft: GrantDraft, tool: Tool) -> str:
+    """Explain why the draft can match no call of the tool; empty if it can, as far as the tool's schema says."""
+    for param in sorted({condition.param for condition in draft.conditions}):
+        conditions = [condition for condition in draft.conditions if condition.param == param]
+        if why := _explain_param(param, conditions, draft, tool):
+            return f"Nothing can match: {why}"
+    missing = build_call_schema(tool).find_missing(draft.params)
+    return f"Nothing can match: every call has the parameter {missing}, which must be absent here." if missing else ""
+
+
+def build_call_schema(tool: Tool) -> CallSchema:
+    """Build the schema of the tool's calls; another system fills in its defaults itself."""
+    return CallSchema(tool.schema, has_defaults=not isinstance(tool, ExternalTool))
+
+
+def _explain_param(param: str, conditions: Sequence[Condition], draft: GrantDraft, tool: Tool) -> str:
+    if not _can_hold(conditions):
+        return f"the conditions on {param} contradict each other."
+    types = list_types(tool.schema, param)
+    if types and not all(_fits_type(condition, types) for condition in conditions):
+        words = " or ".join(_TYPES.get(each, each) for each in sorted(types))
+        return f"{param} is {words}, which the condition on it never allows."
+    fixed = [frozenset(_list_inner_paths(param, value)) for value in _list_fixed_values(conditions)]
+    if fixed and all(paths - set(draft.params) for paths in fixed):
+        return f"{param} has parameters of its own, and {min(min(fixed) - set(draft.params))} must be absent here."
+    return ""
+
+
+def _fits_type(condition: Condition, types: frozenset[str]) -> bool:
+    """Return True if a value of one of these types can meet the condition."""
+    if condition.rule in (Rule.MINIMUM, Rule.MAXIMUM):
+        return bool(types & _NUMBERS)
+    if condition.rule in (Rule.PREFIX, Rule.HOST):
+        return "string" in types
+    return any(_has_type(value, types) for value in _list_fixed_values([condition]))
+
+
+def _has_type(value: Any, types: frozenset[str]) -> bool:
+    if isinstance(value, float) and value.is_integer():
+        return bool(types & _NUMBERS)
+    return name_type(value) in types or (name_type(value) == "integer" and "number" in types)
+
+
+def _list_inner_paths(param: str, value: Any) -> Iterator[str]:
+    """Yield the paths of the call's params that such a value has."""
+    paths = list_paths({"value": value})
+    for path in () if paths is None else paths:
+        yield f"{param}{path.removeprefix('value')}"
+
+
+def _can_hold(conditions: Sequence[Condition]) -> bool:
+    """Return True if some value meets all of these conditions on one param, as far as that can be seen."""
+    fixed = list(_list_fixed_values(conditions))
+    if fixed:
+        return any(_meets_all(value, conditions) for value in fixed)
+    least = [condition.value for condition in conditions if condition.rule is Rule.MINIMUM]
+    most = [condition.value for condition in conditions if condition.rule is Rule.MAXIMUM]
+    if (least or most) and any(condition.rule in (Rule.PREFIX, Rule.HOST) for condition in conditions):
+        return False
+    return not (least and most) or max(least) <= min(most)
+
+
+def _list_fixed_values(conditions: Sequence[Condition]) -> Iterator[Any]:
+    for condition in conditions:
+        if condition.rule is Rule.EQUALS:
+            yield condition.value
+        elif condition.rule is Rule.ONE_OF:
+            yield from condition.value
+
+
+def _meets_all(value: Any, conditions: Sequence[Condition]) -> bool:
+    return not any(Condition("value", each.rule, each.value).explain_violation({"value": value}) for each in conditions)

@@ -1,0 +1,76 @@
+"""The makers of standing grants: which calls each could decide alone, by the approval rules of this moment."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from agents.accounts.models import Organization
+from agents.approval_rules.loading import load_rules, load_voters
+from agents.approvals.models import Approval
+from agents.approvals.requesters import find_requesters
+from agents.standing_grants.models import StandingGrant
+from tools.toolbox.approval_rules import RuledCard, RuleTerms, Voter, may_decide
+
+
+class AnsweredCall(NamedTuple):
+    """A call that a standing grant would answer.
+
+    Attributes:
+        ruled: the call as approval rules see it.
+        card: its card, or one with the run and the calling call by which the requesters are found.
+    """
+
+    ruled: RuledCard
+    card: Approval
+
+
+@dataclass(frozen=True)
+class MakerRights:
+    """The rights of makers to decide some calls alone; without rules, each has them all."""
+
+    calls: Sequence[RuledCard]
+    rules: Collection[RuleTerms] = ()
+    voters: dict[int, Voter] = field(default_factory=dict)
+
+    def may_answer(self, grant: StandingGrant, number: int) -> bool:
+        """Return True if the maker of this standing grant could decide the call of this number alone."""
+        if not self.rules:
+            return True
+        maker = self.voters.get(grant.made_by_id)
+        return maker is not None and may_decide(maker, self.calls[number], [], self.rules).completes
+
+
+def find_rights(
+    organization: Organization, grants: Collection[StandingGrant], calls: Sequence[AnsweredCall], *, has_rules: bool
+) -> MakerRights:
+    """Find the rights of the makers of these standing grants to decide these calls alone.
+
+    No query if the organization has no rule; else three, and those for the requesters if a matching rule excludes them.
+
+    Args:
+        organization: its row as it is now.
+        has_rules: it has an approval rule.
+    """
+    ruled = [call.ruled for call in calls]
+    rules = load_rules(organization) if has_rules or organization.four_eyes else []
+    if not rules:
+        return MakerRights(ruled)
+    excluded = any(rule.excludes_requesters and any(map(rule.matches, ruled)) for rule in rules)
+    if excluded:
+        ruled = _add_requesters(calls)
+    members = load_voters(organization.pk, {grant.made_by_id for grant in grants})
+    return MakerRights(ruled, rules, {pk: replace(voter, deputy_for=()) for pk, voter in members.items()})
+
+
+def _add_requesters(calls: Sequence[AnsweredCall]) -> list[RuledCard]:
+    cards = [
+        Approval(pk=number, run_id=call.card.run_id, tool_call_id=call.card.tool_call_id)
+        for number, call in enumerate(calls)
+    ]
+    found = find_requesters(cards)
+    return [
+        replace(call.ruled, requesters=frozenset(each.user_id for each in found[number]))
+        for number, call in enumerate(calls)
+    ]

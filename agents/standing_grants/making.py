@@ -1,0 +1,142 @@
+"""Make, revoke and end standing grants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, F, Q, QuerySet
+from django.db.models.functions import Now
+
+from agents.accounts import audit
+from agents.accounts.models import Membership, Organization, Role
+from agents.approvals.decisions import require_approver
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.approvals.unstarted_cards import replace_unstarted_card
+from agents.employees.models import Employee
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.runs.models import ENDED, Run
+from agents.standing_grants.accounts import hash_account
+from agents.standing_grants.answers import IN_FORCE, LOST_RIGHT, USED, end_grants
+from agents.standing_grants.drafts import GrantDraft, check_draft
+from agents.standing_grants.models import StandingGrant
+
+MAX_IN_FORCE = 200
+"""The most standing grants of one organization that may be in force at a time; used-up ones do not count."""
+MAX_REPLACED_AT_ONCE = 20
+"""Cards that a revocation replaces itself, each with a new preview; the sweeper replaces the others."""
+
+_USES = Count("answered", filter=Q(answered__status__in=USED))
+
+
+def list_grants(organization_id: int) -> QuerySet[StandingGrant]:
+    """Return the organization's standing grants, newest first, each with `used`, the number of its uses."""
+    rows = StandingGrant.objects.filter(organization_id=organization_id)
+    return rows.select_related("employee", "run", "made_by", "revoked_by").annotate(used=_USES).order_by("-pk")
+
+
+def list_usable(organization_id: int) -> QuerySet[StandingGrant]:
+    """Return those that are in force and have uses left."""
+    rows = StandingGrant.objects.filter(IN_FORCE, organization_id=organization_id)
+    return rows.annotate(used=_USES).filter(used__lt=F("max_uses"))
+
+
+def make_grant(member: Membership, draft: GrantDraft) -> StandingGrant:
+    """Make a standing grant; only admins can make one for every employee.
+
+    Raises:
+        Forbidden, NotFound
+        Invalid: names the field that is wrong, and why.
+        Conflict: too many are in force.
+    """
+    require_approver(member)
+    organization = member.organization
+    tool = check_draft(organization.pk, draft)
+    _check_scope(member, draft)
+    with transaction.atomic():
+        if list_usable(organization.pk).count() >= MAX_IN_FORCE:
+            raise Conflict(f"There are already {MAX_IN_FORCE} standing grants in force. Revoke one first.")
+        grant = StandingGrant.objects.create(
+            organization=organization,
+            tool=tool.name,
+            definition_hash=tool.definition_hash,
+            level=tool.level.value,
+            account=hash_account(organization, tool),
+            employee_id=draft.employee_id,
+            run_id=draft.run_id,
+            params=sorted(draft.params),
+            conditions=[condition.as_json() for condition in draft.conditions],
+            max_uses=draft.max_uses,
+            expires_at=Now() + draft.lifetime,
+            made_by=member.user,
+        )
+        terms = {"tool": tool.name, "conditions": grant.conditions, "params": grant.params}
+        scope = {"employee": draft.employee_id, "run": draft.run_id, "uses": draft.max_uses}
+        _record(member, "standing_grant_made", grant, **terms, **scope, seconds=int(draft.lifetime.total_seconds()))
+    grant.refresh_from_db()
+    return grant
+
+
+def revoke_grant(member: Membership, grant_id: int) -> StandingGrant:
+    """Revoke a standing grant: no call starts by it any more, and those that have not started become cards again.
+
+    Raises:
+        Forbidden, NotFound
+        Conflict: it is no longer in force.
+    """
+    require_approver(member)
+    grant = find_grant(member, grant_id)
+    with transaction.atomic():
+        revoked = StandingGrant.objects.filter(IN_FORCE, organization=member.organization, pk=grant.pk)
+        if not revoked.update(revoked_at=Now(), revoked_by=member.user):
+            raise Conflict(f"Standing grant {grant_id} is no longer in force.")
+        _record(member, "standing_grant_revoked", grant)
+    waiting = Approval.objects.filter(standing_grant=grant, status=ApprovalStatus.APPROVED)
+    for card_id in list(waiting.order_by("pk").values_list("pk", flat=True)[:MAX_REPLACED_AT_ONCE]):
+        replace_withdrawn(card_id)
+    return find_grant(member, grant_id)
+
+
+def replace_withdrawn(card_id: int) -> bool:
+    """Let a person decide about a card that was approved by a standing grant which has ended or was revoked."""
+    grant = StandingGrant.objects.select_related("revoked_by").get(answered=card_id)
+    because = f"{grant.revoked_by.get_username()} revoked it." if grant.revoked_by else grant.ended_because
+    return replace_unstarted_card(card_id, f"The standing grant that approved this has ended: {because}")
+
+
+def find_grant(member: Membership, grant_id: int) -> StandingGrant:
+    """Return a standing grant of the member's organization, as `list_grants` does.
+
+    Raises:
+        NotFound
+    """
+    grant = list_grants(member.organization_id).filter(pk=grant_id).first()
+    if grant is None:
+        raise NotFound(f"There is no standing grant {grant_id}.")
+    return grant
+
+
+def end_without_right(grant_id: int) -> bool:
+    """End a standing grant whose maker can no longer decide cards."""
+    return bool(end_grants(StandingGrant.objects.filter(pk=grant_id), LOST_RIGHT))
+
+
+def _check_scope(member: Membership, draft: GrantDraft) -> None:
+    organization: Organization = member.organization
+    if draft.employee_id is None:
+        if not member.may(Role.ADMIN):
+            raise Forbidden("Only admins can make standing grants for every employee. Choose one employee.")
+    elif not Employee.objects.filter(organization=organization, pk=draft.employee_id, is_active=True).exists():
+        raise Invalid("employee", f"There is no active employee {draft.employee_id}.")
+    if draft.run_id is None:
+        return
+    run = Run.objects.filter(organization=organization, pk=draft.run_id).only("employee_id", "status").first()
+    if run is None or draft.employee_id not in (None, run.employee_id):
+        raise Invalid("run", f"There is no run {draft.run_id} of this employee.")
+    if run.status in ENDED:
+        raise Invalid("run", f"Run {draft.run_id} has ended.")
+
+
+def _record(member: Membership, action: str, grant: StandingGrant, **payload: Any) -> None:
+    entry = audit.NewEntry(f"user:{member.user.get_username()}", action, f"standing_grant:{grant.pk}", payload)
+    audit.append(member.organization_id, [entry])

@@ -1,0 +1,125 @@
+"""The past cards that a draft of a standing grant would have answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Q
+from django.utils import timezone
+
+from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.standing_grants.drafts import GrantDraft, read_causes
+from tools.contract import Level, Tool
+from tools.toolbox.permissions import Cause, CauseKind
+from tools.toolbox.provenance import Provenance
+from tools.toolbox.standing_grants import AskingCall, GrantTerms, explain_mismatch
+
+MAX_PAST = 500
+"""The most past cards that a draft is compared with, newest first."""
+MAX_AGE = timedelta(days=90)
+_UNKNOWN_CAUSE = (Cause(CauseKind.LEVEL, "this changes data"),)
+
+
+@dataclass(frozen=True)
+class PastCall:
+    """A call of the past about which a person was asked; see `AskingCall`."""
+
+    tool: str
+    level: Level
+    employee_id: int
+    run_id: int
+    params: Mapping[str, Any]
+    causes: tuple[Cause, ...]
+    provenance: Provenance | None
+
+    def as_asking_call(self, terms: GrantTerms, tool: Tool) -> AskingCall:
+        """Return the call as the terms can be compared with, as if tool and account had not changed since."""
+        return AskingCall(
+            tool=self.tool,
+            definition=terms.definition,
+            level=self.level,
+            account=terms.account,
+            employee_id=self.employee_id,
+            run_id=self.run_id,
+            params=self.params,
+            causes=self.causes,
+            provenance=self.provenance,
+            destinations=tool.destination_params | tool.address_params,
+        )
+
+
+@dataclass(frozen=True)
+class DraftedGrant:
+    """The terms of a draft with its tool as it is now, to compare with calls of the past."""
+
+    terms: GrantTerms
+    tool: Tool
+
+    @classmethod
+    def of(cls, draft: GrantDraft, tool: Tool) -> DraftedGrant:
+        """Bind the draft to the tool as it is now, for every run."""
+        return cls(replace(draft.as_terms(tool), run_id=None), tool)
+
+    def answers(self, call: PastCall) -> bool:
+        """Return True if the draft would have answered the call."""
+        return not explain_mismatch(call.as_asking_call(self.terms, self.tool), self.terms)
+
+
+@dataclass(frozen=True)
+class PastAnswers:
+    """The comparison of a draft with its tool's past cards.
+
+    Attributes:
+        compared: the number of compared cards.
+        answered: the cards that the draft would have answered, newest first.
+    """
+
+    compared: int
+    answered: tuple[Approval, ...]
+
+    @property
+    def denied(self) -> list[Approval]:
+        """The answered cards that a person denied."""
+        return [card for card in self.answered if card.status == ApprovalStatus.DENIED]
+
+
+def find_past_answers(organization_id: int, draft: GrantDraft, tool: Tool) -> PastAnswers:
+    """Compare the draft with the newest 500 cards of its tool in the last 90 days.
+
+    It assumes that the tool and its account were the same then, and ignores warnings on the cards.
+    """
+    drafted = DraftedGrant.of(draft, tool)
+    cards = load_past_cards(organization_id, tool.name, draft.run_id)
+    answered = tuple(card for card in cards if drafted.answers(read_past_call(card)))
+    return PastAnswers(len(cards), answered)
+
+
+def load_past_cards(organization_id: int, tool: str, run_id: int | None = None) -> list[Approval]:
+    """Load the newest cards of the tool, without replaced ones."""
+    here = Q() if run_id is None else Q(run_id=run_id)
+    rows = Approval.objects.filter(
+        here,
+        organization_id=organization_id,
+        kind=ApprovalKind.APPROVAL,
+        tool_call__tool=tool,
+        requested_at__gte=timezone.now() - MAX_AGE,
+    ).exclude(status=ApprovalStatus.SUPERSEDED)
+    related = rows.select_related("tool_call", "run__employee", "decided_by").defer("preview", "tool_call__result")
+    return list(related.order_by("-pk")[:MAX_PAST])
+
+
+def read_past_call(card: Approval) -> PastCall:
+    """Read the call of a past card."""
+    call = card.tool_call
+    return PastCall(
+        tool=call.tool,
+        level=Level(card.level),
+        employee_id=card.run.employee_id,
+        run_id=card.run_id,
+        params=card.params,
+        causes=read_causes(call) or _UNKNOWN_CAUSE,
+        provenance=Provenance.from_json(call.provenance) if call.provenance else None,
+    )

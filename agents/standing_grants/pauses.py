@@ -1,0 +1,73 @@
+"""Pauses of standing grants: the calls that their makers could not decide alone under the rules of now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agents.accounts.models import Organization
+from agents.approval_rules.loading import load_rules, load_voters
+from agents.approvals.models import Approval
+from agents.approvals.requesters import find_requesters
+from agents.employees.toolboxes import load_toolbox
+from agents.standing_grants.models import StandingGrant
+from tools.contract import Level
+from tools.toolbox.approval_rules import CastVote, RuledCard, RuleTerms, Voter, count_votes
+
+
+@dataclass(frozen=True)
+class Pause:
+    """The reason why a standing grant in force leaves calls to a person.
+
+    Attributes:
+        is_complete: True if it answers no call at all now.
+    """
+
+    because: str
+    is_complete: bool
+
+
+def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> dict[int, Pause]:
+    """Find, by grant id, the pauses of these standing grants: by an approval rule, or by the two-person rule.
+
+    One query for the rules; if there are any, two more. Under the two-person rule, the standing grants for a single
+    run cost five, and two more for each level of runs above these.
+    """
+    rules, rows = load_rules(organization), list(grants)
+    if not rules or not rows:
+        return {}
+    voters = load_voters(organization.pk, {row.made_by_id for row in rows})
+    in_own_run = _find_in_own_run(rows) if organization.four_eyes else frozenset()
+    found = {}
+    for row in rows:
+        maker = row.made_by.get_username()
+        unmet = _find_unmet(row, [rule for rule in rules if not rule.conditions], voters.get(row.made_by_id))
+        if unmet is not None:
+            found[row.pk] = Pause(
+                f"Approval rule “{unmet.name}”: {maker} could not decide these calls alone.", is_complete=True
+            )
+        elif organization.four_eyes:
+            found[row.pk] = _describe(maker, is_complete=row.pk in in_own_run)
+    return found
+
+
+def _find_unmet(row: StandingGrant, rules: Iterable[RuleTerms], maker: Voter | None) -> RuleTerms | None:
+    """Find a rule, for every call that the standing grant could answer, that its maker alone does not meet."""
+    tool = load_toolbox(row.organization_id).get_tool(row.tool)
+    call = RuledCard(row.tool, tool.category if tool else "", Level(row.level), row.employee_id or 0)
+    votes = [] if maker is None else [CastVote(maker)]
+    return next((state.rule for state in count_votes(call, votes, rules) if state.missing), None)
+
+
+def _find_in_own_run(grants: Iterable[StandingGrant]) -> set[int]:
+    """Find those that are only for a run that their maker asked for."""
+    makers = {row.pk: row.made_by_id for row in grants if row.run_id is not None}
+    runs = [Approval(pk=row.pk, run_id=row.run_id) for row in grants if row.run_id is not None]
+    asked = find_requesters(runs)  # each stands for a next card of the run
+    return {pk for pk, maker in makers.items() if any(each.user_id == maker for each in asked[pk])}
+
+
+def _describe(maker: str, *, is_complete: bool) -> Pause:
+    if is_complete:
+        return Pause(f"Two-person rule: {maker} requested this run, so someone else decides its calls.", is_complete)
+    return Pause(f"Two-person rule: it never approves calls that {maker} requested.", is_complete)

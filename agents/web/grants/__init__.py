@@ -1,0 +1,1 @@
+"""The standing grants pages: terms and states in words, and the form for a new grant."""

@@ -1,0 +1,246 @@
+"""The form for a standing grant, with one sentence for each param."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.http import QueryDict
+
+from agents.platform.refusals import Invalid
+from agents.platform.row_ids import parse_row_id_or_none
+from agents.standing_grants.coverage import build_call_schema
+from agents.standing_grants.drafts import GrantDraft
+from tools.contract import Tool, canonical_json, fingerprint, storable_json
+from tools.contract.param_schemas import SchemaParam
+from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.param_values import is_number
+
+RANGE, ANY, ABSENT = "range", "any", "absent"
+CHOICES = (
+    (Rule.EQUALS.value, "is exactly"),
+    (Rule.ONE_OF.value, "is one of (one per line)"),
+    (RANGE, "is a number between"),
+    (Rule.PREFIX.value, "starts with"),
+    (Rule.HOST.value, "is an address at the host"),
+    (ANY, "may be anything"),
+    (ABSENT, "must be absent"),
+)
+LIFETIMES = (
+    ("1h", "1 hour", timedelta(hours=1)),
+    ("8h", "8 hours", timedelta(hours=8)),
+    ("1d", "1 day", timedelta(days=1)),
+    ("7d", "7 days", timedelta(days=7)),
+)
+MAX_PARAMS = 200
+MAX_LINES = 6
+_TEXT = "text"
+_JSON = "json"
+
+
+@dataclass(frozen=True)
+class SentenceRow:
+    """The sentence about one param.
+
+    Attributes:
+        kind: "text" if the values are taken as typed, "json" if they are written as JSON.
+        rule: one of `CHOICES`.
+        least, most: the bounds of RANGE, as typed.
+    """
+
+    path: str
+    kind: str = _TEXT
+    rule: str = Rule.EQUALS.value
+    value: str = ""
+    least: str = ""
+    most: str = ""
+
+    @property
+    def lines(self) -> int:
+        """The height of the value's input, in lines."""
+        return min(self.value.count("\n") + 1, MAX_LINES)
+
+    @property
+    def is_json(self) -> bool:
+        return self.kind == _JSON
+
+
+@dataclass(frozen=True)
+class GrantForm:
+    """The contents of the form, as typed.
+
+    Attributes:
+        employee: an employee's id, or empty for every employee.
+        run: a run's id, or empty for every run.
+        lifetime: one of `LIFETIMES`.
+    """
+
+    tool: str
+    employee: str = ""
+    run: str = ""
+    max_uses: str = "20"
+    lifetime: str = "1d"
+    rows: tuple[SentenceRow, ...] = ()
+
+
+def make_form(draft: GrantDraft) -> GrantForm:
+    """Make the form that shows a draft."""
+    lifetime = next((name for name, _, length in LIFETIMES if length >= draft.lifetime), LIFETIMES[-1][0])
+    return GrantForm(
+        tool=draft.tool,
+        employee=str(draft.employee_id or ""),
+        run=str(draft.run_id or ""),
+        max_uses=str(draft.max_uses),
+        lifetime=lifetime,
+        rows=tuple(_make_row(path, draft.conditions) for path in draft.params),
+    )
+
+
+def make_empty_form(tool: Tool, employee: str) -> GrantForm:
+    """Make the form for a tool. Parameters that every call has need a value; others must be absent."""
+    rows = tuple(_make_empty_row(param) for param in build_call_schema(tool).list_params())
+    return GrantForm(tool.name, employee, rows=rows)
+
+
+def read_form(posted: QueryDict) -> GrantForm:
+    """Read the form as it was sent."""
+    rows = [
+        SentenceRow(
+            path,
+            _JSON if posted.get(f"kind.{path}") == _JSON else _TEXT,
+            posted.get(f"rule.{path}", ""),
+            posted.get(f"value.{path}", "").replace("\r\n", "\n"),
+            posted.get(f"least.{path}", "").strip(),
+            posted.get(f"most.{path}", "").strip(),
+        )
+        for path in posted.getlist("path")[:MAX_PARAMS]
+    ]
+    return GrantForm(
+        tool=posted.get("tool", ""),
+        employee=posted.get("employee", ""),
+        run=posted.get("run", ""),
+        max_uses=posted.get("max_uses", "").strip(),
+        lifetime=posted.get("lifetime", ""),
+        rows=tuple(rows),
+    )
+
+
+def parse_draft(form: GrantForm) -> GrantDraft:
+    """Return the draft that the form describes.
+
+    Raises:
+        Invalid: names the input that cannot be read, and why.
+    """
+    if not form.max_uses.isascii() or not form.max_uses.isdigit() or len(form.max_uses) > 6:
+        raise Invalid("max_uses", "Enter the number of calls in digits.")
+    lifetime = next((length for name, _, length in LIFETIMES if name == form.lifetime), None)
+    if lifetime is None:
+        raise Invalid("lifetime", "Choose how long the standing grant is valid.")
+    kept = [row for row in form.rows if row.rule != ABSENT]
+    return GrantDraft(
+        tool=form.tool,
+        employee_id=_parse_id("employee", form.employee),
+        run_id=_parse_id("run", form.run),
+        params=tuple(row.path for row in kept),
+        conditions=tuple(condition for row in kept for condition in _parse_row(row)),
+        max_uses=int(form.max_uses),
+        lifetime=lifetime,
+    )
+
+
+def hash_form(form: GrantForm) -> str:
+    """Hash the form's contents, to notice a change since its preview."""
+    rows = [[row.path, row.kind, row.rule, row.value, row.least, row.most] for row in form.rows]
+    return fingerprint([form.tool, form.employee, form.run, form.max_uses, form.lifetime, rows])
+
+
+def _make_empty_row(param: SchemaParam) -> SentenceRow:
+    kind = _TEXT if param.type in ("string", "string or null") else _JSON
+    rule = Rule.EQUALS.value if param.is_always_there else ABSENT
+    value = "" if param.default is None else param.default if kind == _TEXT else canonical_json(param.default)
+    return SentenceRow(param.path, kind, rule, value)
+
+
+def _make_row(path: str, conditions: Sequence[Condition]) -> SentenceRow:
+    mine = {condition.rule: condition.value for condition in conditions if condition.param == path}
+    if Rule.MINIMUM in mine or Rule.MAXIMUM in mine:
+        least, most = (canonical_json(mine[rule]) if rule in mine else "" for rule in (Rule.MINIMUM, Rule.MAXIMUM))
+        return SentenceRow(path, _JSON, RANGE, least=least, most=most)
+    if not mine:
+        return SentenceRow(path, _TEXT, ANY)
+    rule, value = next(iter(mine.items()))
+    values = value if rule is Rule.ONE_OF else [value]
+    is_text = all(isinstance(each, str) and (rule is Rule.EQUALS or "\n" not in each) for each in values)
+    lines = "\n".join(each if is_text else canonical_json(each) for each in values)
+    return SentenceRow(path, _TEXT if is_text else _JSON, rule.value, lines)
+
+
+def _parse_row(row: SentenceRow) -> Iterable[Condition]:
+    if row.rule == ANY:
+        return ()
+    if row.rule == RANGE:
+        bounds = ((Rule.MINIMUM, row.least), (Rule.MAXIMUM, row.most))
+        found = [_check(Condition(row.path, rule, _parse_number(row.path, text))) for rule, text in bounds if text]
+        if not found:
+            raise Invalid("conditions", f"{row.path}: enter the lowest number, the highest, or both.")
+        return found
+    try:
+        rule = Rule(row.rule)
+    except ValueError:
+        raise Invalid("conditions", f"{row.path}: choose a condition.") from None
+    if rule is Rule.ONE_OF:
+        value: Any = [_parse_value(row, line) for line in row.value.split("\n") if line.strip()]
+    else:
+        value = row.value.strip() if rule in (Rule.PREFIX, Rule.HOST) else _parse_value(row, row.value)
+    return (_check(Condition(row.path, rule, value)),)
+
+
+def _check(condition: Condition) -> Condition:
+    """Return the condition as it would be stored and loaded again."""
+    try:
+        return Condition.from_json(condition.as_json())
+    except ValueError as error:
+        raise Invalid("conditions", f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
+
+
+def _parse_value(row: SentenceRow, text: str) -> Any:
+    if not row.is_json:
+        return text
+    try:
+        return _load_json(text)
+    except (ValueError, RecursionError):
+        raise Invalid("conditions", f"{row.path}: {text[:80]!r} is not JSON, such as 12, true or [1, 2].") from None
+
+
+def _parse_number(path: str, text: str) -> int | float:
+    try:
+        number = _load_json(text)
+    except (ValueError, RecursionError):
+        number = None
+    if not is_number(number):
+        raise Invalid("conditions", f"{path}: {text[:80]!r} is not a number.")
+    found: int | float = number
+    return found
+
+
+def _load_json(text: str) -> Any:
+    """Load a value that can be stored: Python also reads NaN, and 1e999 as infinity.
+
+    Raises:
+        ValueError, RecursionError: this is none.
+    """
+    value = json.loads(text)
+    storable_json(value)
+    return value
+
+
+def _parse_id(field: str, text: str) -> int | None:
+    if not text:
+        return None
+    found = parse_row_id_or_none(text)
+    if found is None:
+        raise Invalid(field, f"{text[:40]!r} is not an id.")
+    return found

@@ -1,0 +1,158 @@
+"""The terms and the state of a standing grant, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Window
+from django.db.models.functions import RowNumber
+from django.utils import timezone
+
+from agents.accounts.models import Membership, Organization
+from agents.approvals.models import Approval
+from agents.employees.toolboxes import load_toolbox
+from agents.standing_grants.models import StandingGrant
+from agents.standing_grants.pauses import Pause, find_pauses
+from agents.standing_grants.suggestions import find_suggestions
+from tools.contract import Tool, canonical_json
+from tools.toolbox.conditions import Condition, Rule
+
+MAX_SHOWN = 5
+USED_UP = "Used up"
+_ANYTHING = "may be anything that does not come from outside"
+_WORDS = {
+    Rule.EQUALS: "is",
+    Rule.ONE_OF: "is one of",
+    Rule.MINIMUM: "is at least",
+    Rule.MAXIMUM: "is at most",
+    Rule.PREFIX: "starts with",
+    Rule.HOST: "is an address at",
+}
+
+
+@dataclass(frozen=True)
+class Term:
+    """The condition on one param, read as `name` `words` `value`; a free param has no value."""
+
+    name: str
+    words: str
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class ShownGrant:
+    """A standing grant as its page shows it.
+
+    Attributes:
+        used: calls that it approved and that have started, or still may.
+        state: the reason why it answers nothing, in a few words; empty while it is in force.
+        latest: the newest cards that it answered.
+        pause: the calls that it leaves to a person now, while it is in force.
+    """
+
+    grant: StandingGrant
+    tool: Tool | None
+    used: int
+    state: str
+    terms: tuple[Term, ...]
+    latest: tuple[Approval, ...]
+    pause: Pause | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """True if it never answers a call again; one that is used up does if a call gives its use back."""
+        return bool(self.state) and self.state != USED_UP
+
+    @property
+    def left(self) -> int:
+        return max(self.grant.max_uses - self.used, 0)
+
+    @property
+    def title(self) -> str:
+        return self.tool.title if self.tool else self.grant.tool
+
+
+def describe_grants(organization: Organization, grants: Iterable[StandingGrant]) -> list[ShownGrant]:
+    """Describe rows of `making.list_grants`, each with the newest cards that it answered."""
+    rows, toolbox, now = list(grants), load_toolbox(organization.pk), timezone.now()
+    latest = _load_latest([row.pk for row in rows])
+    shown = []
+    for row in rows:
+        tool, used = toolbox.get_tool(row.tool), int(getattr(row, "used", 0))
+        terms = tuple(describe_terms(_list_params(row), _read_conditions(row.conditions)))
+        state = _describe_state(row, tool, used, now)
+        shown.append(ShownGrant(row, tool, used, state, terms, tuple(latest.get(row.pk, ()))))
+    pauses = find_pauses(organization, [each.grant for each in shown if not each.state])
+    return [replace(each, pause=pauses.get(each.grant.pk)) for each in shown]
+
+
+def describe_terms(params: Iterable[str], conditions: Iterable[Condition]) -> list[Term]:
+    """Describe the conditions by param, and the free params last."""
+    every = sorted(conditions, key=lambda condition: condition.param)
+    terms = [Term(one.param, _WORDS.get(one.rule, str(one.rule)), format_value(one.value)) for one in every]
+    named = {condition.param for condition in every}
+    return [
+        *terms,
+        *(Term(name, _ANYTHING) for name in params if name not in named),
+    ]
+
+
+def format_value(value: Any) -> str:
+    """Format the value as people write it; a list as its values, separated by commas."""
+    if isinstance(value, list):
+        return ", ".join(map(format_value, value))
+    return value if isinstance(value, str) else canonical_json(value)
+
+
+def describe_suggestions(member: Membership, employee_id: int | None = None) -> list[dict[str, Any]]:
+    """Describe the suggested standing grants for one employee, or for all."""
+    return [
+        {
+            "tool": each.tool,
+            "employee": each.cards[0].run.employee,
+            "count": len(each.cards),
+            "card": each.cards[0],
+            "terms": describe_terms(each.draft.params, each.draft.conditions),
+        }
+        for each in find_suggestions(member, employee_id)
+    ]
+
+
+def _list_params(grant: StandingGrant) -> list[str]:
+    """List the params that calls may have; none if somebody stored something else in the database."""
+    return list(map(str, grant.params)) if isinstance(grant.params, list) else []
+
+
+def _read_conditions(stored: Any) -> list[Condition]:
+    try:
+        return [Condition.from_json(each) for each in stored]
+    except (TypeError, ValueError):
+        return []
+
+
+def _describe_state(grant: StandingGrant, tool: Tool | None, used: int, now: datetime) -> str:
+    if grant.revoked_at is not None and grant.revoked_by is not None:
+        return f"Revoked by {grant.revoked_by.get_username()}"
+    if grant.ended_at is not None:
+        return grant.ended_because or "Ended"
+    if grant.expires_at <= now:
+        return "Expired"
+    if used >= grant.max_uses:
+        return USED_UP
+    if tool is None:
+        return "The tool is no longer installed."
+    return "" if tool.definition_hash == grant.definition_hash else "The tool’s definition has changed."
+
+
+def _load_latest(ids: list[int]) -> dict[int, list[Approval]]:
+    """Load the last cards that each standing grant answered, newest first."""
+    place = Window(RowNumber(), partition_by="standing_grant_id", order_by="-pk")
+    answered = Approval.objects.filter(standing_grant_id__in=ids).annotate(place=place).filter(place__lte=MAX_SHOWN)
+    rows = Approval.objects.filter(pk__in=answered.values("pk")).order_by("-pk")
+    found: dict[int, list[Approval]] = {pk: [] for pk in ids}
+    for card in rows.only("pk", "sentence", "status", "decided_at", "standing_grant_id"):
+        found[card.standing_grant_id or 0].append(card)
+    return found

@@ -1,0 +1,179 @@
+"""Standing grants: list, make and revoke them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+
+from agents.accounts.models import Membership, Role
+from agents.approvals.models import Approval
+from agents.employees.models import Employee
+from agents.employees.toolboxes import load_toolbox
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal
+from agents.platform.row_ids import parse_row_id_or_none
+from agents.policy.drafts import PolicyChange
+from agents.runs.models import ENDED
+from agents.standing_grants.answers import IN_FORCE
+from agents.standing_grants.coverage import describe_coverage
+from agents.standing_grants.drafts import check_draft, draft_from_card, explain_unanswerable
+from agents.standing_grants.making import list_grants, make_grant, revoke_grant
+from agents.standing_grants.past_calls import find_past_answers
+from agents.standing_grants.suggestions import suggest_for_card
+from agents.web.grants.grant_form import (
+    CHOICES,
+    LIFETIMES,
+    GrantForm,
+    hash_form,
+    make_empty_form,
+    make_form,
+    parse_draft,
+    read_form,
+)
+from agents.web.grants.terms import describe_grants, describe_suggestions, describe_terms
+from agents.web.views.pages import member_view, render_page
+from agents.web.views.simulator import show_simulation
+from tools.contract import Level
+
+PAGE_SIZE = 50
+MAX_LISTED = 20
+"""Past cards that the preview lists."""
+
+
+@member_view("GET")
+def grant_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show the standing grants in force and suggestions, or with `?ended=1` the grants that have ended.
+
+    They come newest first; `?before=` is the id of the last one shown.
+    """
+    are_ended, before = request.GET.get("ended") == "1", parse_row_id_or_none(request.GET.get("before", ""))
+    rows = list_grants(member.organization_id)
+    rows = rows.exclude(IN_FORCE) if are_ended else rows.filter(IN_FORCE)
+    found = list((rows if before is None else rows.filter(pk__lt=before))[: PAGE_SIZE + 1])
+    shown, more = found[:PAGE_SIZE], len(found) > PAGE_SIZE
+    may_suggest = member.may(Role.APPROVER) and not are_ended and before is None
+    context = {
+        "are_ended": are_ended,
+        "is_later_page": before is not None,
+        "next_before": shown[-1].pk if more else None,
+        "rows": describe_grants(member.organization, shown),
+        "suggestions": describe_suggestions(member) if may_suggest else [],
+        **_list_choices(member),
+    }
+    return render_page(request, member, "grants/list.html", context)
+
+
+@member_view("GET", "POST")
+def new_grant(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show the form, filled in from a card (`?card=`), from a suggestion (`&suggested=1`) or for a tool (`?tool=`).
+
+    A form sent with `simulate` leads to the simulator. One that has changed since its preview, or is sent with `look`,
+    is previewed. Any other form makes the grant.
+    """
+    if not member.may(Role.APPROVER):
+        raise Forbidden("Only approvers can make standing grants.")
+    if request.method != "POST" and not {"card", "tool"} & request.GET.keys():
+        return redirect("grants")
+    if request.method != "POST":
+        return _render_form(request, member, _start_form(request, member))
+    form = read_form(request.POST)
+    if "simulate" in request.POST:
+        return _simulate(request, member, form)
+    if "look" in request.POST or request.POST.get("seen") != hash_form(form):
+        return _render_form(request, member, form)
+    try:
+        made = make_grant(member, parse_draft(form))
+    except (Invalid, Conflict) as refusal:
+        return _render_form(request, member, form, refusal)
+    messages.success(request, f"Standing grant {made.pk} is in force. It answers new cards from now on.")
+    return redirect("grants")
+
+
+def _simulate(request: HttpRequest, member: Membership, form: GrantForm) -> HttpResponse:
+    try:
+        return show_simulation(request, member, PolicyChange.from_grant(parse_draft(form)))
+    except Invalid as problem:
+        return _render_form(request, member, form, problem)
+
+
+@member_view("POST", page="grants")
+def revoke(request: HttpRequest, member: Membership, grant_id: int) -> HttpResponseBase:
+    """Revoke a standing grant at once."""
+    revoke_grant(member, grant_id)
+    messages.success(request, f"Standing grant {grant_id} revoked. Calls that have not started wait for a person.")
+    return redirect("grants")
+
+
+def _start_form(request: HttpRequest, member: Membership) -> GrantForm:
+    card_id = parse_row_id_or_none(request.GET.get("card", ""))
+    if card_id is None:
+        tool = load_toolbox(member.organization_id).get_tool(request.GET.get("tool", "").replace("\0", ""))
+        if tool is None:
+            raise NotFound("There is no such tool. Choose one on the standing grants page.")
+        return make_empty_form(tool, request.GET.get("employee", ""))
+    cards = Approval.objects.filter(organization_id=member.organization_id, pk=card_id)
+    card = cards.select_related("run__employee", "run__organization", "organization", "tool_call").first()
+    if card is None:
+        raise NotFound(f"There is no approval {card_id}.")
+    if because := explain_unanswerable(card, card.run):
+        raise Conflict(f"No standing grant can answer cards like this one. {because}")
+    suggestion = suggest_for_card(card) if request.GET.get("suggested") else None
+    return make_form(suggestion.draft if suggestion else draft_from_card(card))
+
+
+def _render_form(
+    request: HttpRequest, member: Membership, form: GrantForm, refusal: Refusal | None = None
+) -> HttpResponse:
+    preview: dict[str, Any] = {}
+    try:
+        preview = _preview(member, form)
+    except Invalid as problem:
+        refusal = refusal or problem
+    card = Approval.objects.filter(
+        organization_id=member.organization_id, pk=parse_row_id_or_none(request.GET.get("card", "")) or 0
+    ).select_related("run")
+    run_ids = {form.run, *(str(each.run_id) for each in card if each.run.status not in ENDED)} - {""}
+    context = {
+        "form": form,
+        "tool": load_toolbox(member.organization_id).get_tool(form.tool),
+        "seen": hash_form(form),
+        "refusal": refusal,
+        "choices": CHOICES,
+        "lifetimes": LIFETIMES,
+        "run_ids": sorted(run_ids),
+        **preview,
+        **_list_choices(member),
+    }
+    page = render_page(request, member, "grants/new.html", context)
+    page.status_code = refusal.status if refusal is not None and request.method == "POST" else 200
+    return page
+
+
+def _preview(member: Membership, form: GrantForm) -> dict[str, Any]:
+    """Return the draft's terms in words, and the past cards that it would have answered.
+
+    Raises:
+        Invalid: names the input that is wrong, and why.
+    """
+    draft = parse_draft(form)
+    tool = check_draft(member.organization_id, draft)
+    past = find_past_answers(member.organization_id, draft, tool)
+    return {
+        "past": past,
+        "listed": past.answered[:MAX_LISTED],
+        "coverage": describe_coverage(draft, tool),
+        "terms": describe_terms(draft.params, draft.conditions),
+    }
+
+
+def _list_choices(member: Membership) -> dict[str, Any]:
+    employees = Employee.objects.filter(organization_id=member.organization_id, is_active=True).order_by("name")
+    tools = load_toolbox(member.organization_id).tools()
+    askable = [tool for tool in tools if tool.level is Level.WRITE or tool.open_world]
+    return {
+        "employees": list(employees.values_list("pk", "name")),
+        "tools": sorted(askable, key=lambda tool: tool.name),
+        "is_admin": member.may(Role.ADMIN),
+    }

@@ -1,0 +1,99 @@
+"""`manage.py replay_policy`: judges recorded calls again by the rules and facts of their time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from agents.accounts.models import Organization
+from agents.policy.recorded_calls import CallFilter, ReplayOutcome
+from agents.policy.replay import ReplayReport, find_bounds, replay
+
+WORDS = {
+    ReplayOutcome.ERASED.value: "erased",
+    ReplayOutcome.PRUNED.value: "kept no facts or no snapshot",
+    ReplayOutcome.MISSING.value: "name a snapshot that is missing",
+    ReplayOutcome.UNREADABLE.value: "have a snapshot or facts that cannot be read",
+}
+"""The outcomes besides equal and different."""
+MAX_EXPLAINED = 100
+"""The most reasons why calls were not replayed that are printed; others are only counted."""
+
+
+class Command(BaseCommand):
+    """Only reads calls and snapshots; exits with 1 if a verdict differs or a record is damaged."""
+
+    help = "Judge recorded calls again under their own policy snapshots, and name every verdict that differs."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--organization", metavar="SLUG", help="replay only calls of this organization")
+        parser.add_argument("--since", metavar="DATE", help="only calls since this day or time in UTC, e.g. 2026-11-24")
+        parser.add_argument("--limit", type=int, metavar="N", help="only the newest N calls")
+        parser.add_argument(
+            "--processes", type=int, default=min(2, os.cpu_count() or 1), help="processes that share the work"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        limit = options["limit"]
+        if options["processes"] < 1 or (limit is not None and limit < 1):
+            raise CommandError("--limit and --processes must be at least 1.")
+        chosen = CallFilter(_find_organization(options["organization"]), since=_parse_time(options["since"]))
+        bounded = find_bounds(chosen, limit)
+        if bounded is None:
+            self.stdout.write("There are no calls to replay.")
+            return
+        began, counts, answers, explained = time.monotonic(), Counter[str](), Counter[str](), set[str]()
+        for report in replay(bounded, options["processes"]):
+            counts += report.counts
+            answers += report.answers
+            self._print(report, explained)
+        self._summarize(counts, answers, time.monotonic() - began)
+
+    def _print(self, report: ReplayReport, explained: set[str]) -> None:
+        for line in report.differences:
+            self.stdout.write(line)
+        for reason, call_id in report.unreadable.items():
+            if reason not in explained and len(explained) < MAX_EXPLAINED:
+                explained.add(reason)
+                self.stdout.write(f"call {call_id}: {reason}")
+
+    def _summarize(self, counts: Counter[str], answers: Counter[str], seconds: float) -> None:
+        total = counts.total()
+        speed = f"{total / seconds:,.0f} per second" if seconds else ""
+        self.stdout.write(f"{total:,} calls replayed in {seconds:.1f} s, {speed}")
+        self.stdout.write(f"  {counts['equal']:,} equal")
+        self.stdout.write(f"  {counts['different']:,} different")
+        for kind, words in WORDS.items():
+            if counts[kind]:
+                self.stdout.write(f"  {counts[kind]:,} {words}: not replayed")
+        if answers:
+            self.stdout.write(f"  {answers['equal']:,} of {answers.total():,} answers of standing grants are equal")
+        wrong = counts["different"] + counts[ReplayOutcome.UNREADABLE.value]
+        if wrong or answers["different"]:
+            of_calls = f"{wrong:,} of {total:,} calls" if wrong else ""
+            of_answers = f"{answers['different']:,} answers of standing grants" if answers["different"] else ""
+            raise CommandError(f"{' and '.join(filter(None, (of_calls, of_answers)))} do not match their records.")
+
+
+def _find_organization(slug: str | None) -> int | None:
+    if not slug:
+        return None
+    found = Organization.objects.filter(slug=slug).values_list("pk", flat=True).first()
+    if found is None:
+        raise CommandError(f"There is no organization with the slug {slug!r}.")
+    return int(found)
+
+
+def _parse_time(text: str | None) -> datetime | None:
+    if not text:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise CommandError(f"--since {text!r} is not a date such as 2026-11-24.") from error
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

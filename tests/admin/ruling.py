@@ -1,0 +1,64 @@
+"""Helpers for tests of the pages of approval rules, groups and deputies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Model
+from django.test import Client
+
+from agents.accounts.models import AuditEntry
+from agents.approval_rules.models import ApprovalRule, ApproverGroup
+from tests.admin.rows import address, confirmed, consequences, faults, filled_form
+from tests.world import World
+
+
+def make_group(world: World, name: str, *members: str) -> ApproverGroup:
+    group = ApproverGroup.objects.create(organization=world.acme, name=name)
+    group.members.set([world.member(member) for member in members])
+    return group
+
+
+def make_rule(world: World, **columns: Any) -> ApprovalRule:
+    return ApprovalRule.objects.create(organization=world.acme, **{"name": "payments", **columns})
+
+
+def new_rule(world: World, **changes: Any) -> dict[str, Any]:
+    """What a browser sends for a new rule."""
+    return {"organization": world.acme.pk, "name": "payments", "is_active": "on", "needed": "1", **changes}
+
+
+def added(client: Client, model: type[Model], sent: dict[str, Any]) -> Any:
+    """The row that the form adds."""
+    answer = client.post(address(model, "add"), sent)
+    assert answer.status_code == 302, faults(answer)
+    return model._default_manager.latest("pk")
+
+
+def refusal(client: Client, model: type[Model], sent: dict[str, Any]) -> dict[str, list[str]]:
+    """The messages of the form that adds no row."""
+    before = model._default_manager.count()
+    found = faults(client.post(address(model, "add"), sent))
+    assert model._default_manager.count() == before
+    return found
+
+
+def saved(client: Client, row: Model, **changes: Any) -> None:
+    path = address(row, "change")
+    answer = client.post(path, filled_form(client, path, **changes))
+    assert answer.status_code == 302, faults(answer)
+    row.refresh_from_db()
+
+
+def asked(client: Client, row: Model, **changes: Any) -> str:
+    """The one sentence that the change has to confirm; it is saved once that is ticked."""
+    path = address(row, "change")
+    sent = filled_form(client, path, **changes)
+    answer = client.post(path, sent)
+    assert list(faults(answer)) == ["confirmed"]
+    (sentence,) = consequences(answer).values()
+    before = AuditEntry.objects.count()
+    assert client.post(path, confirmed(client, path, sent)).status_code == 302
+    assert AuditEntry.objects.count() == before + 1
+    row.refresh_from_db()
+    return sentence

@@ -1,0 +1,277 @@
+"""The pages of approval rules: what they refuse, what they ask to confirm, what they store."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from agents.accounts.models import AuditEntry, Membership, Role
+from agents.approval_rules.loading import load_rules
+from agents.approval_rules.models import ApprovalRule, ApproverGroup
+from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.admin.ruling import added, asked, make_group, make_rule, new_rule, refusal, saved
+from tests.world import DELETE, UPDATE, World
+from tools.contract import Level
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+GREAT = {"condition_param": "score", "condition_comparison": "minimum", "condition_value": "50"}
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+@pytest.fixture
+def admin(world: World) -> Client:
+    return world.client("admin")
+
+
+@pytest.fixture
+def finance(world: World) -> ApproverGroup:
+    """A group with both approvers of Acme, its admin and its approver."""
+    return make_group(world, "Finance", "approver", "admin")
+
+
+def test_a_rule_for_everything_needs_only_a_name(world: World, admin: Client) -> None:
+    rule = added(admin, ApprovalRule, new_rule(world))
+    (terms,) = load_rules(world.acme)
+    assert (terms.name, terms.needed, terms.group, terms.conditions) == ("payments", 1, None, ())
+    assert (terms.tool, terms.category, terms.level, terms.employee_id) == ("", "", None, None)
+    entry = AuditEntry.objects.get(organization=world.acme)
+    assert (entry.action, entry.subject) == ("approval_rule_added", f"approval_rule:{rule.pk}")
+
+
+def test_each_part_of_a_rule_is_stored_and_shown_again(world: World, admin: Client, finance: ApproverGroup) -> None:
+    board = make_group(world, "Board", "admin")
+    people = {"needed": "2", "group": finance.pk, "escalate_hours": "4", "second_group": board.pk}
+    parts = {"tool": UPDATE, "level": "destructive", "employee": world.employee.pk, "excludes_requesters": "on"}
+    condition = {"condition_param": "record_id", "condition_comparison": "prefix", "condition_value": "7"}
+    rule = added(admin, ApprovalRule, new_rule(world, **people, **parts, **condition))
+    (terms,) = load_rules(world.acme)
+    assert (terms.tool, terms.level, terms.employee_id) == (UPDATE, Level.DESTRUCTIVE, world.employee.pk)
+    assert (terms.needed, terms.excludes_requesters, terms.escalates_after) == (2, True, timedelta(hours=4))
+    assert (terms.group, terms.second_group) == (finance.as_group(), board.as_group())
+    assert terms.conditions[0].as_json()["value"] == "7"
+    saved(admin, rule)
+    assert load_rules(world.acme) == [terms]
+
+
+@pytest.mark.parametrize(
+    ("comparison", "typed", "stored"),
+    [
+        ("minimum", "1,000", 1000),
+        ("maximum", "2.5", 2.5),
+        ("equals", "EU", "EU"),
+        ("one_of", "EU\nUS", ["EU", "US"]),
+        ("prefix", "reports/", "reports/"),
+    ],
+)
+def test_a_condition_is_a_sentence_that_reads_the_same_again(
+    world: World, admin: Client, comparison: str, typed: str, stored: Any
+) -> None:
+    blanks = {"condition_param": "amount", "condition_comparison": comparison, "condition_value": typed}
+    rule = added(admin, ApprovalRule, new_rule(world, **blanks))
+    assert rule.conditions == [{"param": "amount", "rule": comparison, "value": stored, "otherwise": "ask"}]
+    saved(admin, rule)
+    assert [condition["value"] for condition in rule.conditions] == [stored]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"condition_value": ""}, "fill in “Value”"),
+        ({"condition_param": ""}, "fill in “Parameter”"),
+        ({"condition_value": "many"}, "'many' is not a number"),
+        ({"tool": UPDATE, "condition_param": "nonsense"}, "nonsense"),
+    ],
+)
+def test_a_condition_that_cannot_be_used_is_refused(
+    world: World, admin: Client, changes: dict[str, str], reason: str
+) -> None:
+    (message,) = refusal(admin, ApprovalRule, new_rule(world, **{**GREAT, **changes}))["condition_param"]
+    assert reason in message
+    added(admin, ApprovalRule, new_rule(world, **GREAT))
+
+
+def test_conditions_that_three_blanks_cannot_hold_stay_as_they_are(world: World, admin: Client) -> None:
+    stored = [{"param": "q", "rule": "max_length", "value": 9, "otherwise": "ask"}]
+    for conditions in (stored, stored * 2, ["nonsense"]):
+        rule = make_rule(world, name=f"rule {len(ApprovalRule.objects.all())}", conditions=conditions)
+        saved(admin, rule, needed="2", condition_param="other", condition_value="1")
+        assert (rule.needed, rule.conditions) == (2, conditions)
+
+
+def test_a_rule_that_needs_more_people_than_there_are_is_refused(
+    world: World, admin: Client, finance: ApproverGroup
+) -> None:
+    found = refusal(admin, ApprovalRule, new_rule(world, needed="3"))
+    assert found == {"needed": ["Acme has 2 active approvers, but this rule needs 3."]}
+    finance.members.remove(world.member("approver"))
+    found = refusal(admin, ApprovalRule, new_rule(world, needed="2", group=finance.pk))
+    assert found == {"needed": ["Finance has 1 active approver, but this rule needs 2."]}
+    added(admin, ApprovalRule, new_rule(world, needed="2"))
+    added(admin, ApprovalRule, new_rule(world, name="later", needed="2", group=finance.pk, is_active=""))
+
+
+def test_people_who_cannot_approve_do_not_make_a_rule_possible(world: World, admin: Client) -> None:
+    group = make_group(world, "Finance", "viewer", "operator", "approver")
+    sent = new_rule(world, group=group.pk)
+    User.objects.filter(username="approver").update(is_active=False)
+    assert refusal(admin, ApprovalRule, sent) == {"needed": ["Finance has 0 active approvers, but this rule needs 1."]}
+    User.objects.filter(username="approver").update(is_active=True)
+    added(admin, ApprovalRule, sent)
+
+
+@pytest.mark.parametrize("needed", ["0", "11", "-1", "many", ""])
+def test_a_rule_needs_1_to_10_people(world: World, admin: Client, needed: str) -> None:
+    assert set(refusal(admin, ApprovalRule, new_rule(world, needed=needed))) == {"needed"}
+    for number in range(8):
+        user = User.objects.create_user(f"approver {number}")
+        Membership.objects.create(organization=world.acme, user=user, role=Role.APPROVER)
+    assert added(admin, ApprovalRule, new_rule(world, needed="10")).needed == 10
+
+
+def test_an_escalation_has_a_time_and_two_groups(world: World, admin: Client, finance: ApproverGroup) -> None:
+    board = make_group(world, "Board", "admin")
+    whole = {"group": finance.pk, "escalate_hours": "4", "second_group": board.pk}
+    for left_out, field in (
+        ("escalate_hours", "escalate_hours"),
+        ("second_group", "second_group"),
+        ("group", "group"),
+    ):
+        sent = new_rule(world, **{**whole, left_out: ""})
+        assert set(refusal(admin, ApprovalRule, sent)) == {field}, left_out
+    assert set(refusal(admin, ApprovalRule, new_rule(world, **{**whole, "second_group": finance.pk}))) == {
+        "second_group"
+    }
+    for hours in ("0", "168"):
+        sent = new_rule(world, **{**whole, "escalate_hours": hours})
+        assert set(refusal(admin, ApprovalRule, sent)) == {"escalate_hours"}, hours
+    added(admin, ApprovalRule, new_rule(world, **whole))
+
+
+def test_an_escalation_to_nobody_is_refused(world: World, admin: Client, finance: ApproverGroup) -> None:
+    board = make_group(world, "Board", "viewer")
+    whole = {"group": finance.pk, "escalate_hours": "4", "second_group": board.pk}
+    found = refusal(admin, ApprovalRule, new_rule(world, **whole))
+    assert found == {"second_group": ["Board has no active approver. Add one first."]}
+    board.members.add(world.member("admin"))
+    added(admin, ApprovalRule, new_rule(world, **whole))
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"tool": "no.suchTool"}, "tool"),
+        ({"category": "nothing"}, "category"),
+        ({"tool": DELETE, "category": "files"}, "category"),
+        ({"tool": DELETE, "level": "write"}, "level"),
+        ({"level": "highest"}, "level"),
+    ],
+)
+def test_a_rule_is_for_cards_that_there_can_be(
+    world: World, admin: Client, changes: dict[str, str], field: str
+) -> None:
+    assert set(refusal(admin, ApprovalRule, new_rule(world, **changes))) == {field}
+    added(admin, ApprovalRule, new_rule(world, tool=DELETE, level="destructive"))
+
+
+def test_a_tool_that_is_gone_stays_in_its_rule(world: World, admin: Client) -> None:
+    rule = make_rule(world, tool="gone.tool", category="gone")
+    saved(admin, rule, needed="2")
+    assert (rule.tool, rule.category, rule.needed) == ("gone.tool", "gone", 2)
+
+
+def test_a_name_is_taken_once_in_an_organization(world: World, admin: Client, finance: ApproverGroup) -> None:
+    make_rule(world)
+    ApprovalRule.objects.create(organization=world.globex, name="theirs")
+    assert set(refusal(admin, ApprovalRule, new_rule(world))) == {"name"}
+    assert set(refusal(admin, ApproverGroup, {"organization": world.acme.pk, "name": "Finance"})) == {"name"}
+    second, board = make_rule(world, name="second"), make_group(world, "Board")
+    for row, name in ((second, "payments"), (board, "Finance")):
+        path = address(row, "change")
+        assert set(faults(admin.post(path, filled_form(admin, path, name=name)))) == {"name"}
+    saved(admin, second, name="theirs")
+
+
+def test_rows_of_another_organization_are_refused(world: World, admin: Client, finance: ApproverGroup) -> None:
+    theirs = ApproverGroup.objects.create(organization=world.globex, name="Theirs")
+    assert set(refusal(admin, ApprovalRule, new_rule(world, group=theirs.pk))) == {"group"}
+    Membership.objects.create(organization=world.globex, user=world.users["admin"], role=Role.ADMIN)
+    theirs.members.add(Membership.objects.get(organization=world.globex, user=world.users["admin"]))
+    found = refusal(admin, ApprovalRule, new_rule(world, group=theirs.pk))
+    assert found == {"group": ["Theirs does not belong to Acme. Choose another one."]}
+    found = refusal(admin, ApprovalRule, new_rule(world, employee=world.others_employee.pk))
+    assert set(found) == {"employee"}
+    rule = added(admin, ApprovalRule, new_rule(world, group=finance.pk, employee=world.employee.pk))
+    page = admin.get(address(rule, "change")).content.decode()
+    assert "Theirs" not in page
+    assert "Hank" not in page
+
+
+# Weaker rules
+
+
+def test_a_stricter_rule_asks_nothing(world: World, admin: Client, finance: ApproverGroup) -> None:
+    rule = make_rule(world, tool=UPDATE)
+    saved(admin, rule, needed="2", group=finance.pk, excludes_requesters="on", tool="")
+    assert (rule.needed, rule.group, rule.tool) == (2, finance, "")
+
+
+def test_fewer_people_are_confirmed(world: World, admin: Client) -> None:
+    rule = make_rule(world, needed=2)
+    assert asked(admin, rule, needed="1") == "From now on, “payments” needs 1 instead of 2 approvals."
+    assert rule.needed == 1
+
+
+def test_switching_off_is_confirmed_and_nothing_after_that(world: World, admin: Client) -> None:
+    rule = make_rule(world, needed=2)
+    assert asked(admin, rule, is_active=None).startswith("From now on, “payments” no longer applies.")
+    assert load_rules(world.acme) == []
+    saved(admin, rule, needed="1")
+    saved(admin, rule, is_active="on")
+    assert len(load_rules(world.acme)) == 1
+
+
+def test_other_people_are_confirmed(world: World, admin: Client, finance: ApproverGroup) -> None:
+    board = make_group(world, "Board", "admin")
+    rule = make_rule(world, group=finance, excludes_requesters=True)
+    assert "people of Board count" in asked(admin, rule, group=board.pk)
+    assert "all approvers count" in asked(admin, rule, group="")
+    assert "even if they asked for the call" in asked(admin, rule, excludes_requesters=None)
+
+
+def test_an_escalation_is_confirmed_unless_it_comes_later(world: World, admin: Client, finance: ApproverGroup) -> None:
+    board = make_group(world, "Board", "admin")
+    rule = make_rule(world, group=finance)
+    sentence = asked(admin, rule, escalate_hours="4", second_group=board.pk)
+    assert sentence == "After 4 hours, people of Board count for “payments” as well."
+    assert "After 2 hours" in asked(admin, rule, escalate_hours="2")
+    saved(admin, rule, escalate_hours="8")
+    saved(admin, rule, escalate_hours="", second_group="")
+
+
+@pytest.mark.parametrize("changes", [{"tool": UPDATE}, {"level": "destructive"}, GREAT, {"category": "data"}])
+def test_fewer_cards_are_confirmed_and_more_are_not(world: World, admin: Client, changes: dict[str, str]) -> None:
+    rule = make_rule(world)
+    assert "other or fewer cards" in asked(admin, rule, **changes)
+    saved(admin, rule, **(dict.fromkeys(changes, "") | {"condition_comparison": "minimum"}))
+    assert (rule.tool, rule.level, rule.category, rule.conditions) == ("", "", "", [])
+
+
+def test_deleting_a_rule_says_what_follows(world: World, admin: Client) -> None:
+    rule = make_rule(world)
+    path = address(rule, "delete")
+    sentence = "From now on, this rule no longer applies."
+    assert sentence in admin.get(path).content.decode()
+    ApprovalRule.objects.update(is_active=False)
+    assert sentence not in admin.get(path).content.decode()
+    assert admin.post(path, {"post": "yes"}).status_code == 302
+    assert not ApprovalRule.objects.exists()
+    assert AuditEntry.objects.get().action == "approval_rule_deleted"

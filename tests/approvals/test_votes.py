@@ -1,0 +1,200 @@
+"""Approval rules on real cards: votes, the people who count, and what happens to votes later."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from agents.accounts.models import AuditEntry, Membership, Organization, Role
+from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
+from agents.approvals.models import Approval, ApprovalStatus, Vote
+from agents.approvals.votes import CardStanding, find_standings
+from agents.platform.refusals import Forbidden
+from tests.recorder import Recorder
+from tests.workshop import Workshop, asking, call
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def add_member(workshop: Workshop, name: str, *groups: ApproverGroup, role: Role = Role.APPROVER) -> Membership:
+    user = User.objects.create_user(name)
+    member = Membership.objects.create(organization=workshop.organization, user=user, role=role)
+    member.approver_groups.set(groups)
+    return member
+
+
+def make_rule(workshop: Workshop, **columns: Any) -> ApprovalRule:
+    return ApprovalRule.objects.create(organization=workshop.organization, **{"name": "payments", **columns})
+
+
+@pytest.fixture
+def finance(workshop: Workshop) -> ApproverGroup:
+    return ApproverGroup.objects.create(organization=workshop.organization, name="Finance")
+
+
+@pytest.fixture
+def fay(workshop: Workshop, finance: ApproverGroup) -> Membership:
+    return add_member(workshop, "fay", finance)
+
+
+@pytest.fixture
+def fred(workshop: Workshop, finance: ApproverGroup) -> Membership:
+    return add_member(workshop, "fred", finance)
+
+
+@pytest.fixture
+def card(workshop: Workshop, recorder: Recorder, finance: ApproverGroup) -> Approval:
+    """A waiting card that two people of Finance must approve."""
+    make_rule(workshop, needed=2, group=finance, tool="probe.effect")
+    workshop.play(asking(call("probe.effect", name="pay")))
+    return workshop.card(workshop.work())
+
+
+def standing_of(card: Approval) -> CardStanding:
+    return find_standings(card.organization, [Approval.objects.select_related("run", "tool_call").get(pk=card.pk)])[
+        card.pk
+    ]
+
+
+def test_a_card_waits_until_enough_people_of_the_group_have_approved(
+    workshop: Workshop, recorder: Recorder, card: Approval, fay: Membership, fred: Membership
+) -> None:
+    assert workshop.approve(card, by=fay).status == ApprovalStatus.PENDING
+    workshop.drive(card.run)
+    assert not recorder.effects
+    assert standing_of(card).needs == "1 of 2: someone of Finance"
+    assert standing_of(card).approved_by == ["fay"]
+    assert workshop.approve(card, by=fred).status == ApprovalStatus.APPROVED
+    workshop.drive(card.run)
+    assert sum(recorder.effects.values()) == 1
+    actions = AuditEntry.objects.filter(subject=f"approval:{card.pk}").values_list("actor", "action")
+    assert set(actions) >= {("user:fay", "vote_cast"), ("user:fred", "card_approved")}
+
+
+def test_an_approval_that_counts_for_no_rule_is_refused(workshop: Workshop, card: Approval) -> None:
+    with pytest.raises(Forbidden) as refused:
+        workshop.approve(card, by=workshop.admin)
+    assert refused.value.detail == "0 of 2: someone of Finance"
+    assert not Vote.objects.exists()
+
+
+def test_nobody_votes_twice_and_a_repeated_request_gets_the_same_answer(
+    workshop: Workshop, card: Approval, fay: Membership
+) -> None:
+    for _ in range(2):
+        assert workshop.approve(card, by=fay, decision_id="click-1").status == ApprovalStatus.PENDING
+    with pytest.raises(Forbidden):
+        workshop.approve(card, by=fay, decision_id="click-2")
+    assert Vote.objects.count() == 1
+    assert AuditEntry.objects.filter(action="vote_cast").count() == 1
+
+
+def test_the_first_denial_denies_whoever_it_is_by(workshop: Workshop, card: Approval, fay: Membership) -> None:
+    workshop.approve(card, by=fay)
+    assert workshop.deny(card, by=workshop.approver).status == ApprovalStatus.DENIED
+
+
+def test_an_edit_voids_all_votes(workshop: Workshop, card: Approval, fay: Membership, fred: Membership) -> None:
+    workshop.approve(card, by=fay)
+    edited = workshop.edit(card, {"name": "other"}, by=workshop.admin)
+    assert workshop.approve(edited, by=fred).status == ApprovalStatus.PENDING
+
+
+@pytest.mark.parametrize("change", ["demoted", "switched off", "left the group", "left"])
+def test_who_lost_the_right_meanwhile_does_not_count(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership, change: str
+) -> None:
+    workshop.approve(card, by=fay)
+    if change == "demoted":
+        Membership.objects.filter(pk=fay.pk).update(role=Role.VIEWER)
+    elif change == "switched off":
+        User.objects.filter(pk=fay.user_id).update(is_active=False)
+    elif change == "left the group":
+        fay.approver_groups.clear()
+    else:
+        fay.delete()
+    assert workshop.approve(card, by=fred).status == ApprovalStatus.PENDING
+
+
+def test_a_vote_can_be_withdrawn_while_the_card_waits(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership
+) -> None:
+    workshop.approve(card, by=fay)
+    assert workshop.undo(card, by=fay).pk == card.pk
+    assert workshop.approve(card, by=fred).status == ApprovalStatus.PENDING
+    assert workshop.approve(card, by=fay).status == ApprovalStatus.APPROVED
+
+
+def test_each_voter_can_undo_until_the_call_starts_and_the_others_votes_stay(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership
+) -> None:
+    workshop.approve(card, by=fay)
+    workshop.approve(card, by=fred, grace_s=60)
+    again = workshop.undo(card, by=fay)
+    assert (again.status, standing_of(again).approved_by) == (ApprovalStatus.PENDING, ["fred"])
+    assert workshop.approve(again, by=fay).status == ApprovalStatus.APPROVED
+
+
+def test_a_deputy_decides_for_the_other_and_is_no_second_voice(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership
+) -> None:
+    now = timezone.now()
+    times = {"starts_at": now - timedelta(hours=1), "ends_at": now + timedelta(hours=1)}
+    Deputy.objects.create(member=fay, deputy=workshop.approver, **times)
+    assert workshop.approve(card).status == ApprovalStatus.PENDING
+    assert standing_of(card).approved_by == [f"{workshop.approver.user.get_username()} for fay"]
+    with pytest.raises(Forbidden):
+        workshop.approve(card, by=fay)
+    Deputy.objects.update(ends_at=now - timedelta(minutes=1))
+    assert workshop.approve(card, by=fred).status == ApprovalStatus.PENDING
+
+
+def test_rules_are_for_what_they_name(workshop: Workshop, recorder: Recorder, finance: ApproverGroup) -> None:
+    other = Organization.objects.create(name="Globex", slug="globex")
+    ApprovalRule.objects.create(organization=other, name="all", needed=3)
+    make_rule(workshop, tool="probe.knock", group=finance)
+    make_rule(workshop, name="off", group=finance, is_active=False)
+    workshop.play(asking(call("probe.effect", name="pay")))
+    assert workshop.approve(workshop.card(workshop.work())).status == ApprovalStatus.APPROVED
+
+
+def test_an_unreadable_rule_makes_no_card_easier(workshop: Workshop, card: Approval, fay: Membership) -> None:
+    ApprovalRule.objects.update(conditions=["x"])
+    with pytest.raises(Forbidden):
+        workshop.approve(card, by=fay)
+    assert standing_of(card).stuck == "payments"
+
+
+def test_a_rule_that_nobody_can_meet_any_more_says_so(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership
+) -> None:
+    assert not standing_of(card).stuck
+    fred.delete()
+    assert standing_of(card).stuck == "payments"
+
+
+def test_rest_says_what_a_card_still_needs_and_a_bulk_decision_that_it_only_counted(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership
+) -> None:
+    client = Client()
+    client.force_login(fay.user)
+    one = {"approval_id": str(card.pk), "action": "approve", "digest": card.digest}
+    many = client.post("/api/approvals/decide", {"decisions": [one]}, content_type="application/json").json()
+    assert (many["outcomes"][0]["status"], many["outcomes"][0]["code"]) == (202, "voted")
+    detail = client.get(f"/api/approvals/{card.pk}").json()
+    assert (detail["status"], detail["needs"], detail["approved_by"]) == (
+        "pending",
+        "1 of 2: someone of Finance",
+        ["fay"],
+    )
+    page = client.get(f"/approvals/{card.pk}/").content.decode()
+    assert "Still needed:" in page
+    assert "data-is-barred" in page
+    client.force_login(fred.user)
+    answer = client.post(f"/api/approvals/{card.pk}/approve", {"digest": card.digest}, content_type="application/json")
+    assert (answer.json()["status"], answer.json()["needs"]) == ("approved", "")

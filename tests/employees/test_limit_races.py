@@ -1,0 +1,29 @@
+"""Limits over history are exact, however many runs work at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.employees.limit_races import EACH, MOST, MOST_IN_SUM, RUNS, race_answers, race_reads, race_sums, race_writes
+from tests.recorder import Recorder
+from tests.workshop import Workshop
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_of_fifty_reads_at_once_exactly_as_many_start_as_the_limit_allows(workshop: Workshop) -> None:
+    assert race_reads(workshop) == {"succeeded": MOST, "awaiting_approval": RUNS - MOST}
+
+
+def test_of_fifty_reads_at_once_the_sum_stays_within_the_limit(workshop: Workshop) -> None:
+    fitting = MOST_IN_SUM // EACH
+    assert race_sums(workshop) == {"succeeded": fitting, "awaiting_approval": RUNS - fitting}
+
+
+def test_answers_with_several_calls_race_exactly(workshop: Workshop) -> None:
+    assert race_answers(workshop) == {"succeeded": MOST, "awaiting_approval": RUNS - MOST}
+
+
+def test_of_approved_writes_at_once_exactly_as_many_start(workshop: Workshop, recorder: Recorder) -> None:
+    assert race_writes(workshop, runs=20, most=8) == {"succeeded": 8, "awaiting_approval": 12}
+    assert len(recorder.effects) == 8

@@ -1,0 +1,48 @@
+"""In a browser: the pages of standing grants fit every width, are accessible, and work without scripts."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from agents.accounts.models import Organization
+from agents.standing_grants.making import make_grant
+from agents.standing_grants.models import StandingGrant
+from agents.web.views.grants import PAGE_SIZE
+from tests.journeys.office import Office
+from tests.journeys.test_schedules_in_a_browser import WIDTHS, find_faults_at
+from tests.journeys.visitor import Visit
+from tests.standing_grants.granting import draft_for, equals
+from tests.workshop import Workshop
+
+pytestmark = pytest.mark.once
+
+LONG = "everything-that-was-ever-written-" * 20
+
+
+def make_pages(workshop: Workshop) -> None:
+    """Make more standing grants than fit on one page, the newest for a run that its maker requested."""
+    workshop.members["operator"] = workshop.approver
+    run = workshop.submit()
+    draft = draft_for(workshop, "probe.effect", equals("name", LONG))
+    made = [make_grant(workshop.approver, draft) for _ in range(PAGE_SIZE + 1)]
+    StandingGrant.objects.filter(pk=made[-1].pk).update(run=run)  # the run ends at once
+    Organization.objects.update(four_eyes=True)
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_the_pages_fit_and_lead_on(office: Office, visit: Visit, scripts: bool) -> None:
+    make_pages(office.workshop)
+    page = visit("approver", scripts=scripts).page
+    page.goto("/grants/")
+    expect(page.get_by_text("requested this run, so someone else decides its calls.")).to_have_count(1)
+    expect(page.get_by_text("it never approves calls that")).to_have_count(PAGE_SIZE - 1)
+    faults = find_faults_at(page, WIDTHS[0], "the list") if scripts else []
+    page.get_by_role("link", name="Older standing grants").click()
+    expect(page.locator("li[id^=grant-]")).to_have_count(1)
+    page.get_by_role("button", name="Revoke").click()
+    assert StandingGrant.objects.filter(revoked_at__isnull=False).count() == 1
+    page.goto(f"/grants/new/?tool=data.updateRecord&employee={office.workshop.employee.pk}")
+    expect(page.get_by_text("every call has the parameter changes")).to_be_visible()
+    faults += find_faults_at(page, WIDTHS[0], "the form") if scripts else []
+    assert not faults, "\n".join(faults)

@@ -1,0 +1,1 @@
+"""Tests of policy snapshots, replay, the simulator and shadow mode."""

@@ -1,0 +1,101 @@
+"""Random histories without a database: verdicts about random calls, kept and read back as a database does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.tools.toolbox.configurations import CONFIGURATIONS, NAME, AnyTool, Configuration
+from tools.contract import Tool, fingerprint
+from tools.toolbox import Condition, Grants, Policy, Rule, Verdict, judge_call
+from tools.toolbox.provenance import OwnData, Provenance, SeenIn, Sighting
+from tools.toolbox.recorded_facts import RecordedCall
+from tools.toolbox.snapshots import RecordedRules
+
+PLACES = ("text", "style", "changes.status", "ids")
+
+
+@dataclass(frozen=True)
+class History:
+    """One random call, with what its run has seen.
+
+    Attributes:
+        carries: its own values that would go outside.
+        bias: the fact that its verdict needs for sure, because chance seldom needs it; empty for none.
+    """
+
+    configuration: Configuration
+    outside: frozenset[str]
+    carries: tuple[str, ...]
+    is_partial: bool
+    has_run: bool
+    source: str
+    bias: str = ""
+
+    @property
+    def call(self) -> Configuration:
+        """The call, changed so that its verdict needs the fact of the bias."""
+        drawn = self.configuration
+        if not self.bias or drawn.tool is None:
+            return drawn
+        origin = {NAME: (Condition("text", Rule.NOT_FROM_OUTSIDE, value=True),)}
+        grants = Grants(frozenset({NAME}), conditions=origin if self.bias == "is_traced" else {})
+        tool = AnyTool(frozenset({"example.com"}), open_world=True, level=drawn.tool.level)
+        return Configuration(tool, drawn.arguments, grants, Policy(allowed_hosts=frozenset({"example.com"})))
+
+    def trace(self, tool: Tool, params: Mapping[str, Any]) -> Provenance:
+        found = tuple(Sighting(place, place, "a value", SeenIn.OUTSIDE, title="Page") for place in sorted(self.outside))
+        return Provenance(found, is_partial=self.is_partial)
+
+    def find_own_data(self, tool: Tool, params: Mapping[str, Any]) -> OwnData:
+        return OwnData(self.carries, self.is_partial)
+
+
+HISTORIES = st.builds(
+    History,
+    CONFIGURATIONS,
+    st.frozensets(st.sampled_from(PLACES), max_size=2),
+    st.sampled_from([(), (), ("Acme Corp",), ("a", "b", "c", "d", "e", "f", "x" * 100)]),
+    st.booleans(),
+    st.sampled_from([True, True, True, False]),
+    st.sampled_from([Tool.source, Tool.source, "a plugin"]),
+    st.sampled_from(["", "", "", "is_traced", "own_data"]),
+)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A verdict, and what is kept of it after a round trip through JSON."""
+
+    verdict: Verdict
+    call: RecordedCall
+    rules: RecordedRules
+
+
+def keep(history: History) -> Kept:
+    """Judge the call of a history live, and keep it as the engine does."""
+    one = history.call
+    tool = one.tool
+    if tool is not None:
+        tool.source = history.source
+    values = history if history.has_run else None
+    verdict = judge_call(tool, one.arguments.said, one.grants, one.policy, NAME, values)
+    rules = RecordedRules.of(one.grants, one.policy, {tool.id: tool} if tool else {})
+    provenance = verdict.provenance.as_json() if verdict.provenance else None
+    call = RecordedCall(NAME, verdict.params, provenance, verdict.as_json(), verdict.level.value, verdict.reason)
+    return Kept(verdict, _store_call(call), _store_rules(rules))
+
+
+def _store_call(call: RecordedCall) -> RecordedCall:
+    stored = json.loads(json.dumps([call.params, call.provenance, call.judgment]))
+    return replace(call, params=stored[0], provenance=stored[1], judgment=stored[2])
+
+
+def _store_rules(rules: RecordedRules) -> RecordedRules:
+    loaded = RecordedRules.from_json(json.loads(json.dumps(rules.as_json())))
+    assert fingerprint(loaded.as_json()) == fingerprint(rules.as_json())
+    return loaded

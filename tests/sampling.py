@@ -1,0 +1,79 @@
+"""Samples of the largest sets of tests: `make test` runs a sample, `make soak` the whole sets.
+
+The seed is the commit, so each commit takes another sample, and running its tests again takes the same one.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+WHOLE_VARIABLE = "GADGET_TESTS_WHOLE"
+SAMPLE_VARIABLE = "GADGET_TESTS_SAMPLE"
+HALVES_VARIABLE = "GADGET_TESTS_HALVES"
+"""Set by a run of all tests: the files at `HALVED` then run on one of the two databases each."""
+HALVED = ("tests/accounts/", "tests/admin/", "tests/deployment/", "tests/faults/", "tests/gadget_site/")
+"""Files that run on one of the two databases, which the commit chooses; `make soak` runs them on both.
+
+Those of kills and outages take long; the others hardly depend on the database.
+"""
+HALF_OF = ("tests/journeys/test_accessibility_of_states.py",)
+"""Files of which a run of all tests takes half of the tests, which look at many pages each; `make soak` takes all."""
+Item = TypeVar("Item")
+
+
+def is_whole() -> bool:
+    """Return True if GADGET_TESTS_WHOLE=1 asks for the whole sets."""
+    return os.environ.get(WHOLE_VARIABLE) == "1"
+
+
+def get_seed() -> str:
+    """Return GADGET_TESTS_SAMPLE, which is set to the commit first if it is missing.
+
+    All processes of a run must collect the same tests, and they inherit the variable.
+    """
+    if SAMPLE_VARIABLE not in os.environ:
+        os.environ[SAMPLE_VARIABLE] = _read_commit()
+    return os.environ[SAMPLE_VARIABLE]
+
+
+def describe() -> str:
+    """Name the sample in one line, with the way to repeat it."""
+    return "whole sets" if is_whole() else f"sample: {SAMPLE_VARIABLE}={get_seed()} repeats it"
+
+
+def take_sample(items: Sequence[Item], one_of: int, name: str) -> tuple[Item, ...]:
+    """Return one of so many items, in their order and at least one; all of them with GADGET_TESTS_WHOLE=1.
+
+    Args:
+        name: what the items are; sets with different names are sampled independently.
+    """
+    if is_whole():
+        return tuple(items)
+    chance = random.Random(f"{get_seed()} {name}")
+    chosen = chance.sample(range(len(items)), -(-len(items) // one_of))
+    return tuple(items[place] for place in sorted(chosen))
+
+
+def is_turn_of(database: str, name: str) -> bool:
+    """Return True if a test runs on this database: on one of the two, which the seed chooses; on both if whole."""
+    is_first = random.Random(f"{get_seed()} {name}").random() < 0.5
+    return is_whole() or is_first == (database == "sqlite")
+
+
+def is_in_half(name: str) -> bool:
+    """Return True if a test of a file in `HALF_OF` is in the half that the seed chooses; always if whole."""
+    return is_whole() or random.Random(f"{get_seed()} half {name}").random() < 0.5
+
+
+def _read_commit() -> str:
+    command = ["git", "rev-parse", "--short=12", "HEAD"]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return "0"
+    return done.stdout.strip() or "0"

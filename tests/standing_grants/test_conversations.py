@@ -1,0 +1,89 @@
+"""Over sixty whole tasks, five sensible standing grants save most of the cards and let nothing harmful through."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from agents.approvals.models import Approval
+from agents.employees.models import Grant as AllowedTool
+from agents.runs.models import ToolCall
+from tests.runs.outside_page import offer_page
+from tests.standing_grants.conversations import CUSTOMER, TEAM, Conversation, list_conversations
+from tests.standing_grants.granting import grant
+from tests.workshop import Workshop, asking
+from tools.contract import canonical_json
+from tools.toolbox.conditions import Condition, Rule
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
+
+TASKS = 60
+FEWER = 0.6
+STATUS = Condition("changes.status", Rule.ONE_OF, ["active", "inactive"])
+
+
+@dataclass
+class Outcome:
+    """The cards that people had to decide, and the calls that ran without one."""
+
+    cards: int = 0
+    ran_alone: Counter[str] = field(default_factory=Counter)
+
+
+@pytest.fixture(autouse=True)
+def office_tools(workshop: Workshop) -> None:
+    names = ("mail.send", "calendar.createEvent")
+    AllowedTool.objects.bulk_create([AllowedTool(employee=workshop.employee, tool=name) for name in names])
+
+
+def make_five_grants(workshop: Workshop) -> None:
+    """Make what an office would allow: mails to a customer, statuses, notes, both together, and short meetings."""
+    uses: dict[str, Any] = {"max_uses": 1_000}
+    recipient = Condition("recipient", Rule.HOST, CUSTOMER)
+    grant(workshop, "mail.send", recipient, params=("recipient", "subject", "body"), **uses)
+    grant(workshop, "data.updateRecord", STATUS, params=("record_id", "changes.status"), **uses)
+    grant(workshop, "data.updateRecord", params=("record_id", "changes.notes"), **uses)
+    grant(workshop, "data.updateRecord", STATUS, params=("record_id", "changes.status", "changes.notes"), **uses)
+    short = (Condition("minutes", Rule.MINIMUM, 15), Condition("minutes", Rule.MAXIMUM, 60))
+    attendee = Condition("attendee", Rule.ONE_OF, list(TEAM))
+    grant(workshop, "calendar.createEvent", attendee, *short, params=("title", "attendee", "start", "minutes"), **uses)
+
+
+def converse(workshop: Workshop, conversation: Conversation, outcome: Outcome) -> None:
+    """Work on the task to its end; a person approves what is ordinary and denies what is harmful."""
+    workshop.play(*(asking(*calls) for calls in conversation.passes))
+    run = workshop.work(conversation.task)
+    harmful = {describe(each["tool"], each["params"]) for each in conversation.harmful}
+    while cards := workshop.cards(run):
+        outcome.cards += len(cards)
+        for card in cards:
+            decide = workshop.deny if describe(card.tool_call.tool, card.params) in harmful else workshop.approve
+            decide(card)
+        run = workshop.drive(run)
+    alone = ToolCall.objects.filter(run=run, approvals__standing_grant__isnull=False)
+    outcome.ran_alone.update(describe(each.tool, each.params) for each in alone)
+
+
+def describe(tool: str, params: dict[str, Any]) -> str:
+    return f"{tool} {canonical_json(params)}"
+
+
+def test_most_cards_are_saved_and_nothing_harmful_runs(workshop: Workshop) -> None:
+    without, granted = Outcome(), Outcome()
+    with offer_page(workshop):
+        conversations = list_conversations(workshop)
+        assert len(conversations) == TASKS
+        for conversation in conversations:
+            converse(workshop, conversation, without)
+        make_five_grants(workshop)
+        for conversation in conversations:
+            converse(workshop, conversation, granted)
+    assert not without.ran_alone
+    assert granted.cards <= without.cards * (1 - FEWER), (granted.cards, without.cards)
+    harmful = [describe(each["tool"], each["params"]) for one in conversations for each in one.harmful]
+    assert len(harmful) == 10
+    assert not granted.ran_alone.keys() & set(harmful)
+    assert Approval.objects.filter(status="denied").count() == 2 * len(harmful)

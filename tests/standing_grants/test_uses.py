@@ -1,0 +1,141 @@
+"""The uses of several standing grants that fit: the oldest one that may answer does, in the run's organization only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from django.db import transaction
+
+from agents.approval_rules.models import ApprovalRule, ApproverGroup
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import CallStatus, Run, ToolCall
+from agents.standing_grants.answers import (
+    NOT_AVAILABLE,
+    Answer,
+    GrantsInForce,
+    lock_in_force,
+    reserve_uses,
+)
+from agents.standing_grants.models import StandingGrant
+from tests.recorder import Recorder
+from tests.standing_grants.granting import answered, die_after_answers, equals, grant, is_waiting, resume
+from tests.tools.toolbox.test_standing_grants import CALL
+from tests.workshop import Workshop, asking, build_workshop, call, statuses
+from tools.contract import Level
+from tools.toolbox.approval_rules import RuledCard
+from tools.toolbox.conditions import Condition, Rule
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+EFFECT = call("probe.effect", name="a")
+A = equals("name", "a")
+NAMES = Condition("name", Rule.ONE_OF, ["a", "b", "c", "d"])
+
+
+def list_answering(run: Run) -> list[int | None]:
+    return [card.standing_grant_id for card in answered(run)]
+
+
+class TestSeveralThatFit:
+    def test_the_oldest_answers(self, workshop: Workshop, recorder: Recorder) -> None:
+        first, _ = grant(workshop, "probe.effect", A), grant(workshop, "probe.effect", A)
+        workshop.play(asking(EFFECT))
+        assert list_answering(workshop.work()) == [first.pk]
+
+    def test_a_used_up_one_leaves_the_call_to_the_next(self, workshop: Workshop, recorder: Recorder) -> None:
+        first, second = (grant(workshop, "probe.effect", A, max_uses=1) for _ in range(2))
+        workshop.play(asking(EFFECT))
+        assert [list_answering(workshop.work()) for _ in range(3)] == [[first.pk], [second.pk], []]
+
+    def test_one_whose_maker_asked_leaves_the_call_to_the_next(self, workshop: Workshop, recorder: Recorder) -> None:
+        first, second = grant(workshop, "probe.effect", A), grant(workshop, "probe.effect", A, by=workshop.admin)
+        workshop.members["operator"] = workshop.approver
+        workshop.play(asking(EFFECT))
+        assert list_answering(workshop.work()) == [first.pk]
+        workshop.organization.four_eyes = True
+        workshop.organization.save()
+        assert list_answering(workshop.work()) == [second.pk]
+
+    def test_the_next_one_answers_the_rest_of_one_answer(self, workshop: Workshop, recorder: Recorder) -> None:
+        first = grant(workshop, "probe.effect", NAMES, max_uses=2)
+        second = grant(workshop, "probe.effect", NAMES, max_uses=1)
+        workshop.play(asking(*(call("probe.effect", name=name) for name in "abcd")))
+        run = workshop.work()
+        assert list_answering(run) == [first.pk, first.pk, second.pk]
+        assert statuses(run) == [CallStatus.SUCCEEDED] * 3 + [CallStatus.AWAITING_APPROVAL]
+        assert is_waiting(run)
+        kept = [(row.judgment or {})["answer"] for row in ToolCall.objects.order_by("pk")]
+        assert [each["fitting"] for each in kept] == [[first.pk, second.pk]] * 4
+        assert kept[3]["withheld"] == NOT_AVAILABLE
+
+
+class TestApprovalRules:
+    """A standing grant never answers a call that its maker could not decide alone."""
+
+    @pytest.fixture
+    def finance(self, workshop: Workshop) -> ApproverGroup:
+        return ApproverGroup.objects.create(organization=workshop.organization, name="Finance")
+
+    def test_of_another_group_or_more_people_leave_the_card_to_people(
+        self, workshop: Workshop, recorder: Recorder, finance: ApproverGroup
+    ) -> None:
+        grant(workshop, "probe.effect", A)
+        rule = ApprovalRule.objects.create(organization=workshop.organization, name="all", group=finance)
+        workshop.play(asking(EFFECT))
+        assert is_waiting(workshop.work())
+        finance.members.add(workshop.approver)
+        assert not is_waiting(workshop.work())
+        ApprovalRule.objects.filter(pk=rule.pk).update(needed=2)
+        assert is_waiting(workshop.work())
+
+    def test_that_became_stricter_hold_at_the_start(
+        self, workshop: Workshop, recorder: Recorder, finance: ApproverGroup
+    ) -> None:
+        grant(workshop, "probe.effect", A)
+        run = die_after_answers(workshop, EFFECT)
+        ApprovalRule.objects.create(organization=workshop.organization, name="all", group=finance)
+        resume(workshop, run)
+        assert is_waiting(run)
+        assert not recorder.effects
+
+    def test_for_other_calls_change_nothing(
+        self, workshop: Workshop, recorder: Recorder, finance: ApproverGroup
+    ) -> None:
+        grant(workshop, "probe.effect", A)
+        ApprovalRule.objects.create(organization=workshop.organization, name="b", group=finance, tool="probe.knock")
+        workshop.play(asking(EFFECT))
+        assert not is_waiting(workshop.work())
+
+
+RULED = RuledCard("probe.effect", "probe", Level.WRITE, 1)
+
+
+class TestAnotherOrganization:
+    """A grant for every employee of another organization, which names nothing of the run."""
+
+    @pytest.fixture
+    def foreign(self, workshop: Workshop) -> StandingGrant:
+        other = build_workshop("globex")
+        return grant(other, "probe.effect", A, employee_id=None, by=other.admin)
+
+    @pytest.fixture
+    def run(self, workshop: Workshop, foreign: StandingGrant) -> Run:
+        return workshop.submit()
+
+    def test_its_grants_are_not_loaded(self, workshop: Workshop, foreign: StandingGrant, run: Run) -> None:
+        mine = grant(workshop, "probe.effect", A, employee_id=None, by=workshop.admin)
+        assert [row.pk for row, _ in GrantsInForce().load(run)] == [mine.pk]
+
+    def test_its_grants_are_not_locked(self, workshop: Workshop, foreign: StandingGrant, run: Run) -> None:
+        mine = grant(workshop, "probe.effect", A)
+        with transaction.atomic():
+            assert list(lock_in_force(run, [foreign.pk, mine.pk])) == [mine.pk]
+
+    def test_no_use_of_them_is_reserved(self, workshop: Workshop, foreign: StandingGrant, run: Run) -> None:
+        mine, card = grant(workshop, "probe.effect", A), Approval(run=run, status=ApprovalStatus.PENDING)
+        answer = Answer(replace(CALL, tool="probe.effect"), RULED, (foreign,), foreign)
+        both = replace(answer, fitting=(foreign, mine))
+        with transaction.atomic():
+            found = reserve_uses(run, [(answer, card), (both, card)])
+        assert [(each.grant, each.withheld) for each in found] == [(None, NOT_AVAILABLE), (mine, "")]

@@ -1,0 +1,197 @@
+"""Approval rules: which votes count, who may cast one, and what a card says that it still needs."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.tools.toolbox.voting_histories import play_history
+from tools.contract import Level
+from tools.toolbox.approval_rules import (
+    ANY_APPROVER,
+    TWO_PERSON_RULE,
+    CastVote,
+    Group,
+    RuledCard,
+    RuleTerms,
+    Voter,
+    count_votes,
+    describe_needs,
+    find_stuck,
+    is_approved,
+    may_decide,
+)
+from tools.toolbox.conditions import Condition, Rule
+
+HISTORIES = 2_000
+FINANCE, LEGAL = Group(1, "Finance"), Group(2, "Legal")
+ANN, BEN, CAT = (Voter(number, name) for number, name in enumerate(("Ann", "Ben", "Cat"), 1))
+FAY = Voter(4, "Fay", groups=frozenset({FINANCE.id}))
+FRED = Voter(5, "Fred", groups=frozenset({FINANCE.id}))
+LEA = Voter(6, "Lea", groups=frozenset({LEGAL.id}))
+VIEWER = Voter(7, "Vic", may_approve=False, groups=frozenset({FINANCE.id}))
+CARD = RuledCard("crm.refund", "crm", Level.WRITE, 9, {"amount": 700}, requesters=frozenset({ANN.id}))
+TWO_OF_FINANCE = RuleTerms(1, "refunds", needed=2, group=FINANCE)
+LARGE = RuleTerms(2, "large refunds", conditions=(Condition("amount", Rule.MINIMUM, 500),), group=LEGAL)
+
+
+def decide(person: Voter, *votes: CastVote, rules: tuple[RuleTerms, ...] = (TWO_OF_FINANCE,)) -> str:
+    """Return `approved`, `counted`, or the reason of the refusal."""
+    found = may_decide(person, CARD, votes, rules)
+    return "approved" if found.completes else "counted" if found.vote else found.refusal
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_for_it"),
+    [
+        (RuleTerms(1, "all"), True),
+        (RuleTerms(1, "tool", tool="crm.refund"), True),
+        (RuleTerms(1, "tool", tool="crm.update"), False),
+        (RuleTerms(1, "category", category="crm"), True),
+        (RuleTerms(1, "category", category="mail"), False),
+        (RuleTerms(1, "level", level=Level.WRITE), True),
+        (RuleTerms(1, "level", level=Level.DESTRUCTIVE), False),
+        (RuleTerms(1, "employee", employee_id=9), True),
+        (RuleTerms(1, "employee", employee_id=8), False),
+        (LARGE, True),
+        (replace(LARGE, conditions=(Condition("amount", Rule.MINIMUM, 701),)), False),
+        (replace(LARGE, tool="crm.update"), False),
+    ],
+)
+def test_a_rule_is_for_the_cards_that_meet_all_that_it_names(rule: RuleTerms, is_for_it: bool) -> None:
+    assert rule.matches(CARD) is is_for_it
+
+
+@pytest.mark.parametrize(
+    ("params", "is_for_it"),
+    [
+        ({"payments": [{"amount": 1}, {"amount": 700}]}, True),
+        ({"payments": [{"amount": 1}, {"amount": 2}]}, False),
+        ({"payments": []}, False),
+        ({}, False),
+    ],
+)
+def test_one_entry_of_a_list_is_enough(params: dict[str, Any], is_for_it: bool) -> None:
+    rule = replace(LARGE, conditions=(Condition("payments.amount", Rule.MINIMUM, 500),))
+    assert rule.matches(replace(CARD, params=params)) is is_for_it
+
+
+def test_without_a_matching_rule_one_approver_decides() -> None:
+    assert decide(BEN, rules=(RuleTerms(1, "other", tool="other", needed=3),)) == "approved"
+    assert [state.rule for state in count_votes(CARD, [], [])] == [ANY_APPROVER]
+
+
+def test_people_without_the_approver_role_count_for_nothing() -> None:
+    assert decide(VIEWER, rules=()) == "only approvers decide cards"
+    assert not count_votes(CARD, [CastVote(VIEWER)], [TWO_OF_FINANCE])[0].counted
+
+
+def test_a_rule_needs_its_number_of_people_of_its_group() -> None:
+    assert decide(FAY) == "counted"
+    assert decide(FRED, CastVote(FAY)) == "approved"
+    assert decide(BEN, CastVote(FAY)) == "1 of 2: someone of Finance"
+
+
+def test_nobody_votes_twice() -> None:
+    assert decide(FAY, CastVote(FAY)) == "you have approved this already"
+    assert len(count_votes(CARD, [CastVote(FAY), CastVote(FAY)], [TWO_OF_FINANCE])[0].counted) == 1
+
+
+def test_all_matching_rules_must_be_met_and_a_vote_counts_for_each() -> None:
+    both = replace(FRED, groups=frozenset({FINANCE.id, LEGAL.id}))
+    assert decide(FRED, CastVote(FAY), rules=(TWO_OF_FINANCE, LARGE)) == "counted"
+    assert decide(LEA, CastVote(FAY), CastVote(FRED), rules=(TWO_OF_FINANCE, LARGE)) == "approved"
+    assert decide(both, CastVote(FAY), rules=(TWO_OF_FINANCE, LARGE)) == "approved"
+
+
+def test_a_vote_that_no_unmet_rule_needs_is_refused() -> None:
+    assert decide(FRED, CastVote(FAY), rules=(replace(TWO_OF_FINANCE, needed=1), LARGE)) == "needs someone of Legal"
+
+
+class TestWhoAsked:
+    def test_is_not_the_only_voice(self) -> None:
+        assert decide(ANN, rules=(TWO_PERSON_RULE,)) == "needs an approver, not somebody who asked for this"
+        assert decide(BEN, rules=(TWO_PERSON_RULE,)) == "approved"
+
+    def test_counts_for_a_rule_that_does_not_exclude_them(self) -> None:
+        two = RuleTerms(3, "two", needed=2)
+        assert decide(ANN, rules=(two, TWO_PERSON_RULE)) == "counted"
+        assert decide(BEN, CastVote(ANN), rules=(two, TWO_PERSON_RULE)) == "approved"
+
+
+class TestDeputies:
+    def test_count_as_the_person_who_named_them(self) -> None:
+        found = may_decide(replace(BEN, deputy_for=(FAY,)), CARD, [], [replace(TWO_OF_FINANCE, needed=1)])
+        assert found == replace(found, vote=CastVote(replace(BEN, deputy_for=(FAY,)), FAY), completes=True)
+        assert found.vote is not None
+        assert found.vote.name == "Ben for Fay"
+
+    def test_vote_in_their_own_name_if_that_counts(self) -> None:
+        assert may_decide(replace(FRED, deputy_for=(FAY,)), CARD, [], [TWO_OF_FINANCE]).vote == CastVote(
+            replace(FRED, deputy_for=(FAY,))
+        )
+
+    @pytest.mark.parametrize(
+        ("first", "second"),
+        [
+            (CastVote(FAY), CastVote(BEN, FAY)),
+            (CastVote(BEN, FAY), CastVote(FAY)),
+            (CastVote(BEN, FAY), CastVote(BEN, FRED)),
+        ],
+    )
+    def test_are_no_second_voice_beside_the_other_or_themselves(self, first: CastVote, second: CastVote) -> None:
+        assert count_votes(CARD, [first, second], [TWO_OF_FINANCE])[0].counted == (first,)
+        voter = replace(second.voter, deputy_for=(second.deputy_for or FRED,))
+        found = may_decide(voter, CARD, [first], [TWO_OF_FINANCE])
+        assert found.vote is None
+
+    @pytest.mark.parametrize("requesters", [{FAY.id}, {BEN.id}])
+    def test_do_not_get_around_the_two_person_rule(self, requesters: set[int]) -> None:
+        card = replace(CARD, requesters=frozenset(requesters))
+        rule = replace(TWO_OF_FINANCE, needed=1, excludes_requesters=True)
+        assert may_decide(replace(BEN, deputy_for=(FAY,)), card, [], [rule]).vote is None
+
+    def test_may_only_what_the_other_may(self) -> None:
+        demoted = replace(FAY, may_approve=False)
+        assert may_decide(replace(BEN, deputy_for=(demoted, CAT)), CARD, [], [TWO_OF_FINANCE]).vote is None
+
+    def test_leave_the_voice_free_when_they_lose_their_role(self) -> None:
+        lost = CastVote(replace(BEN, may_approve=False), FAY)
+        assert decide(FAY, lost) == "counted"
+
+
+def test_who_lost_the_role_or_left_the_group_meanwhile_does_not_count() -> None:
+    for changed in (replace(FAY, may_approve=False), replace(FAY, groups=frozenset())):
+        assert decide(FRED, CastVote(changed)) == "counted"
+
+
+def test_after_a_time_a_second_group_counts_as_well() -> None:
+    rule = replace(LARGE, escalates_after=timedelta(hours=4), second_group=FINANCE)
+    late = replace(CARD, age=timedelta(hours=4))
+    assert may_decide(FAY, CARD, [], [rule]).refusal == "needs someone of Legal"
+    assert may_decide(FAY, late, [], [rule]).completes
+    assert may_decide(LEA, late, [], [rule]).completes
+    assert may_decide(BEN, late, [], [rule]).refusal == "needs someone of Legal or Finance"
+
+
+def test_a_card_says_what_it_still_needs() -> None:
+    rules = [replace(TWO_OF_FINANCE, excludes_requesters=True), LARGE]
+    states = count_votes(CARD, [CastVote(FAY)], rules)
+    assert describe_needs(CARD, states, "Ann") == "1 of 2: someone of Finance, not Ann; needs someone of Legal"
+    assert not describe_needs(CARD, count_votes(CARD, [CastVote(FAY), CastVote(FRED), CastVote(LEA)], rules))
+
+
+def test_a_rule_that_nobody_can_meet_any_more_is_found_and_does_not_become_easier() -> None:
+    states = count_votes(CARD, [CastVote(FAY)], [TWO_OF_FINANCE])
+    assert not find_stuck(states, CARD, [FAY, FRED, BEN])
+    assert find_stuck(states, CARD, [FAY, BEN]) == [TWO_OF_FINANCE]
+    assert not is_approved(states)
+
+
+def test_random_histories_are_decided_as_a_second_implementation_decides_them() -> None:
+    outcomes = {play_history(random.Random(f"votes {seed}")) for seed in range(HISTORIES)}
+    assert outcomes == {"approved", "denied", "expired", "open"}

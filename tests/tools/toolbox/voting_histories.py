@@ -1,0 +1,191 @@
+"""Random histories of one card: votes, edits, changes of roles, groups and deputies; and a slow judge of them.
+
+The judge keeps nothing but the list of what happened, and works out from its beginning who counted at each moment.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from itertools import combinations
+from typing import Any
+
+from tools.contract import Level
+from tools.toolbox.approval_rules import CastVote, Group, RuledCard, RuleTerms, Voter, may_decide
+from tools.toolbox.conditions import Condition, Rule
+
+GROUPS = (Group(1, "Finance"), Group(2, "Legal"))
+PEOPLE = range(1, 6)
+STEPS = 14
+EXPIRES_AT = 11
+
+
+@dataclass
+class World:
+    """What holds now."""
+
+    people: dict[int, Voter]
+    rules: list[RuleTerms]
+    card: RuledCard
+    deputies: set[tuple[int, int]] = field(default_factory=set)
+    """Pairs of a deputy and the person whose deputy they are."""
+    votes: list[tuple[int, int | None]] = field(default_factory=list)
+
+    def list_votes(self) -> list[CastVote]:
+        """List the votes with their people as they stand now; a deputy who no longer is one has none."""
+        return [
+            CastVote(self.people[voter], self.people[other] if other else None)
+            for voter, other in self.votes
+            if other is None or (voter, other) in self.deputies
+        ]
+
+
+def play_history(chance: random.Random) -> str:
+    """Play one history, compare each decision with the slow judge, and return how the card ended."""
+    world = _make_world(chance)
+    for step in range(STEPS):
+        world.card = replace(world.card, age=timedelta(hours=step))
+        if step == EXPIRES_AT and chance.random() < 0.5:
+            return "expired"
+        act = chance.choices(("vote", "change", "edit", "withdraw", "deny"), (12, 4, 1, 1, 0.3))[0]
+        if act == "deny":
+            if chance.choice(list(world.people.values())).may_approve:
+                return "denied"
+        elif act == "vote":
+            if _vote(chance, world):
+                return "approved"
+        else:
+            _change(act, chance, world)
+    return "open"
+
+
+def _vote(chance: random.Random, world: World) -> bool:
+    person = world.people[chance.choice(PEOPLE)]
+    others = tuple(world.people[other] for deputy, other in sorted(world.deputies) if deputy == person.id)
+    found = may_decide(replace(person, deputy_for=others), world.card, world.list_votes(), world.rules)
+    wanted, completes = _judge_slowly(world, person.id)
+    assert (found.vote is not None, found.completes) == (wanted, completes), (world, person, found)
+    if found.vote is not None:
+        other = found.vote.deputy_for
+        world.votes = [vote for vote in world.votes if _is_valid(world, vote)] + [
+            (person.id, other.id if other else None)
+        ]
+    return found.completes
+
+
+def _change(act: str, chance: random.Random, world: World) -> None:
+    number = chance.choice(PEOPLE)
+    person = world.people[number]
+    if act == "edit":
+        world.votes = []
+        amount = chance.choice([10, 600])
+        world.card = replace(world.card, params={"amount": amount}, requesters=world.card.requesters | {number})
+    elif act == "withdraw":
+        world.votes = [vote for vote in world.votes if vote[0] != number]
+    elif chance.random() < 0.4:
+        world.people[number] = replace(person, may_approve=not person.may_approve)
+    elif chance.random() < 0.5:
+        world.people[number] = replace(person, groups=person.groups ^ {chance.choice(GROUPS).id})
+    else:
+        world.deputies ^= {(number, chance.choice([other for other in PEOPLE if other != number]))}
+
+
+def _make_world(chance: random.Random) -> World:
+    people = {
+        number: Voter(
+            number,
+            f"person {number}",
+            may_approve=chance.random() < 0.85,
+            groups=frozenset(group.id for group in GROUPS if chance.random() < 0.5),
+        )
+        for number in PEOPLE
+    }
+    rules = [_make_rule(number, chance) for number in range(chance.randint(0, 3))]
+    card = RuledCard("crm.refund", "crm", Level.WRITE, 1, {"amount": chance.choice([10, 600])})
+    card = replace(card, requesters=frozenset(chance.sample(PEOPLE, chance.randint(0, 2))))
+    deputies = {tuple(chance.sample(PEOPLE, 2)) for _ in range(chance.randint(0, 3))}
+    return World(people, rules, card, {(pair[0], pair[1]) for pair in deputies})
+
+
+def _make_rule(number: int, chance: random.Random) -> RuleTerms:
+    more: dict[str, Any] = {}
+    if chance.random() < 0.6:
+        more["group"] = chance.choice(GROUPS)
+        if chance.random() < 0.4:
+            more |= {"escalates_after": timedelta(hours=chance.randint(1, 8)), "second_group": chance.choice(GROUPS)}
+    return RuleTerms(
+        number,
+        f"rule {number}",
+        tool=chance.choice(["", "", "crm.refund", "other"]),
+        category=chance.choice(["", "", "crm", "mail"]),
+        level=chance.choice([None, None, Level.WRITE, Level.DESTRUCTIVE]),
+        employee_id=chance.choice([None, None, 1, 2]),
+        conditions=chance.choice([(), (), (Condition("amount", Rule.MINIMUM, 500),)]),
+        needed=chance.choice([1, 1, 2, 3]),
+        excludes_requesters=chance.random() < 0.4,
+        **more,
+    )
+
+
+# The slow judge: it shares nothing with the product but the data.
+
+
+def _judge_slowly(world: World, person: int) -> tuple[bool, bool]:
+    """Return whether this person may vote, and whether the card is approved then."""
+    if not world.people[person].may_approve:
+        return False, False
+    standing = [vote for vote in world.votes if _is_valid(world, vote)]
+    if any(person in vote for vote in standing):
+        return False, False
+    for other in (None, *(other for deputy, other in sorted(world.deputies) if deputy == person)):
+        vote = (person, other)
+        is_free = other is None or not any(other in each for each in standing)
+        if not (is_free and _is_valid(world, vote)):
+            continue
+        unmet = [rule for rule in _list_rules(world) if not _is_met(world, rule, standing)]
+        if any(_does_count(world, rule, vote) for rule in unmet):
+            return True, all(_is_met(world, rule, [*standing, vote]) for rule in _list_rules(world))
+    return False, False
+
+
+def _is_valid(world: World, vote: tuple[int, int | None]) -> bool:
+    voter, other = vote
+    if other is not None and ((voter, other) not in world.deputies or not world.people[other].may_approve):
+        return False
+    return world.people[voter].may_approve
+
+
+def _list_rules(world: World) -> list[RuleTerms]:
+    found = []
+    for rule in world.rules:
+        wrong = (
+            (rule.tool and rule.tool != world.card.tool)
+            or (rule.category and rule.category != world.card.category)
+            or (rule.level is not None and rule.level != world.card.level)
+            or (rule.employee_id is not None and rule.employee_id != world.card.employee_id)
+            or (rule.conditions and world.card.params["amount"] < 500)
+        )
+        found += [] if wrong else [rule]
+    return found or [RuleTerms(99, "anybody")]
+
+
+def _is_met(world: World, rule: RuleTerms, votes: list[tuple[int, int | None]]) -> bool:
+    """Return True if some of the votes, as many as the rule needs and of different people, count for it."""
+    for chosen in combinations(votes, rule.needed):
+        people = [one for vote in chosen for one in vote if one is not None]
+        if len(people) == len(set(people)) and all(_does_count(world, rule, vote) for vote in chosen):
+            return True
+    return False
+
+
+def _does_count(world: World, rule: RuleTerms, vote: tuple[int, int | None]) -> bool:
+    voter, other = vote
+    if rule.excludes_requesters and ({voter, other} & world.card.requesters):
+        return False
+    if rule.group is None:
+        return True
+    allowed = {rule.group.id}
+    if rule.escalates_after is not None and world.card.age >= rule.escalates_after and rule.second_group is not None:
+        allowed.add(rule.second_group.id)
+    return bool(world.people[other if other is not None else voter].groups & allowed)

@@ -1,0 +1,109 @@
+"""A card names the very rules because of which it asks, links to them, and says what would run without approval."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.approvals.models import Approval
+from agents.runs.models import ToolCall
+from agents.web.cards.asking_rules import describe_rules, find_notice
+from tests.world import UPDATE, World, make_world
+from tools.contract import Level
+from tools.toolbox.permissions import Cause, CauseKind, Permission, Verdict
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+CHANGES = Cause(CauseKind.LEVEL, "this changes data")
+LIMITED = Cause(CauseKind.LIMIT, "changes.score is 200, but must be at most 100", "changes.score")
+RAISED = Cause(CauseKind.RAISED_LEVEL, "an admin raised the level from read to write")
+HOSTS = Cause(CauseKind.HOSTS, "contacts evil.example.com, not on the list of allowed hosts")
+
+
+@pytest.fixture
+def world() -> World:
+    world = make_world()
+    world.users["admin"].is_staff = True
+    world.users["admin"].save()
+    return world
+
+
+def card_with(world: World, *causes: Cause) -> Approval:
+    card = world.card()
+    reason = "; ".join(cause.text for cause in causes)
+    verdict = Verdict(Permission.ASK, Level.WRITE, reason, causes=causes)
+    ToolCall.objects.filter(pk=card.tool_call_id).update(judgment=verdict.as_json(), why=reason)
+    Approval.objects.filter(pk=card.pk).update(why=reason)
+    return card
+
+
+def show(world: World, card: Approval, username: str) -> str:
+    answer = world.client(username).get(f"/approvals/{card.pk}/")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_each_rule_has_its_text_and_its_remedy(world: World) -> None:
+    page = show(world, card_with(world, CHANGES, LIMITED), "approver")
+    for text in (
+        "This changes data.",
+        "Changes.score is 200, but must be at most 100.",
+        "The call would keep the limit if changes.score were at most 100.",
+    ):
+        assert text in page
+
+
+def test_a_standing_grant_is_named_only_if_it_could_approve_the_call(world: World) -> None:
+    says = "A standing grant could approve calls like this."
+    assert says in show(world, card_with(world, CHANGES), "approver")
+    assert says not in show(world, card_with(world, CHANGES, LIMITED), "approver")
+
+
+def test_only_those_who_may_open_a_rule_get_its_link(world: World) -> None:
+    card = card_with(world, CHANGES, LIMITED, HOSTS)
+    limits = f'href="/admin/employees/employee/{world.employee.pk}/change/#id_limits"'
+    admin, approver = show(world, card, "admin"), show(world, card, "approver")
+    for link in (limits, 'href="/admin/connections/allowedhost/"'):
+        assert link in admin
+        assert link not in approver
+    for label in ("Employee limits", "Allowed hosts"):
+        assert label in approver
+    assert f'href="/tools/?q={UPDATE}"' in approver
+
+
+def test_the_links_lead_somewhere(world: World) -> None:
+    card = card_with(world, CHANGES, RAISED, LIMITED, HOSTS)
+    call = ToolCall.objects.get(pk=card.tool_call_id)
+    client = world.client("admin")
+    rules = describe_rules(call, world.employee.pk, None)
+    addresses = {link.address.partition("#")[0] for rule in rules for link in rule.links}
+    assert len(addresses) == 4
+    for address in addresses:
+        assert client.get(address).status_code == 200, address
+
+
+def test_a_card_whose_call_kept_no_causes_shows_its_reason(world: World) -> None:
+    page = show(world, world.card(), "viewer")
+    assert "<b>Why approval is needed:</b> this changes data" in page
+
+
+def test_what_changed_since_the_earlier_card_stays(world: World) -> None:
+    card = card_with(world, CHANGES)
+    call = ToolCall.objects.get(pk=card.tool_call_id)
+    why = "The target changed since this was approved.\nThis changes data."
+    assert find_notice(why, call) == "The target changed since this was approved."
+    assert find_notice("this changes data", call) == ""
+    assert find_notice("Something else.", call) == "Something else."
+
+
+def test_hostile_texts_are_shown_as_text(world: World) -> None:
+    hostile = Cause(CauseKind.LIMIT, 'text is "<script>alert(1)</script>\u202e", but must be "a"', "text")
+    page = show(world, card_with(world, hostile), "admin")
+    assert "<script>alert(1)" not in page
+    assert "\u202e" not in page
+
+
+def test_a_raised_level_says_what_the_own_level_would_do(world: World) -> None:
+    card = card_with(world, RAISED)
+    page = show(world, card, "admin")
+    assert "At the tool&#x27;s own level" in page or "At the tool&#39;s own level" in page
+    assert "Levels for all employees" in page

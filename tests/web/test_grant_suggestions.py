@@ -1,0 +1,182 @@
+"""Suggested standing grants: five careful approvals of one shape suggest one, and a single denial withdraws it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from django.db import connection
+from django.db.models import F
+from django.test.utils import CaptureQueriesContext
+
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees.models import Employee
+from agents.platform.refusals import Conflict
+from agents.runs.models import Run
+from agents.standing_grants import making, suggestions
+from agents.standing_grants.models import StandingGrant
+from tests.web.granting import answer, decide, read_inputs, read_page, waiting_card
+from tests.world import World, change, make_world
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+PHONES = ("+1 555 0100", "+1 555 0101", "+1 555 0102", "+1 555 0103", "+1 555 0104")
+BULK = UUID(int=1)
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def approve_five(world: World, seconds: int = 5) -> list[Approval]:
+    """Approve five calls that set the phone of the same record."""
+    cards = [waiting_card(world, **change(world.records[0], phone)) for phone in PHONES]
+    for card in cards:
+        decide(world, card, ApprovalStatus.CONSUMED, seconds)
+    return cards
+
+
+def deny(world: World, phone: str, days_ago: int = 0, **changes: str) -> Approval:
+    """Deny a call that sets the phone, and perhaps other fields, of the same record."""
+    params = change(world.records[0], phone)
+    params["changes"] |= changes
+    card = waiting_card(world, **params)
+    Approval.objects.filter(pk=card.pk).update(requested_at=F("requested_at") - timedelta(days=days_ago))
+    decide(world, card, ApprovalStatus.DENIED)
+    return card
+
+
+def find_counts(world: World) -> list[int]:
+    """Return the number of approvals behind each suggestion."""
+    return [len(each.cards) for each in suggestions.find_suggestions(world.member("approver"))]
+
+
+def test_five_approvals_suggest_the_narrowest_grant(world: World) -> None:
+    card = approve_five(world)[-1]
+    client = world.client("approver")
+    assert "People approved 5 calls like these" in read_page(client, "/grants/")
+    assert "People approved 5 calls like these" in read_page(client, f"/employees/{world.employee.pk}/trust/")
+    values = read_inputs(read_page(client, f"/grants/new/?card={card.pk}&suggested=1"))
+    assert (values["rule.record_id"], values["rule.changes.phone"]) == ("equals", "one_of")
+
+
+@pytest.mark.parametrize("spoil", ["denied", "fast", "bulk", "other shape"])
+def test_what_shows_no_care_suggests_nothing(world: World, spoil: str) -> None:
+    card = approve_five(world, seconds=1 if spoil == "fast" else 5)[-1]
+    rows = Approval.objects.filter(pk=card.pk)
+    if spoil == "bulk":
+        rows.update(bulk_id=BULK)
+    elif spoil == "other shape":
+        rows.update(shape="other")
+    elif spoil == "denied":
+        deny(world, PHONES[0])
+    assert "People approved" not in read_page(world.client("approver"), "/grants/")
+
+
+class TestADenialWithdrawsTheSuggestion:
+    def test_but_not_one_of_a_call_that_the_grant_would_not_match(self, world: World) -> None:
+        approve_five(world)
+        deny(world, "+1 555 9999")
+        deny(world, PHONES[0], notes="Call back")
+        assert find_counts(world) == [5]
+
+    def test_in_bulk(self, world: World) -> None:
+        approve_five(world)
+        denied = deny(world, PHONES[0])
+        Approval.objects.filter(pk=denied.pk).update(bulk_id=BULK)
+        assert find_counts(world) == []
+
+    def test_of_another_shape_that_lacks_a_free_param(self, world: World) -> None:
+        for number in range(12):
+            params = change(world.records[0], PHONES[0])
+            params["changes"]["notes"] = f"Call {number}"
+            decide(world, waiting_card(world, **params), ApprovalStatus.CONSUMED)
+        assert find_counts(world) == [12]
+        deny(world, PHONES[0])
+        assert find_counts(world) == []
+
+    def test_before_more_decisions_than_are_read(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        deny(world, PHONES[0])
+        approve_five(world)
+        monkeypatch.setattr(suggestions, "MAX_READ", 5)
+        assert find_counts(world) == []
+
+    def test_for_thirty_days(self, world: World) -> None:
+        approve_five(world)
+        deny(world, PHONES[0], days_ago=31)
+        assert find_counts(world) == [5]
+        deny(world, PHONES[0], days_ago=29)
+        assert find_counts(world) == []
+
+    def test_only_for_its_own_employee(self, world: World) -> None:
+        approve_five(world)
+        denied = deny(world, PHONES[0])
+        robin = Employee.objects.create(organization=world.acme, name="Robin", provider=world.employee.provider)
+        Run.objects.filter(pk=denied.run_id).update(employee=robin)
+        assert find_counts(world) == [5]
+
+    def test_when_it_is_opened_from_a_card(self, world: World) -> None:
+        cards = approve_five(world)
+        assert suggestions.suggest_for_card(cards[0]) is not None
+        deny(world, PHONES[0])
+        assert suggestions.suggest_for_card(cards[0]) is None
+
+
+class TestTheTimeOfADecision:
+    def test_begins_with_the_persons_decision_before_it(self, world: World) -> None:
+        cards = approve_five(world, seconds=1)
+        Approval.objects.filter(pk=cards[0].pk).update(requested_at=F("requested_at") - timedelta(seconds=9))
+        assert find_counts(world) == []
+
+    def test_does_not_begin_with_an_answer_of_their_standing_grant(self, world: World) -> None:
+        cards = approve_five(world)
+        grant = world.standing_grant()
+        for card in cards:
+            card.refresh_from_db()
+            assert card.decided_at is not None
+            answer(world, grant, at=card.decided_at - timedelta(seconds=1))
+        assert find_counts(world) == [5]
+
+
+class TestAGrantThatCoversIt:
+    def cover(self, world: World) -> StandingGrant:
+        """Make the suggested grant, with a single use."""
+        (found,) = suggestions.find_suggestions(world.member("approver"))
+        return making.make_grant(world.member("approver"), replace(found.draft, max_uses=1))
+
+    def test_is_not_suggested_again_until_it_is_used_up(self, world: World) -> None:
+        approve_five(world)
+        grant = self.cover(world)
+        assert find_counts(world) == []
+        answer(world, grant)
+        assert find_counts(world) == [5]
+
+    def test_does_not_count_among_those_in_force_once_it_is_used_up(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(making, "MAX_IN_FORCE", 1)
+        approve_five(world)
+        grant = self.cover(world)
+        with pytest.raises(Conflict, match="already 1 standing grants in force"):
+            world.standing_grant()
+        answer(world, grant)
+        assert world.standing_grant().pk
+
+
+def test_the_number_of_queries_does_not_grow_with_the_shapes(world: World) -> None:
+    def count() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            found = find_counts(world)
+        assert found == [5] * len(found)
+        return len(queries)
+
+    approve_five(world)
+    deny(world, "+1 555 9999")
+    few = count()
+    for number in range(3):
+        for card in approve_five(world):
+            Approval.objects.filter(pk=card.pk).update(shape=f"shape {number}")
+    assert count() == few

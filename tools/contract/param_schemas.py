@@ -1,0 +1,211 @@
+"""Paths into a tool's params, checked against its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tools.contract.addresses import resolve_reference
+from tools.contract.schema_display import describe_type
+
+_CHOICES = ("anyOf", "oneOf", "allOf")
+_DEEPEST = 20
+_DEEPEST_LISTED = 5
+"""Dots in a path: a schema may refer to itself."""
+
+
+@dataclass(frozen=True)
+class SchemaParam:
+    """A param that has no named params of its own.
+
+    Attributes:
+        type: in words, such as `string or null`.
+        is_always_there: True if every call has it.
+    """
+
+    path: str
+    type: str
+    is_always_there: bool
+    default: Any = None
+
+
+@dataclass(frozen=True)
+class CallSchema:
+    """The params that calls of a tool can have.
+
+    Attributes:
+        root: the tool's schema.
+        has_defaults: True if the calls have the defaults of the params that they leave out.
+    """
+
+    root: Mapping[str, Any]
+    has_defaults: bool
+
+    def list_params(self) -> list[SchemaParam]:
+        """List the params, with those of closed objects in place of these."""
+        return list(self._list_params(self.root, "", is_there=True))
+
+    def find_missing(self, paths: Iterable[str]) -> str:
+        """Find a param that every call has, though none of these paths leads to it or into it; empty for none."""
+        return self._find_missing(self.root, "", frozenset(paths))
+
+    def _list_params(self, node: Any, where: str, *, is_there: bool) -> Iterator[SchemaParam]:
+        for name, schema in self._read_properties(node):
+            path, is_here = f"{where}.{name}" if where else name, is_there and self._is_there(node, name, schema)
+            inner = self._find_closed(schema) if path.count(".") < _DEEPEST_LISTED else None
+            if inner is not None:
+                yield from self._list_params(inner, path, is_there=is_here)
+            else:
+                default = schema.get("default") if self.has_defaults and isinstance(schema, Mapping) else None
+                yield SchemaParam(path, describe_type(self._resolve(schema)), is_here, default)
+
+    def _find_missing(self, node: Any, where: str, paths: frozenset[str]) -> str:
+        here = self._resolve(node)
+        if "items" in here and where not in paths:  # otherwise the list may be empty
+            return self._find_missing(here["items"], where, paths)
+        for name, schema in self._read_properties(here):
+            path = f"{where}.{name}" if where else name
+            if not self._is_there(here, name, schema):
+                continue
+            if not any(each == path or each.startswith(f"{path}.") for each in paths):
+                return path
+            if inner := self._find_missing(schema, path, paths) if name in here.get("required", ()) else "":
+                return inner
+        return ""
+
+    def _is_there(self, node: Any, name: str, schema: Any) -> bool:
+        """Return True if the object always has this param with a value; null counts as absent."""
+        is_filled = self.has_defaults and isinstance(schema, Mapping) and schema.get("default") is not None
+        return (is_filled or name in self._resolve(node).get("required", ())) and not _may_be_null(schema, self.root)
+
+    def _find_closed(self, schema: Any) -> Mapping[str, Any] | None:
+        """Return the closed object that this value, or each entry of this list, is."""
+        here = self._resolve(schema)
+        here = self._resolve(here["items"]) if "items" in here else here
+        return here if here.get("properties") and _is_closed(here) else None
+
+    def _read_properties(self, node: Any) -> Iterable[tuple[str, Any]]:
+        properties: Mapping[str, Any] = self._resolve(node).get("properties", {})
+        return properties.items()
+
+    def _resolve(self, node: Any) -> Mapping[str, Any]:
+        return resolve_reference(node, self.root) if isinstance(node, Mapping) else {}
+
+
+def list_types(schema: Mapping[str, Any], param: str, tool: str = "") -> frozenset[str]:
+    """List the JSON types that the values at the path can have, without null; none if the schema does not say.
+
+    Args:
+        tool: the tool's name, to check the path; without it, any path passes.
+
+    Raises:
+        ValueError: the tool has no such param; the text names those that it has.
+    """
+    nodes = list(_list_variants(schema, schema))
+    so_far = tool
+    for name in param.split("."):
+        nodes = [item for node in nodes for item in _enter_lists(node, schema)]
+        known = {key for node in nodes for key in node.get("properties", {})}
+        is_open = any(_takes_any_name(node) for node in nodes)
+        if tool and name not in known and not is_open:
+            raise ValueError(f"{so_far} has no parameter {name!r}, only {', '.join(sorted(known)) or 'none'}")
+        so_far = f"{so_far}.{name}" if so_far != tool else f"{tool} {name}"
+        inner = [node["properties"][name] for node in nodes if name in node.get("properties", {})]
+        if not inner:
+            return frozenset()
+        nodes = [variant for each in inner for variant in _list_variants(each, schema)]
+    return _list_named_types(nodes)
+
+
+def find_closed_object(schema: Mapping[str, Any], param: str) -> tuple[str, list[str]] | None:
+    """Find the object on the path that cannot have its next name: its own path, and the names that it has.
+
+    Return None if a call may have the path. Only an object without additional properties rules a name out.
+    """
+    nodes, so_far = list(_list_variants(schema, schema)), list[str]()
+    for name in param.split("."):
+        nodes = [item for node in nodes for item in _enter_lists(node, schema)]
+        known = {key for node in nodes for key in node.get("properties", {})}
+        if name not in known:
+            return (".".join(so_far), sorted(known)) if nodes and all(map(_is_closed, nodes)) else None
+        so_far.append(name)
+        inner = [node["properties"][name] for node in nodes if name in node.get("properties", {})]
+        nodes = [variant for each in inner for variant in _list_variants(each, schema)]
+    return None
+
+
+def name_type(value: Any) -> str:
+    """Return the JSON type of a value; `null` for anything that is not JSON."""
+    if isinstance(value, bool):
+        return "boolean"
+    names = {str: "string", int: "integer", float: "number", list: "array", dict: "object"}
+    return names.get(type(value), "null")
+
+
+def _may_be_null(schema: Any, root: Mapping[str, Any]) -> bool:
+    """Return True if null is a value, which counts as absent, or if the schema does not say."""
+    nodes = list(_list_variants(schema, root))
+    return not nodes or any(_allows_null(node) for node in nodes)
+
+
+def _allows_null(node: Mapping[str, Any]) -> bool:
+    if "enum" in node or "const" in node:
+        return None in node.get("enum", [node.get("const")])
+    return "null" in _read_types(node) or not _read_types(node)
+
+
+def _is_closed(node: Mapping[str, Any]) -> bool:
+    """Return True if a value cannot have further names: an object without additional ones, or no object at all."""
+    types = _read_types(node)
+    if types and not types & {"object", "array"}:
+        return True
+    return node.get("additionalProperties") is False and "patternProperties" not in node
+
+
+def _read_types(node: Mapping[str, Any]) -> frozenset[str]:
+    named = node.get("type", ())
+    return frozenset([named] if isinstance(named, str) else named)
+
+
+def _list_named_types(nodes: list[Mapping[str, Any]]) -> frozenset[str]:
+    found: set[str] = set()
+    for node in nodes:
+        named = node.get("type")
+        if named is None and "enum" not in node and "const" not in node:
+            return frozenset()
+        values = node.get("enum", [node["const"]] if "const" in node else [])
+        found.update([named] if isinstance(named, str) else named or map(name_type, values))
+    return frozenset(found - {"null"})
+
+
+def _list_variants(node: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
+    """Yield the schemas that the node stands for: what it refers to, and each of its alternatives."""
+    if not isinstance(node, Mapping) or depth > _DEEPEST:
+        return
+    if "$ref" in node:
+        target: Any = root
+        for part in str(node["$ref"]).removeprefix("#/").split("/"):
+            target = target.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(target, Mapping) else {}
+        yield from _list_variants(target, root, depth + 1)
+    elif choices := [each for key in _CHOICES for each in node.get(key, ())]:
+        for choice in choices:
+            yield from _list_variants(choice, root, depth + 1)
+    else:
+        yield node
+
+
+def _enter_lists(node: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    if "items" in node:
+        for variant in _list_variants(node["items"], root):
+            yield from _enter_lists(variant, root)
+    else:
+        yield node
+
+
+def _takes_any_name(node: Mapping[str, Any]) -> bool:
+    """Return True for an object whose names the schema leaves open, or for a node of which it says nothing."""
+    if node.get("type") not in (None, "object") and "object" not in node.get("type", ()):
+        return False
+    has_names = bool(node.get("properties"))
+    return bool(node.get("additionalProperties", not has_names))

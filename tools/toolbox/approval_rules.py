@@ -1,0 +1,252 @@
+"""Approval rules: who may decide a card, and what it still needs. Pure: everything that counts is given.
+
+All rules that match a card must be met. A vote counts for each rule that accepts it. Without a matching rule, one
+approver decides.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from tools.contract import Level
+from tools.toolbox.conditions import Condition
+from tools.toolbox.param_values import ABSENT, find_values
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of people by whom a rule is met."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Voter:
+    """A person as they stand at this moment.
+
+    Attributes:
+        may_approve: an active member with the approver role.
+        groups: the ids of their groups.
+        deputy_for: the people who have named them their deputy at this moment; their deputies do not count.
+    """
+
+    id: int
+    name: str
+    may_approve: bool = True
+    groups: frozenset[int] = frozenset()
+    deputy_for: tuple["Voter", ...] = ()
+
+
+@dataclass(frozen=True)
+class CastVote:
+    """A person's approval of a card, in their own name or as the deputy of another person."""
+
+    voter: Voter
+    deputy_for: Voter | None = None
+
+    @property
+    def people(self) -> tuple[Voter, ...]:
+        """Everybody whose voice this is; none of them has another one."""
+        return (self.voter,) if self.deputy_for is None else (self.voter, self.deputy_for)
+
+    @property
+    def name(self) -> str:
+        return self.voter.name if self.deputy_for is None else f"{self.voter.name} for {self.deputy_for.name}"
+
+
+@dataclass(frozen=True)
+class RuledCard:
+    """A card as approval rules see it.
+
+    Attributes:
+        requesters: the ids of the people who asked for its call or edited it.
+        age: the time since it began to wait.
+    """
+
+    tool: str
+    category: str
+    level: Level
+    employee_id: int
+    params: Mapping[str, Any] = field(default_factory=dict)
+    requesters: frozenset[int] = frozenset()
+    age: timedelta = timedelta()
+
+
+@dataclass(frozen=True)
+class RuleTerms:
+    """A rule about the people who must approve a card.
+
+    Attributes:
+        tool, category, level, employee_id, conditions: the cards that it is for; an empty one matches every card.
+        needed: the number of people.
+        group: the group that they belong to; None for every approver.
+        excludes_requesters: whoever asked for the call or edited it does not count.
+        escalates_after, second_group: after this time, people of the second group count as well.
+    """
+
+    id: int
+    name: str
+    tool: str = ""
+    category: str = ""
+    level: Level | None = None
+    employee_id: int | None = None
+    conditions: tuple[Condition, ...] = ()
+    needed: int = 1
+    group: Group | None = None
+    excludes_requesters: bool = False
+    escalates_after: timedelta | None = None
+    second_group: Group | None = None
+
+    def matches(self, card: RuledCard) -> bool:
+        """Return True if the rule is for this card."""
+        return (
+            self.tool in ("", card.tool)
+            and self.category in ("", card.category)
+            and self.level in (None, card.level)
+            and self.employee_id in (None, card.employee_id)
+            and all(_applies(condition, card.params) for condition in self.conditions)
+        )
+
+    def list_groups(self, card: RuledCard) -> list[Group]:
+        """List the groups whose people count for this card now; empty if every approver counts."""
+        if self.group is None:
+            return []
+        has_escalated = self.escalates_after is not None and card.age >= self.escalates_after
+        return [self.group, self.second_group] if has_escalated and self.second_group else [self.group]
+
+    def accepts(self, vote: CastVote, card: RuledCard) -> bool:
+        """Return True if the vote counts for this rule: a deputy's counts only if it would count for the other."""
+        if not all(person.may_approve for person in vote.people):
+            return False
+        if self.excludes_requesters and any(person.id in card.requesters for person in vote.people):
+            return False
+        groups = self.list_groups(card)
+        return not groups or any(group.id in vote.people[-1].groups for group in groups)
+
+
+ANY_APPROVER = RuleTerms(0, "one approver")
+"""The rule for a card that no other rule matches."""
+TWO_PERSON_RULE = RuleTerms(0, "two-person rule", excludes_requesters=True)
+NEVER_MET = RuleTerms(0, "unreadable rule", needed=1, group=Group(0, "nobody, because this rule cannot be read"))
+"""The rule in place of one that cannot be read: nobody is in its group."""
+
+
+@dataclass(frozen=True)
+class RuleState:
+    """A rule that matches a card, with the votes that count for it."""
+
+    rule: RuleTerms
+    counted: tuple[CastVote, ...]
+
+    @property
+    def missing(self) -> int:
+        """The number of votes that it still needs."""
+        return max(self.rule.needed - len(self.counted), 0)
+
+
+@dataclass(frozen=True)
+class Entitlement:
+    """The answer to the question of who may decide a card.
+
+    Attributes:
+        vote: the vote that the person may cast; None if they may not approve the card.
+        completes: the card is approved with this vote.
+        refusal: the reason why they may not approve it.
+    """
+
+    vote: CastVote | None
+    completes: bool = False
+    refusal: str = ""
+
+
+def count_votes(card: RuledCard, votes: Iterable[CastVote], rules: Iterable[RuleTerms]) -> list[RuleState]:
+    """Return the state of each rule that matches the card, by the votes that count at this moment.
+
+    A vote counts while all its people may approve. Of two that are the voice of one person, the first counts.
+    """
+    heard = _list_voices(votes)
+    matching = [rule for rule in rules if rule.matches(card)] or [ANY_APPROVER]
+    return [RuleState(rule, tuple(vote for vote in heard if rule.accepts(vote, card))) for rule in matching]
+
+
+def is_approved(states: Iterable[RuleState]) -> bool:
+    """Return True if every rule is met."""
+    return not any(state.missing for state in states)
+
+
+def may_decide(
+    person: Voter,
+    card: RuledCard,
+    votes: Sequence[CastVote],
+    rules: Collection[RuleTerms],
+) -> Entitlement:
+    """Say whether this person may approve the card now, in their own name or else as somebody's deputy.
+
+    Args:
+        votes: those that were cast on this card before.
+        rules: all rules of the organization.
+    """
+    if not person.may_approve:
+        return Entitlement(None, refusal="only approvers decide cards")
+    heard = _list_voices(votes)
+    if any(person.id in _list_ids(vote) for vote in heard):
+        return Entitlement(None, refusal="you have approved this already")
+    states = count_votes(card, heard, rules)
+    taken = {number for vote in heard for number in _list_ids(vote)}
+    others = (other for other in person.deputy_for if other.id not in taken and other.id != person.id)
+    for vote in (CastVote(person), *(CastVote(person, other) for other in others)):
+        if any(state.missing and state.rule.accepts(vote, card) for state in states):
+            return Entitlement(vote, is_approved(count_votes(card, [*heard, vote], rules)))
+    return Entitlement(None, refusal=describe_needs(card, states))
+
+
+def find_stuck(states: Iterable[RuleState], card: RuledCard, people: Collection[Voter]) -> list[RuleTerms]:
+    """Find the rules that can no longer be met by these people, who are all members of the organization."""
+    stuck = []
+    for state in states:
+        heard = {number for vote in state.counted for number in _list_ids(vote)}
+        able = [one for one in people if one.id not in heard and state.rule.accepts(CastVote(one), card)]
+        if len(able) < state.missing:
+            stuck.append(state.rule)
+    return stuck
+
+
+def describe_needs(card: RuledCard, states: Iterable[RuleState], requesters: str = "") -> str:
+    """Say what the card still needs, such as `1 of 2: someone of Finance, not Ann`; empty if it needs nothing.
+
+    Args:
+        requesters: the names of those who asked for the call.
+    """
+    return "; ".join(_describe_need(card, state, requesters) for state in states if state.missing)
+
+
+def _describe_need(card: RuledCard, state: RuleState, requesters: str) -> str:
+    rule, groups = state.rule, " or ".join(group.name for group in state.rule.list_groups(card))
+    who = f"someone of {groups}" if groups else "an approver"
+    if rule.excludes_requesters and card.requesters:
+        who += f", not {requesters}" if requesters else ", not somebody who asked for this"
+    return f"{len(state.counted)} of {rule.needed}: {who}" if rule.needed > 1 else f"needs {who}"
+
+
+def _applies(condition: Condition, params: Mapping[str, Any]) -> bool:
+    """Return True if one of the values in the condition's param meets it, so that no other entry hides this one."""
+    values = find_values(params, condition.param.split("."))
+    alone = replace(condition, param="value")
+    return any(value is not ABSENT and not alone.explain_violation({"value": value}) for value in values)
+
+
+def _list_voices(votes: Iterable[CastVote]) -> list[CastVote]:
+    heard: list[CastVote] = []
+    taken: set[int] = set()
+    for vote in votes:
+        may_approve = all(person.may_approve for person in vote.people)
+        if may_approve and taken.isdisjoint(_list_ids(vote)):
+            heard.append(vote)
+            taken |= _list_ids(vote)
+    return heard
+
+
+def _list_ids(vote: CastVote) -> set[int]:
+    return {person.id for person in vote.people}

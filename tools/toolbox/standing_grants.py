@@ -1,0 +1,164 @@
+"""Standing grants: the terms on which one answers a card in a person's name. A standing grant changes no verdict."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tools.contract import Level
+from tools.contract.destinations import is_destination
+from tools.toolbox.conditions import Condition, Rule, find_broken_conditions
+from tools.toolbox.permissions import Cause, CauseKind
+from tools.toolbox.provenance import Provenance
+
+RULES = frozenset({Rule.EQUALS, Rule.ONE_OF, Rule.MINIMUM, Rule.MAXIMUM, Rule.PREFIX, Rule.HOST})
+"""The rules that conditions of a standing grant may have."""
+OPEN_RULES = frozenset({Rule.PREFIX, Rule.HOST})
+"""Rules that leave a part of the value free."""
+ANSWERABLE = frozenset({CauseKind.LEVEL, CauseKind.HOSTS})
+"""The causes that a standing grant can answer; limits, raised levels and own data always need a person."""
+
+
+@dataclass(frozen=True)
+class GrantTerms:
+    """The terms of one standing grant.
+
+    Attributes:
+        definition: the hash of the tool's definition.
+        account: a hash of the account that the tool uses.
+        employee_id, run_id: the only employee, and the only run; None for all of the organization.
+        params: the paths of the params that a call may have; those without a condition are free.
+    """
+
+    pk: int
+    tool: str
+    definition: str
+    level: Level
+    account: str
+    params: frozenset[str]
+    conditions: tuple[Condition, ...] = ()
+    employee_id: int | None = None
+    run_id: int | None = None
+
+    @property
+    def free_params(self) -> frozenset[str]:
+        """The paths of the params that have no condition."""
+        return self.params - {condition.param for condition in self.conditions}
+
+
+@dataclass(frozen=True)
+class AskingCall:
+    """A call that needs approval, with everything that a standing grant's answer depends on.
+
+    Attributes:
+        provenance: where the values of the params were seen before; None if that is not known.
+        destinations: names of params that hold a recipient, a destination or an amount, besides the usual names.
+    """
+
+    tool: str
+    definition: str
+    level: Level
+    account: str
+    employee_id: int
+    run_id: int
+    params: Mapping[str, Any]
+    causes: tuple[Cause, ...]
+    provenance: Provenance | None = None
+    destinations: frozenset[str] = field(default_factory=frozenset)
+
+
+def grants_for(call: AskingCall, grants: Iterable[GrantTerms]) -> list[GrantTerms]:
+    """Return the standing grants that answer the call, in their order; none if a person must decide."""
+    return [grant for grant in grants if not explain_mismatch(call, grant)]
+
+
+def explain_mismatch(call: AskingCall, grant: GrantTerms) -> str:
+    """Explain why the grant does not answer the call; empty if it does."""
+    return explain_person_needed(call) or _explain_other_call(call, grant) or _explain_params(call, grant)
+
+
+def explain_person_needed(call: AskingCall) -> str:
+    """Explain why no standing grant can answer the call; empty if one could."""
+    if call.level is Level.DESTRUCTIVE:
+        return "a person decides every destructive call"
+    for cause in call.causes:
+        if cause.kind not in ANSWERABLE:
+            return cause.text
+    return "" if call.causes else "the call needs no approval"
+
+
+def explain_end(call: AskingCall, grant: GrantTerms) -> str:
+    """Explain why the grant has ended for good, because what its maker saw has changed; empty if it has not."""
+    is_raised = any(cause.kind is CauseKind.RAISED_LEVEL for cause in call.causes)
+    return explain_change(grant, call.definition, call.account, call.level if is_raised else grant.level)
+
+
+def explain_change(grant: GrantTerms, definition: str, account: str, level: Level) -> str:
+    """Explain which part of the tool is no longer what the grant's maker saw; empty if none is."""
+    if grant.definition != definition:
+        return "The tool’s definition has changed."
+    if grant.account != account:
+        return "The account that the tool acts with has changed."
+    return "An admin has raised the tool’s level." if grant.level is not level else ""
+
+
+def list_paths(params: Mapping[str, Any]) -> frozenset[str] | None:
+    """List the paths of all values; a value of null is absent, and the entries of a list share its path.
+
+    Return None if a name contains a dot, because its path could also name another value.
+    """
+    found = frozenset(_list_paths(params, ""))
+    return None if None in found else frozenset(path for path in found if path is not None)
+
+
+def list_destinations(paths: Iterable[str], named: frozenset[str]) -> frozenset[str]:
+    """List the paths that name a recipient, a destination or an amount."""
+    return frozenset(path for path in paths if is_destination(path.split("."), named))
+
+
+def _explain_other_call(call: AskingCall, grant: GrantTerms) -> str:
+    if grant.tool != call.tool or grant.employee_id not in (None, call.employee_id):
+        return "the grant is for another tool or employee"
+    if grant.run_id not in (None, call.run_id):
+        return "the grant is for another run"
+    if grant.definition != call.definition or grant.level is not call.level:
+        return "the tool's definition or level has changed"
+    return "" if grant.account == call.account else "the account that the tool uses has changed"
+
+
+def _explain_params(call: AskingCall, grant: GrantTerms) -> str:
+    paths = list_paths(call.params)
+    if paths is None or not paths <= grant.params:
+        return "the call has parameters that the grant does not allow"
+    if broken := find_broken_conditions(grant.conditions, call.params):
+        return broken[0].reason
+    if free := list_destinations(grant.free_params, call.destinations):
+        return f"{min(free)} names a recipient, a destination or an amount, and has no condition"
+    return _explain_outside(call, grant)
+
+
+def _explain_outside(call: AskingCall, grant: GrantTerms) -> str:
+    """Explain which open param has a value from outside or of unknown origin."""
+    named = {condition.param for condition in grant.conditions if condition.rule in OPEN_RULES}
+    is_fixed = {condition.param for condition in grant.conditions if condition.rule in (Rule.EQUALS, Rule.ONE_OF)}
+    open_params = grant.free_params | (named - is_fixed)
+    if not open_params:
+        return ""
+    known = call.provenance
+    if known is None or known.unsearched or known.is_partial or known.unlisted:
+        return "the origin of the call's values is not known"
+    found = next((param for param in sorted(open_params) if known.find_outside(param) is not None), "")
+    return f"{found} comes from outside" if found else ""
+
+
+def _list_paths(node: Any, path: str) -> Iterator[str | None]:
+    if isinstance(node, Mapping) and node:
+        for name, value in node.items():
+            if "." in name or not name:
+                yield None
+            else:
+                yield from _list_paths(value, f"{path}.{name}" if path else name)
+    elif isinstance(node, list) and node:
+        for entry in node:
+            yield from _list_paths(entry, path)
+    elif path and node is not None:
+        yield path
