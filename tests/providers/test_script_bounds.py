@@ -16,6 +16,8 @@ from agents.providers.registry import build_provider
 from agents.providers.script_format import validate_script
 
 ROOT = Path(__file__).resolve().parents[2]
+SLOWEST_S = 10
+"""Of the thread's processor time: the slowest case takes 1 s, or 4 s on a busy machine; unbounded ones never end."""
 UNKNOWN = "**Nothing was done:** I follow a script, and it does not know this task.\n\nIt knows these tasks:\n\n- {}"
 RECORDS = [{"id": number, "name": f"Company {number}", "note": "x" * 80} for number in range(1000)]
 DOUBLED = "{% set a = 'xxxxxxxxxx' %}" + "{% set a = a ~ a %}" * 30
@@ -73,9 +75,9 @@ def refusal(text: str) -> str:
 
 @pytest.mark.parametrize("case", GREEDY)
 def test_a_greedy_expression_is_refused_before_it_takes_time(case: str) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     assert refusal(GREEDY[case]) == "bad_script"
-    assert time.process_time() - began < 3
+    assert time.thread_time() - began < SLOWEST_S
 
 
 @pytest.mark.parametrize("case", ["a doubled text", "many texts", "loops over made lists"])
