@@ -15,8 +15,11 @@ import pytest
 
 from tests import browser, sampling, services
 
-PROCESSES = {"sqlite": 3, "postgresql": 2}
-"""More than the cores, because many tests wait for real processes; conftest.py groups the tests of one process."""
+PROCESSES = {"sqlite": 2, "postgresql": 2}
+"""More than the cores, because many tests wait for real processes; conftest.py groups the tests of one process.
+
+A fifth process saves nothing, and makes every wait longer.
+"""
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 
 

@@ -77,10 +77,8 @@ def _is_chosen(item: pytest.Item, *, database_only: bool) -> bool:
     is_all = sampling.HALVES_VARIABLE in os.environ
     if is_all and item.nodeid.startswith(sampling.HALF_OF) and not sampling.is_in_half(item.nodeid):
         return False
-    is_halved = is_all and item.nodeid.startswith(sampling.HALVED)
-    if not is_halved or item.get_closest_marker("once"):
-        return True
-    return sampling.is_turn_of(settings.SITE.database.engine, item.nodeid.partition("::")[0])
+    is_halved = is_all and item.nodeid.startswith(sampling.HALVED) and _needs_database(item)
+    return not is_halved or sampling.is_turn_of(settings.SITE.database.engine, item.nodeid.partition("::")[0])
 
 
 def pytest_collection_finish() -> None:

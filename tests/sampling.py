@@ -16,10 +16,21 @@ WHOLE_VARIABLE = "GADGET_TESTS_WHOLE"
 SAMPLE_VARIABLE = "GADGET_TESTS_SAMPLE"
 HALVES_VARIABLE = "GADGET_TESTS_HALVES"
 """Set by a run of all tests: the files at `HALVED` then run on one of the two databases each."""
-HALVED = ("tests/accounts/", "tests/admin/", "tests/deployment/", "tests/faults/", "tests/gadget_site/")
-"""Files that run on one of the two databases, which the commit chooses; `make soak` runs them on both.
+HALVED = (
+    "tests/accounts/",
+    "tests/admin/",
+    "tests/deceptions/",
+    "tests/deployment/",
+    "tests/faults/",
+    "tests/gadget_site/",
+    "tests/hostile/",
+    "tests/insight/",
+    "tests/journeys/",
+    "tests/web/",
+)
+"""Files whose tests run on one of the two databases, which the commit chooses; `make soak` runs them on both.
 
-Those of kills and outages take long; the others hardly depend on the database.
+Those of kills, outages and browsers take long; the others hardly depend on the database.
 """
 HALF_OF = ("tests/journeys/test_accessibility_of_states.py",)
 """Files of which a run of all tests takes half of the tests, which look at many pages each; `make soak` takes all."""

@@ -14,7 +14,7 @@ from gadget_site.asgi import application
 
 Answer = TypeVar("Answer")
 
-PATIENCE_S = 8.0
+PATIENCE_S = 30.0
 # One loop for all tests, as in a server: the channel layer keeps its connections by loop.
 _runner = asyncio.Runner()
 HOST = "testserver"
