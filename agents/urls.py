@@ -4,6 +4,7 @@ from django.urls import path
 
 from agents.web.views import (
     account,
+    approval_rules,
     approvals,
     audit,
     calls,
@@ -72,6 +73,7 @@ urlpatterns = [
     path("runs/<int:run_id>/message/", runs.add_message, name="message"),
     path("runs/<int:run_id>/continue/", runs.continue_run, name="continue"),
     path("approvals/", approvals.inbox, name="approvals"),
+    path("approvals/who/", approval_rules.who_may_decide, name="who-may-decide"),
     path("approvals/views/", inbox_settings.save_view, name="save-view"),
     path("approvals/views/<int:view_id>/delete/", inbox_settings.delete_view, name="delete-view"),
     path("approvals/<int:approval_id>/snooze/", inbox_settings.snooze, name="snooze"),

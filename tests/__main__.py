@@ -15,10 +15,10 @@ import pytest
 
 from tests import browser, sampling, services
 
-PROCESSES = {"sqlite": 2, "postgresql": 2}
+PROCESSES = {"sqlite": 2, "postgresql": 1}
 """More than the cores, because many tests wait for real processes; conftest.py groups the tests of one process.
 
-A fifth process saves nothing, and makes every wait longer.
+A fourth process saves little, and makes every wait longer.
 """
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 

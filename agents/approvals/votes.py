@@ -78,6 +78,11 @@ class CardStanding:
         """True if the two-person rule is all that matches."""
         return self.rules == (TWO_PERSON_RULE,)
 
+    @property
+    def needs_several_people(self) -> bool:
+        """True if a rule asks for more than one person, so that no standing grant of one person can answer the card."""
+        return any(rule.needed > 1 for rule in self.rules)
+
     def may_decide(self, member: Membership) -> Entitlement:
         """Say whether this member may approve the card now."""
         voter = self.voters.get(member.user_id) or Voter(member.user_id, member.user.get_username(), may_approve=False)

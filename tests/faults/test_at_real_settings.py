@@ -12,7 +12,7 @@ from tests.processes import RealProcess
 from tests.workshop import passes
 
 TIMING_SCALE = 1.0
-AT_ONCE_S = 8.0
+AT_ONCE_S = 20.0
 
 
 def test_during_a_model_call_the_run_goes_to_another_worker_at_once(site: Site) -> None:

@@ -35,7 +35,7 @@ def test_a_worker_hears_again_within_seconds_after_redis_was_wiped(installation:
     installation.wipe_redis()
     began = time.monotonic()
     until(lambda: listeners(installation) == 1)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     assert worker.is_alive
 
 

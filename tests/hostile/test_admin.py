@@ -31,7 +31,7 @@ from tools.connections.models import AllowedHost, Source
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
-SECONDS = 5
+SECONDS = 15
 BREAKS = {"<br >"}
 MAX_PAGES = 60
 PARTS = 3

@@ -142,6 +142,7 @@ def every_page(made: HostileWorld) -> dict[str, list[str]]:
         "call": [f"/runs/{call.run_id}/calls/{call.pk}/" for call in made.calls],
         "approvals": ["/approvals/"],
         "history": ["/approvals/?history=1"],
+        "who may decide": ["/approvals/who/?tool=data.updateRecord"],
         "card": [f"/approvals/{pk}/" for pk in (*cards[:9], *cards[1::3])],
         "fragment": [f"/approvals/{pk}/card/" for pk in cards[:9]],
         "records": ["/records/"],

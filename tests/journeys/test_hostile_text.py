@@ -185,7 +185,7 @@ def test_a_long_value_shows_its_length_and_disables_a_destructive_approve(office
 HOST = "http://gadget.localhost"
 LIST_PAGES = (
     "/", "/employees/", "/runs/", "/approvals/", "/approvals/?history=1", "/records/", "/drafts/", "/audit/", "/users/",
-    "/tools/", "/oversight/", "/simulator/", "/grants/", "/grants/?ended=1",
+    "/tools/", "/oversight/", "/simulator/", "/grants/", "/grants/?ended=1", "/approvals/who/?tool=data.updateRecord",
 )  # fmt: skip
 HIDDEN_NOW = r"""() => {
   const categories = String.raw`\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}`;

@@ -14,7 +14,7 @@ from tests.model_server import Call, html, nonsense
 from tests.ollama_server import Chat, OllamaServer, refused
 from tests.providers.conftest import Asking
 
-SOON = 1.0
+SOON = 8.0
 CALLS = (Call("data.searchRecords", {"region": "EU", "text": "a longer text, to be cut"}),)
 HALF = {"message": {"content": "a"}, "done": False}
 FAULTS: dict[str, tuple[Chat, str, bool]] = {

@@ -12,7 +12,7 @@ from agents.providers.late_usage import GRACE_S
 from tests.model_server import Answer, Call, ModelServer, failing
 from tests.providers.conftest import Asking
 
-SOON = 1.0
+SOON = 8.0
 
 
 @contextmanager

@@ -65,7 +65,7 @@ def test_hostile_texts_take_time_in_proportion_to_their_length(text: str) -> Non
     for start in range(0, len(text), 7):
         splitter.add(text[start : start + 7])
     splitter.finish()
-    assert time.process_time() - started < 3
+    assert time.process_time() - started < 10
 
 
 @pytest.mark.parametrize("size", [0, 1])

@@ -154,9 +154,9 @@ def answer(task: str, text: str) -> str:
     "task", ["(a+)+$", "(?:a?){30}b", "(.*)(.*)(.*)(.*)b", "a{0,60}" * 6 + "!", "(?i)(?:x|(?:a+)*)b"]
 )
 def test_no_pattern_makes_a_search_slow(task: str) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     assert answer(task, "a" * 2000) in ("Found", UNKNOWN.format(task))
-    assert time.process_time() - began < 0.5
+    assert time.thread_time() - began < SLOWEST_S
 
 
 @pytest.mark.parametrize("task", ["(.+)x\\1", "(?=(a+)+$)", "(?:[^,]{1,60}){1,16}", "a" * 501])
@@ -179,9 +179,9 @@ def test_a_task_is_searched_in_its_first_two_thousand_characters() -> None:
 
 
 def test_a_hostile_task_is_searched_in_a_moment() -> None:
-    began = time.process_time()
+    began = time.thread_time()
     assert answer("[a-z]+[a-z]{1,9}!", "a" * 100_000) != "Found"
-    assert time.process_time() - began < 2
+    assert time.thread_time() - began < SLOWEST_S
 
 
 @pytest.mark.parametrize("fault", ["retry_after: 86401", "retry_after: .inf", "retry_after: .nan", "retry_after: -1"])

@@ -34,7 +34,7 @@ def test_the_pass_is_recorded_with_an_estimate_and_corrected(workshop: Workshop,
     delay_usage(model)
     started = time.monotonic()
     run = workshop.work()
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 15
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Done.")
     (recorded,) = passes(run)
     assert recorded.usage_estimated

@@ -28,7 +28,7 @@ from tools.schedules.models import Schedule
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not depend on the database
 
-OF_MEMBERS = ("own-password", "employee", "employee-trust", "tools", "users", "stop")
+OF_MEMBERS = ("own-password", "employee", "employee-trust", "tools", "users", "stop", "who-may-decide")
 OF_ADMINS = ("audit", "audit-export", "oversight", "oversight-export", "simulator", "policy-draft")
 OF_SIMULATOR = ("simulator-save", "shadow-start", "shadow-stop", "policy-draft-delete")
 OF_FILES = ("files", "file-download")
@@ -87,7 +87,7 @@ OPEN = ("login", "logout", "join-link", "join", "new-password-link", "new-passwo
 LISTS_OF_THINGS = ("records", "records-import", "drafts", "files", "schedules", "grants")
 LISTS_OF_ADMINS = ("audit", "oversight", "simulator")
 LISTS = (
-    *("home", "employees", "runs", "approvals", "tools", "users", "stop", "search"),
+    *("home", "employees", "runs", "approvals", "who-may-decide", "tools", "users", "stop", "search"),
     *LISTS_OF_ADMINS,
     *LISTS_OF_THINGS,
 )

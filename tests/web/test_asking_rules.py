@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from agents.approval_rules.models import ApprovalRule
 from agents.approvals.models import Approval
 from agents.runs.models import ToolCall
-from agents.web.cards.asking_rules import describe_rules, find_notice
+from agents.web.cards.asking_rules import AskingCall, describe_rules, find_notice
 from tests.world import UPDATE, World, make_world
 from tools.contract import Level
 from tools.toolbox.permissions import Cause, CauseKind, Permission, Verdict
@@ -58,6 +59,16 @@ def test_a_standing_grant_is_named_only_if_it_could_approve_the_call(world: Worl
     assert says not in show(world, card_with(world, CHANGES, LIMITED), "approver")
 
 
+def test_no_standing_grant_is_offered_where_two_people_must_approve(world: World) -> None:
+    rule = ApprovalRule.objects.create(organization=world.acme, name="Two people", needed=1)
+    card = card_with(world, CHANGES)
+    offers = ("A standing grant could approve calls like this.", "Allow more like this")
+    assert all(offer in show(world, card, "approver") for offer in offers)
+    rule.needed = 2
+    rule.save()
+    assert not any(offer in show(world, card, "approver") for offer in offers)
+
+
 def test_only_those_who_may_open_a_rule_get_its_link(world: World) -> None:
     card = card_with(world, CHANGES, LIMITED, HOSTS)
     limits = f'href="/admin/employees/employee/{world.employee.pk}/change/#id_limits"'
@@ -74,7 +85,7 @@ def test_the_links_lead_somewhere(world: World) -> None:
     card = card_with(world, CHANGES, RAISED, LIMITED, HOSTS)
     call = ToolCall.objects.get(pk=card.tool_call_id)
     client = world.client("admin")
-    rules = describe_rules(call, world.employee.pk, None)
+    rules = describe_rules(AskingCall(call, world.employee.pk, None))
     addresses = {link.address.partition("#")[0] for rule in rules for link in rule.links}
     assert len(addresses) == 4
     for address in addresses:

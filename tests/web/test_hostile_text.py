@@ -17,7 +17,7 @@ from agents.web.text import safe_text
 from agents.web.text.markdown import render_markdown
 
 LONG = 100_000
-SECONDS = 5.0
+SECONDS = 15.0
 """A quadratic pattern needs more than a minute; a linear one needs hundredths, or a second or two on a busy machine."""
 
 

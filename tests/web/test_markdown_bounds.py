@@ -23,7 +23,7 @@ def test_hostile_texts_render_quickly_and_stay_small() -> None:
     began = time.thread_time()
     sizes = [len(render_uncached(text).encode()) for text in texts]
     assert max(sizes) <= MAX_BYTES
-    assert time.thread_time() - began < len(texts) * 0.1
+    assert time.thread_time() - began < len(texts) * 0.3
 
 
 def test_a_long_text_is_bounded_too() -> None:

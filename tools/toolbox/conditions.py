@@ -131,6 +131,10 @@ class Condition:
         otherwise = "a person decides" if self.otherwise is Otherwise.ASK else "it is refused"
         return f"{self._describe_demand()}; otherwise {otherwise}."
 
+    def describe_match(self) -> str:
+        """Describe a call that meets the condition, e.g. `limit is at most 100`; not for rules over history."""
+        return f"{self.param} is {self._describe_rule()}"
+
     def _describe_demand(self) -> str:
         if self.rule is Rule.CALL_COUNT:
             calls = "call" if self.value["most"] == 1 else "calls"

@@ -53,18 +53,16 @@ class AskingReasons:
     rules: list[AskingRule]
 
 
-def describe_reasons(why: str, call: ToolCall, employee_id: int, tool: Tool | None) -> AskingReasons:
+def describe_reasons(why: str, asking: AskingCall) -> AskingReasons:
     """Describe the reasons of a card whose text is `why`."""
-    rules = describe_rules(call, employee_id, tool)
-    return AskingReasons(find_notice(why, call) if rules else why, rules)
+    rules = describe_rules(asking)
+    return AskingReasons(find_notice(why, asking.call) if rules else why, rules)
 
 
-def describe_rules(call: ToolCall, employee_id: int, tool: Tool | None) -> list[AskingRule]:
+def describe_rules(asking: AskingCall) -> list[AskingRule]:
     """Describe the rules that make the call need approval; empty for a call without stored causes."""
-    kept = call.judgment or {}
-    return [
-        _describe(kind, text, param, _Asking(call, employee_id, tool)) for kind, text, param in kept.get("causes", ())
-    ]
+    kept = asking.call.judgment or {}
+    return [_describe(kind, text, param, asking) for kind, text, param in kept.get("causes", ())]
 
 
 def find_notice(why: str, call: ToolCall) -> str:
@@ -77,12 +75,17 @@ def find_notice(why: str, call: ToolCall) -> str:
 
 
 @dataclass(frozen=True)
-class _Asking:
-    """A call that needs approval."""
+class AskingCall:
+    """A call that needs approval.
+
+    Attributes:
+        may_be_granted: a standing grant may be able to answer it.
+    """
 
     call: ToolCall
     employee_id: int
     tool: Tool | None
+    may_be_granted: bool = True
 
     def link_to_tool(self) -> RuleLink:
         address = f"{reverse('tools')}?{urlencode({'q': self.call.tool})}"
@@ -100,7 +103,7 @@ class _Asking:
         if self.call.level == Level.DESTRUCTIVE.value:
             return "Destructive calls always need a person."
         kinds = {kind for kind, _, _ in (self.call.judgment or {}).get("causes", ())}
-        is_answerable = kinds <= ANSWERABLE
+        is_answerable = self.may_be_granted and kinds <= ANSWERABLE
         return "A standing grant could approve calls like this." if is_answerable else ""
 
     def explain_raised_level(self) -> str:
@@ -121,12 +124,12 @@ class _Asking:
             yield RuleLink("Allowed hosts", reverse("admin:connections_allowedhost_changelist"))
 
 
-def _describe(kind: str, text: str, param: str, asking: _Asking) -> AskingRule:
+def _describe(kind: str, text: str, param: str, asking: AskingCall) -> AskingRule:
     sentence = f"{text[:1].upper()}{text[1:]}."
     return AskingRule(sentence, _explain_remedy(kind, text, param, asking), tuple(asking.list_links(kind)))
 
 
-def _explain_remedy(kind: str, text: str, param: str, asking: _Asking) -> str:
+def _explain_remedy(kind: str, text: str, param: str, asking: AskingCall) -> str:
     remedies: dict[CauseKind, Callable[[], str]] = {
         CauseKind.LEVEL: asking.explain_level,
         CauseKind.RAISED_LEVEL: asking.explain_raised_level,

@@ -18,7 +18,7 @@ from agents.approvals.warnings.marks import get_preview
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import Pass, Run, ToolCall
-from agents.web.cards.asking_rules import AskingReasons, describe_reasons
+from agents.web.cards.asking_rules import AskingCall, AskingReasons, describe_reasons
 from agents.web.cards.call_reports import CallReport, describe_call
 from agents.web.cards.differences import Change, find_differences
 from agents.web.cards.earlier_decisions import MAX_EARLIER, load_earlier_decisions
@@ -118,7 +118,8 @@ class Card:
     @property
     def may_be_granted(self) -> bool:
         """True if a standing grant may be able to answer cards like this one."""
-        return self.is_open and self.approval.level != Level.DESTRUCTIVE.value and self.tool is not None
+        has_one_maker = self.standing is None or not self.standing.needs_several_people
+        return has_one_maker and self.is_open and not self.is_destructive and self.tool is not None
 
     @property
     def earlier_denial(self) -> Approval | None:
@@ -245,7 +246,8 @@ class Card:
     @cached_property
     def reasons(self) -> AskingReasons:
         """The reasons why the card asks."""
-        return describe_reasons(self.approval.why, self.call, self.run.employee_id, self.tool)
+        asking = AskingCall(self.call, self.run.employee_id, self.tool, may_be_granted=self.may_be_granted)
+        return describe_reasons(self.approval.why, asking)
 
     @cached_property
     def origins(self) -> ValueOrigins:

@@ -99,7 +99,12 @@ class CatalogEntry:
     @property
     def side_effects(self) -> str:
         """The tool's effect at its level in this organization, in words."""
-        return "changes data, so it needs approval" if Level(self.level).has_side_effects else "changes nothing"
+        return "changes data, so it needs approval" if self.may_ask else "changes nothing"
+
+    @property
+    def may_ask(self) -> bool:
+        """True if calls of the tool need approval because of its level."""
+        return Level(self.level).has_side_effects
 
     @property
     def capabilities(self) -> str:

@@ -79,11 +79,11 @@ def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
 
 def test_a_slow_name_service_ends_at_the_deadline() -> None:
     with DnsServer(**{"slow.test": ["8.8.8.8"]}) as dns:
-        dns.delay_s = 0.6
+        dns.delay_s = 3.0
         started = time.monotonic()
         with pytest.raises(ToolError) as caught:
             GuardedClient(resolve=dns.resolve, limits=NetworkLimits(total_s=0.2)).request("GET", "http://slow.test/")
-        assert time.monotonic() - started < 0.5
+        assert time.monotonic() - started < 2.5
         assert caught.value.code is ErrorCode.TIMEOUT
         assert not caught.value.attempted
 

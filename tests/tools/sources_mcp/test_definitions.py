@@ -152,7 +152,7 @@ def test_a_value_that_makes_a_legal_schema_explode_is_refused_in_time() -> None:
     with pytest.raises(ToolError, match="cannot be checked") as failure:
         McpTool(definition, SERVER, "there", Level.READ).check_params({"x": given})
     assert not failure.value.attempted
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 45
 
 
 def test_what_is_not_read_in_time_is_left_out() -> None:

@@ -56,7 +56,7 @@ def test_a_hanging_call_ends_at_its_timeout_and_the_next_has_a_process_of_its_ow
     code, definite, message = failure_of(called(tool_of(server, "hang", Level.WRITE), timeout_s=1.0))
     assert (code, definite) == ("TIMEOUT", False)
     assert "did not answer within" in message
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     deadline = time.monotonic() + 10
     while called(tool_of(server, "pid"), timeout_s=2.0).markdown == before:
         assert time.monotonic() < deadline

@@ -202,7 +202,7 @@ def test_keys_are_read_too_and_depth_is_no_way_out() -> None:
 def test_a_large_value_is_read_in_a_moment(text: str) -> None:
     began = time.process_time()
     judged({"x": text})
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 5
 
 
 def test_every_level_names_the_host_and_draft_asks_like_read() -> None:

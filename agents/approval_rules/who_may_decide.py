@@ -1,0 +1,96 @@
+"""Answers the question of who may decide a card, before there is one: for a tool, and for each person."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from tools.toolbox.approval_rules import (
+    CastVote,
+    Entitlement,
+    RuledCard,
+    RuleState,
+    RuleTerms,
+    Voter,
+    describe_needs,
+    find_stuck,
+    may_decide,
+)
+
+
+@dataclass(frozen=True)
+class RuleAnswer:
+    """A rule that matches the card.
+
+    Attributes:
+        needs: the people that it asks for, such as `0 of 2: someone of Finance`.
+        only_if: the calls that it is for, such as `amount is at least 100`; empty for every call.
+        people: the names of those whose own approval counts for it.
+        is_stuck: nobody can meet it.
+    """
+
+    rule: RuleTerms
+    needs: str
+    only_if: str
+    people: tuple[str, ...]
+    is_stuck: bool
+
+
+@dataclass(frozen=True)
+class PersonAnswer:
+    """The answer for one person: `text` continues the sentence that begins with their name."""
+
+    name: str
+    may_approve: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class WhoMayDecide:
+    """The rules for a card, and the answer for each person, those who may approve it first."""
+
+    rules: tuple[RuleAnswer, ...]
+    people: tuple[PersonAnswer, ...]
+
+
+def find_who_may_decide(
+    card: RuledCard, rules: Collection[RuleTerms], people: Collection[Voter], *, meets_conditions: bool
+) -> WhoMayDecide:
+    """Find who may decide this card, of which the params are not known.
+
+    Args:
+        rules: all rules of the organization.
+        people: its members.
+        meets_conditions: the card meets the conditions on params; otherwise it meets none.
+    """
+    matching = [rule for rule in rules if _without_conditions(rule).matches(card)]
+    applying = [_without_conditions(rule) for rule in matching if meets_conditions or not rule.conditions]
+    names = ", ".join(one.name for one in people if one.id in card.requesters)
+    answers = [_answer_person(one, may_decide(one, card, [], applying)) for one in people]
+    return WhoMayDecide(
+        tuple(_answer_rule(rule, card, people, names) for rule in matching),
+        tuple(sorted(answers, key=lambda answer: (not answer.may_approve, answer.name.casefold()))),
+    )
+
+
+def _without_conditions(rule: RuleTerms) -> RuleTerms:
+    return replace(rule, conditions=())
+
+
+def _answer_rule(rule: RuleTerms, card: RuledCard, people: Iterable[Voter], requesters: str) -> RuleAnswer:
+    state, people = RuleState(rule, ()), tuple(people)
+    return RuleAnswer(
+        rule,
+        describe_needs(card, [state], requesters),
+        " and ".join(condition.describe_match() for condition in rule.conditions),
+        tuple(sorted(one.name for one in people if rule.accepts(CastVote(one), card))),
+        bool(find_stuck([state], card, people)),
+    )
+
+
+def _answer_person(person: Voter, found: Entitlement) -> PersonAnswer:
+    if found.vote is None:
+        return PersonAnswer(person.name, may_approve=False, text=f"may not approve it: {found.refusal}")
+    name = f" in the name of {found.vote.deputy_for.name}" if found.vote.deputy_for else ""
+    alone = "may approve it alone" if found.completes else "may approve it together with others"
+    return PersonAnswer(person.name, may_approve=True, text=f"{alone}{name}")

@@ -1,0 +1,101 @@
+"""The page that answers who may decide the cards of a tool, for each rule and person."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
+from tests.world import UPDATE, World, make_world
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def read(client: Client, **query: Any) -> str:
+    """Return the page's text without tags, with single spaces."""
+    answer = client.get("/approvals/who/", {"tool": UPDATE, **query})
+    assert answer.status_code == 200, answer.content
+    main = answer.content.decode().partition("<main")[2].partition("</form>")[2]
+    return re.sub(r"\s+([.,:])", r"\1", " ".join(unescape(re.sub("<[^>]*>", " ", main)).split()))
+
+
+def make_rule(world: World, **more: Any) -> ApprovalRule:
+    return ApprovalRule.objects.create(organization=world.acme, **{"name": "Refunds", "tool": UPDATE, **more})
+
+
+def make_group(world: World, *usernames: str) -> ApproverGroup:
+    group = ApproverGroup.objects.create(organization=world.acme, name="Finance")
+    group.members.set(world.member(name) for name in usernames)
+    return group
+
+
+def test_without_a_rule_every_approver_decides_alone(world: World) -> None:
+    text = read(world.client("viewer"))
+    assert "No approval rule matches. One approver decides." in text
+    assert "approver may approve it alone." in text
+    assert "operator may not approve it: only approvers decide cards." in text
+
+
+def test_rules_say_what_they_need_and_who_counts(world: World) -> None:
+    make_rule(world, needed=2, group=make_group(world, "approver", "viewer"))
+    text = read(world.client("admin"))
+    assert "Refunds: 0 of 2: someone of Finance. Counts for: approver." in text
+    assert "Nobody can meet this rule." in text, "only one of the group has the role"
+    assert "approver may approve it together with others." in text
+    assert "admin may not approve it: 0 of 2: someone of Finance." in text
+
+
+def test_a_rule_of_another_tool_or_employee_does_not_match(world: World) -> None:
+    make_rule(world, tool="data.bulkDelete")
+    make_rule(world, name="Dana", employee=world.employee)
+    assert "No approval rule matches" in read(world.client("admin"))
+    assert "Dana: needs an approver." in read(world.client("admin"), employee=world.employee.pk)
+    assert "Refunds" in read(world.client("admin"), tool="data.bulkDelete")
+
+
+def test_whoever_asked_is_left_out_where_a_rule_excludes_them(world: World) -> None:
+    make_rule(world, excludes_requesters=True)
+    assert "approver may approve it alone." in read(world.client("admin"))
+    asked = read(world.client("admin"), requester=world.users["approver"].pk)
+    assert "approver may not approve it: needs an approver, not somebody who asked for this." in asked
+    assert "admin may approve it alone." in asked
+
+
+def test_a_condition_counts_only_if_it_is_said_to_be_met(world: World) -> None:
+    conditions = [{"param": "changes.score", "rule": "minimum", "value": 50, "otherwise": "ask"}]
+    make_rule(world, group=make_group(world, "approver"), conditions=conditions)
+    unmet, met = read(world.client("admin")), read(world.client("admin"), conditions="met")
+    for text in (unmet, met):
+        assert "Refunds, only if changes.score is at least 50: needs someone of Finance." in text
+    assert "admin may approve it alone." in unmet
+    assert "admin may not approve it: needs someone of Finance." in met
+
+
+def test_a_deputy_is_named_with_the_person_whose_approval_it_is(world: World) -> None:
+    make_rule(world, group=make_group(world, "approver"))
+    Deputy.objects.create(member=world.member("approver"), deputy=world.member("admin"), ends_at="2100-01-01T00:00:00Z")
+    assert "admin may approve it alone in the name of approver." in read(world.client("admin"))
+
+
+def test_an_unknown_tool_and_wrong_choices_are_answered_in_words(world: World) -> None:
+    client = world.client("viewer")
+    assert "There is no tool no.tool." in read(client, tool="no.tool")
+    assert "Choose a tool" in read(client, tool="")
+    odd = read(client, level="x", employee="-1", requester="x", conditions="x")
+    assert "approver may approve it alone." in odd
+
+
+def test_rules_and_people_of_another_organization_do_not_appear(world: World) -> None:
+    ApprovalRule.objects.create(organization=world.globex, name="Theirs")
+    text = read(world.client("admin"))
+    assert "Theirs" not in text
+    assert "outsider" not in text
