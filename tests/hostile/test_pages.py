@@ -100,6 +100,7 @@ TELLS_NO_TEXT = {
     "end-snooze": "leads on to the inbox",
     "save-view": "leads on to the inbox",
     "delete-view": "leads on to the inbox",
+    "deputy-end": "says a username, which has only letters, digits and a few signs",
     "policy-draft-delete": "leads on to the simulator",
     "shadow-start": "leads on to the draft",
     "shadow-stop": "leads on to the draft",
@@ -162,6 +163,7 @@ def every_page(made: HostileWorld) -> dict[str, list[str]]:
         "replay": [f"/runs/{pk}/replay/" for pk in runs],
         "nested": [f"/runs/{child.pk}/nested/" for child in made.children],
         "password": ["/account/password/"],
+        "deputies": ["/account/deputies/"],
     }
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db.models import Model
+from django.utils import timezone
 from pytest_django import Settings
 
 from agents.accounts import invitations
 from agents.accounts.models import AuditEntry, Membership, Role
+from agents.approval_rules.deputies import name_deputy
+from agents.approval_rules.models import Deputy
 from agents.approvals.models import Approval, ApprovalStatus, SavedView, Snooze
 from agents.approvals.saved_views import save_view
 from agents.policy import shadow
@@ -28,7 +32,7 @@ from tools.schedules.models import Schedule
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not depend on the database
 
-OF_MEMBERS = ("own-password", "employee", "employee-trust", "tools", "users", "stop", "who-may-decide")
+OF_MEMBERS = ("own-password", "deputies", "employee", "employee-trust", "tools", "users", "stop", "who-may-decide")
 OF_ADMINS = ("audit", "audit-export", "oversight", "oversight-export", "simulator", "policy-draft")
 OF_SIMULATOR = ("simulator-save", "shadow-start", "shadow-stop", "policy-draft-delete")
 OF_FILES = ("files", "file-download")
@@ -57,8 +61,8 @@ RULES = (
     *("invite", "revoke-invitation", "change-role", "remove-member", "password-link", "audit-verify"),
     *OF_SIMULATOR,
 )
-OWN_INBOX = ("snooze", "end-snooze", "save-view", "delete-view")
-"""Settings of a member's own inbox, for every role."""
+OWN_SETTINGS = ("snooze", "end-snooze", "save-view", "delete-view", "deputy-end")
+"""A member's own settings, for every role."""
 DECISIONS = ("approve", "deny", "edit", "undo", "resolve")
 OF_GRANTS = ("grant-new", "grant-revoke")
 ACTS = (
@@ -72,13 +76,13 @@ ACTS = (
     "files-upload",
     "file-delete",
     *OF_SCHEDULES,
-    *OWN_INBOX,
+    *OWN_SETTINGS,
     *DECISIONS,
     *OF_GRANTS,
     *RULES,
 )
 MODELS: tuple[type[Model], ...] = (
-    *(Approval, AuditEntry, Membership, PolicyDraft, Run, SavedView, Schedule, Snooze, StandingGrant),
+    *(Approval, AuditEntry, Deputy, Membership, PolicyDraft, Run, SavedView, Schedule, Snooze, StandingGrant),
 )
 OF_ONE = ("cancel", "message", "continue", "answer", "shadow-start", "shadow-stop", *DECISIONS)
 """Actions on one run, card or draft, which has a page."""
@@ -95,6 +99,7 @@ WITHOUT_ROW = (
     *LISTS,
     "theme",
     "own-password",
+    "deputies",
     "audit-export",
     "oversight-export",
     "records-export",
@@ -120,6 +125,11 @@ def world(settings: Settings, tmp_path: Path) -> World:
     return make_world()
 
 
+def make_deputy(world: World) -> Deputy:
+    now, day = timezone.now(), timedelta(days=1)
+    return name_deputy(world.member("admin"), world.member("approver").pk, now, now + day)
+
+
 def build_address(world: World, name: str) -> str:
     card = world.card()
     invitation, _ = invitations.invite(world.member("admin"), invitations.Offer(role="viewer"))
@@ -135,6 +145,7 @@ def build_address(world: World, name: str) -> str:
         "<int:schedule_id>": schedules.create(world.member("operator"), world.employee.pk, "Acme", DAILY).pk,
         "<int:grant_id>": world.standing_grant().pk,
         "<int:view_id>": save_view(world.member("viewer"), "Writes", "level=write", ("level",)).pk,
+        "<int:deputy_id>": make_deputy(world).pk,
         "<path:rest>": "no/such/page",
         "<path:path>": "notes.txt",
         "<str:name>": "data.searchRecords",
@@ -218,6 +229,8 @@ def find_form_page(path: str, name: str) -> str:
     """Find the page that contains the form of this action."""
     if name in OF_ONE:
         return path.removesuffix(path.rstrip("/").rpartition("/")[2] + "/")
+    if name == "deputy-end":
+        return "/account/deputies/"
     return "/" if name in ("switch-organization", "theme") else f"/{path.split('/')[1]}/"
 
 

@@ -7,7 +7,7 @@ import pytest
 from agents.approval_rules.models import ApprovalRule
 from agents.approvals.models import Approval
 from agents.runs.models import ToolCall
-from agents.web.cards.asking_rules import AskingCall, describe_rules, find_notice
+from agents.web.cards.asking_rules import CallToExplain, describe_rules, find_notice
 from tests.world import UPDATE, World, make_world
 from tools.contract import Level
 from tools.toolbox.permissions import Cause, CauseKind, Permission, Verdict
@@ -85,7 +85,7 @@ def test_the_links_lead_somewhere(world: World) -> None:
     card = card_with(world, CHANGES, RAISED, LIMITED, HOSTS)
     call = ToolCall.objects.get(pk=card.tool_call_id)
     client = world.client("admin")
-    rules = describe_rules(AskingCall(call, world.employee.pk, None))
+    rules = describe_rules(CallToExplain(call, world.employee.pk, None))
     addresses = {link.address.partition("#")[0] for rule in rules for link in rule.links}
     assert len(addresses) == 4
     for address in addresses:

@@ -53,13 +53,13 @@ class AskingReasons:
     rules: list[AskingRule]
 
 
-def describe_reasons(why: str, asking: AskingCall) -> AskingReasons:
+def describe_reasons(why: str, asking: CallToExplain) -> AskingReasons:
     """Describe the reasons of a card whose text is `why`."""
     rules = describe_rules(asking)
     return AskingReasons(find_notice(why, asking.call) if rules else why, rules)
 
 
-def describe_rules(asking: AskingCall) -> list[AskingRule]:
+def describe_rules(asking: CallToExplain) -> list[AskingRule]:
     """Describe the rules that make the call need approval; empty for a call without stored causes."""
     kept = asking.call.judgment or {}
     return [_describe(kind, text, param, asking) for kind, text, param in kept.get("causes", ())]
@@ -75,7 +75,7 @@ def find_notice(why: str, call: ToolCall) -> str:
 
 
 @dataclass(frozen=True)
-class AskingCall:
+class CallToExplain:
     """A call that needs approval.
 
     Attributes:
@@ -124,12 +124,12 @@ class AskingCall:
             yield RuleLink("Allowed hosts", reverse("admin:connections_allowedhost_changelist"))
 
 
-def _describe(kind: str, text: str, param: str, asking: AskingCall) -> AskingRule:
+def _describe(kind: str, text: str, param: str, asking: CallToExplain) -> AskingRule:
     sentence = f"{text[:1].upper()}{text[1:]}."
     return AskingRule(sentence, _explain_remedy(kind, text, param, asking), tuple(asking.list_links(kind)))
 
 
-def _explain_remedy(kind: str, text: str, param: str, asking: AskingCall) -> str:
+def _explain_remedy(kind: str, text: str, param: str, asking: CallToExplain) -> str:
     remedies: dict[CauseKind, Callable[[], str]] = {
         CauseKind.LEVEL: asking.explain_level,
         CauseKind.RAISED_LEVEL: asking.explain_raised_level,

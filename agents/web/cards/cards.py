@@ -18,7 +18,7 @@ from agents.approvals.warnings.marks import get_preview
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import Pass, Run, ToolCall
-from agents.web.cards.asking_rules import AskingCall, AskingReasons, describe_reasons
+from agents.web.cards.asking_rules import AskingReasons, CallToExplain, describe_reasons
 from agents.web.cards.call_reports import CallReport, describe_call
 from agents.web.cards.differences import Change, find_differences
 from agents.web.cards.earlier_decisions import MAX_EARLIER, load_earlier_decisions
@@ -246,7 +246,7 @@ class Card:
     @cached_property
     def reasons(self) -> AskingReasons:
         """The reasons why the card asks."""
-        asking = AskingCall(self.call, self.run.employee_id, self.tool, may_be_granted=self.may_be_granted)
+        asking = CallToExplain(self.call, self.run.employee_id, self.tool, may_be_granted=self.may_be_granted)
         return describe_reasons(self.approval.why, asking)
 
     @cached_property

@@ -19,8 +19,8 @@ from tools.toolbox.permissions import determine_level
 
 
 @dataclass(frozen=True)
-class Question:
-    """The question as it was asked; empty texts leave a part open."""
+class ImaginedCard:
+    """A card as the form describes it; empty texts leave a part open."""
 
     tool: str = ""
     level: str = ""
@@ -36,16 +36,16 @@ def who_may_decide(request: HttpRequest, member: Membership) -> HttpResponseBase
     employees = list(Employee.objects.filter(organization_id=member.organization_id).order_by("name", "pk"))
     voters = load_voters(member.organization_id)
     chosen = request.GET
-    question = Question(
+    imagined = ImaginedCard(
         tool=chosen.get("tool", "").strip(),
         level=chosen.get("level", ""),
         employee=chosen.get("employee", ""),
         requester=chosen.get("requester", ""),
         meets_conditions=chosen.get("conditions") == "met",
     )
-    tool = tools.get(question.tool)
+    tool = tools.get(imagined.tool)
     context = {
-        "question": question,
+        "imagined": imagined,
         "tools": sorted(tools),
         "levels": [(level.value, level.value) for level in Level if level.has_side_effects],
         "employees": [(employee.pk, employee.name) for employee in employees],
@@ -53,19 +53,19 @@ def who_may_decide(request: HttpRequest, member: Membership) -> HttpResponseBase
             (voter.id, voter.name) for voter in sorted(voters.values(), key=lambda one: one.name.casefold())
         ],
         "tool": tool,
-        "answer": _find_answer(member, tool, question, voters) if tool else None,
+        "answer": _find_answer(member, tool, imagined, voters) if tool else None,
     }
     return render_page(request, member, "approvals/who.html", context)
 
 
-def _find_answer(member: Membership, tool: Tool, question: Question, voters: dict[int, Voter]) -> WhoMayDecide:
+def _find_answer(member: Membership, tool: Tool, imagined: ImaginedCard, voters: dict[int, Voter]) -> WhoMayDecide:
     own = determine_level(tool, load_organization_rules(member.organization_id))
     card = RuledCard(
         tool=tool.name,
         category=tool.category,
-        level=next((level for level in Level if level.value == question.level), own),
-        employee_id=int(question.employee) if question.employee.isdecimal() else 0,
-        requesters=frozenset(pk for pk in voters if str(pk) == question.requester),
+        level=next((level for level in Level if level.value == imagined.level), own),
+        employee_id=int(imagined.employee) if imagined.employee.isdecimal() else 0,
+        requesters=frozenset(pk for pk in voters if str(pk) == imagined.requester),
     )
     rules = load_rules(member.organization)
-    return find_who_may_decide(card, rules, voters.values(), meets_conditions=question.meets_conditions)
+    return find_who_may_decide(card, rules, voters.values(), meets_conditions=imagined.meets_conditions)

@@ -1,0 +1,108 @@
+"""Deputies that members name for themselves: for a time, and to decide only what the member could decide."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from agents.accounts import audit
+from agents.accounts.models import Membership, Role
+from agents.approval_rules.models import Deputy
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+
+MAX_DAYS = 90
+"""The longest time for which a deputy decides, and the longest time ahead that it may begin."""
+MAX_NAMED = 5
+"""The deputies that a member may have at a time, with those whose time has not begun."""
+
+
+def list_deputies(member: Membership) -> QuerySet[Deputy]:
+    """List the member's deputies whose time is not over, in the order of their beginning."""
+    mine = Deputy.objects.filter(member=member, ends_at__gt=Now())
+    return mine.select_related("deputy__user").order_by("starts_at", "pk")
+
+
+def list_represented(member: Membership) -> QuerySet[Deputy]:
+    """List those for whom the member decides as a deputy, now or later."""
+    theirs = Deputy.objects.filter(deputy=member, ends_at__gt=Now())
+    return theirs.select_related("member__user").order_by("starts_at", "pk")
+
+
+def list_choices(member: Membership) -> QuerySet[Membership]:
+    """List the people whom the member may name: the other active approvers of the organization."""
+    roles = [role for role in Role.values if Role(role).includes(Role.APPROVER)]
+    others = Membership.objects.filter(organization_id=member.organization_id, role__in=roles, user__is_active=True)
+    return others.exclude(pk=member.pk).select_related("user").order_by("user__username")
+
+
+def name_deputy(member: Membership, deputy_id: int, starts_at: datetime, ends_at: datetime) -> Deputy:
+    """Name another member who decides in this member's name between the two times.
+
+    Args:
+        deputy_id: the id of their membership.
+
+    Raises:
+        Forbidden: the member may not decide cards.
+        Invalid, Conflict
+    """
+    _require_approver(member)
+    _check_time(starts_at, ends_at)
+    with transaction.atomic():
+        Membership.objects.select_for_update().get(pk=member.pk)  # two requests at once count each other
+        deputy = list_choices(member).filter(pk=deputy_id).first()
+        if deputy is None:
+            raise Invalid("deputy", "Choose another active approver of this organization.")
+        if list_deputies(member).count() >= MAX_NAMED:
+            raise Conflict(f"You have {MAX_NAMED} deputies. End one before you name another.")
+        row = Deputy.objects.create(member=member, deputy=deputy, starts_at=starts_at, ends_at=ends_at)
+        times = {"starts_at": starts_at.isoformat(), "ends_at": ends_at.isoformat()}
+        _record(member, "deputy_added", row, deputy=deputy.user.get_username(), **times)
+    return row
+
+
+def end_deputy(member: Membership, deputy_id: int) -> Deputy:
+    """End the time of one of the member's deputies now; one whose time has not begun is removed.
+
+    Args:
+        deputy_id: the id of the row.
+
+    Raises:
+        NotFound: the member has no such deputy.
+    """
+    with transaction.atomic():
+        row = list_deputies(member).select_for_update(of=("self",)).filter(pk=deputy_id).first()
+        if row is None:
+            raise NotFound(f"You have no deputy {deputy_id} whose time is not over.")
+        if Deputy.objects.filter(pk=row.pk, starts_at__lt=Now()).update(ends_at=Now()):
+            _record(member, "deputy_changed", row, deputy=row.deputy.user.get_username(), ended=True)
+        else:
+            _record(member, "deputy_deleted", row, deputy=row.deputy.user.get_username())
+            Deputy.objects.filter(pk=row.pk).delete()
+    return row
+
+
+def _require_approver(member: Membership) -> None:
+    if not member.may(Role.APPROVER):
+        raise Forbidden("Only people who decide cards can name a deputy.")
+
+
+def _check_time(starts_at: datetime, ends_at: datetime) -> None:
+    now, longest = timezone.now(), timedelta(days=MAX_DAYS)
+    if ends_at <= now:
+        raise Invalid("until", "This time is over. Choose a later day.")
+    if ends_at <= starts_at:
+        raise Invalid("until", "This is before the first day. Choose a later day.")
+    if starts_at > now + longest:
+        raise Invalid("from", f"Choose a day within the next {MAX_DAYS} days.")
+    if ends_at - max(starts_at, now) > longest:
+        raise Invalid("until", f"A deputy decides for at most {MAX_DAYS} days. Choose an earlier day.")
+
+
+def _record(member: Membership, action: str, row: Deputy, **payload: Any) -> None:
+    entry = audit.NewEntry(f"user:{member.user.get_username()}", action, f"deputy:{row.pk}", payload)
+    audit.append(member.organization_id, [entry])
