@@ -12,7 +12,6 @@ from tools.toolbox.approval_rules import (
     RuleState,
     RuleTerms,
     Voter,
-    describe_needs,
     find_stuck,
     may_decide,
 )
@@ -23,7 +22,7 @@ class RuleAnswer:
     """A rule that matches the card.
 
     Attributes:
-        needs: the people that it asks for, such as `0 of 2: someone of Finance`.
+        needs: the people that it asks for, such as `needs 2 people of Finance, not Ann`.
         only_if: the calls that it is for, such as `amount is at least 100`; empty for every call.
         people: the names of those whose own approval counts for it.
         is_stuck: nobody can meet it.
@@ -81,16 +80,24 @@ def _answer_rule(rule: RuleTerms, card: RuledCard, people: Iterable[Voter], requ
     state, people = RuleState(rule, ()), tuple(people)
     return RuleAnswer(
         rule,
-        describe_needs(card, [state], requesters),
+        _describe_people(rule, card, requesters),
         " and ".join(condition.describe_match() for condition in rule.conditions),
         tuple(sorted(one.name for one in people if rule.accepts(CastVote(one), card))),
         bool(find_stuck([state], card, people)),
     )
 
 
+def _describe_people(rule: RuleTerms, card: RuledCard, requesters: str) -> str:
+    groups = " or ".join(group.name for group in rule.list_groups(card))
+    kind = ("person" if groups else "approver") if rule.needed == 1 else "people" if groups else "approvers"
+    belong = f" of {groups}" if groups else ""
+    excluded = f", not {requesters or 'somebody who asked for it'}" if rule.excludes_requesters else ""
+    return f"needs {rule.needed} {kind}{belong}{excluded}"
+
+
 def _answer_person(person: Voter, found: Entitlement) -> PersonAnswer:
     if found.vote is None:
         return PersonAnswer(person.name, may_approve=False, text=f"may not approve it: {found.refusal}")
-    name = f" in the name of {found.vote.deputy_for.name}" if found.vote.deputy_for else ""
+    name = f", in the name of {found.vote.deputy_for.name}" if found.vote.deputy_for else ""
     alone = "may approve it alone" if found.completes else "may approve it together with others"
     return PersonAnswer(person.name, may_approve=True, text=f"{alone}{name}")

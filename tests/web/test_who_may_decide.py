@@ -48,7 +48,7 @@ def test_without_a_rule_every_approver_decides_alone(world: World) -> None:
 def test_rules_say_what_they_need_and_who_counts(world: World) -> None:
     make_rule(world, needed=2, group=make_group(world, "approver", "viewer"))
     text = read(world.client("admin"))
-    assert "Refunds: 0 of 2: someone of Finance. Counts for: approver." in text
+    assert "Refunds: needs 2 people of Finance. Counts for: approver." in text
     assert "Nobody can meet this rule." in text, "only one of the group has the role"
     assert "approver may approve it together with others." in text
     assert "admin may not approve it: 0 of 2: someone of Finance." in text
@@ -58,7 +58,7 @@ def test_a_rule_of_another_tool_or_employee_does_not_match(world: World) -> None
     make_rule(world, tool="data.bulkDelete")
     make_rule(world, name="Dana", employee=world.employee)
     assert "No approval rule matches" in read(world.client("admin"))
-    assert "Dana: needs an approver." in read(world.client("admin"), employee=world.employee.pk)
+    assert "Dana: needs 1 approver." in read(world.client("admin"), employee=world.employee.pk)
     assert "Refunds" in read(world.client("admin"), tool="data.bulkDelete")
 
 
@@ -66,6 +66,7 @@ def test_whoever_asked_is_left_out_where_a_rule_excludes_them(world: World) -> N
     make_rule(world, excludes_requesters=True)
     assert "approver may approve it alone." in read(world.client("admin"))
     asked = read(world.client("admin"), requester=world.users["approver"].pk)
+    assert "Refunds: needs 1 approver, not approver." in asked
     assert "approver may not approve it: needs an approver, not somebody who asked for this." in asked
     assert "admin may approve it alone." in asked
 
@@ -75,7 +76,7 @@ def test_a_condition_counts_only_if_it_is_said_to_be_met(world: World) -> None:
     make_rule(world, group=make_group(world, "approver"), conditions=conditions)
     unmet, met = read(world.client("admin")), read(world.client("admin"), conditions="met")
     for text in (unmet, met):
-        assert "Refunds, only if changes.score is at least 50: needs someone of Finance." in text
+        assert "Refunds, only if changes.score is at least 50: needs 1 person of Finance." in text
     assert "admin may approve it alone." in unmet
     assert "admin may not approve it: needs someone of Finance." in met
 
@@ -83,7 +84,7 @@ def test_a_condition_counts_only_if_it_is_said_to_be_met(world: World) -> None:
 def test_a_deputy_is_named_with_the_person_whose_approval_it_is(world: World) -> None:
     make_rule(world, group=make_group(world, "approver"))
     Deputy.objects.create(member=world.member("approver"), deputy=world.member("admin"), ends_at="2100-01-01T00:00:00Z")
-    assert "admin may approve it alone in the name of approver." in read(world.client("admin"))
+    assert "admin may approve it alone, in the name of approver." in read(world.client("admin"))
 
 
 def test_an_unknown_tool_and_wrong_choices_are_answered_in_words(world: World) -> None:
