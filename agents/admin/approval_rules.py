@@ -78,18 +78,28 @@ class ApproverGroupForm(ConfirmationForm):
         return cleaned
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List the rules for which too few people are left in the group."""
+        """List the rules for which more people count from now on, and those for which too few are left."""
         if not self.instance.pk or "members" not in self.changed_data:
             return
-        voters = load_voters(self.instance.organization_id)
-        chosen = [voters[row.user_id] for row in cleaned["members"] if row.user_id in voters]
-        able = sum(voter.may_approve for voter in chosen)
-        if able >= sum(voter.may_approve and self.instance.pk in voter.groups for voter in voters.values()):
+        voters = load_voters(self.instance.organization_id).values()
+        before = {voter.id for voter in voters if voter.may_approve and self.instance.pk in voter.groups}
+        chosen = {row.user_id for row in cleaned["members"]}
+        after = {voter.id for voter in voters if voter.may_approve and voter.id in chosen}
+        added = ", ".join(voter.name for voter in voters if voter.id in after - before)
+        yield from self._list_rules_with_more_people(added)
+        able = len(after)
+        if able >= len(before):
             return
         for rule in self.instance.rules.filter(is_active=True, needed__gt=able).order_by("name"):
             needs = f"“{rule.name}” needs {rule.needed} approvals of {cleaned['name']}"
             has = f"which now has {format_count(able, 'active approver')}"
             yield f"{needs}, {has}. Its cards wait until you change one of them."
+
+    def _list_rules_with_more_people(self, added: str) -> Iterator[str]:
+        naming = ApprovalRule.objects.filter(Q(group=self.instance) | Q(second_group=self.instance), is_active=True)
+        names = ", ".join(f"“{name}”" for name in naming.order_by("name").values_list("name", flat=True))
+        if added and names:
+            yield f"From now on, approvals by {added} count for {names}."
 
 
 @admin.register(ApproverGroup)

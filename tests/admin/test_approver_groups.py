@@ -62,6 +62,17 @@ def test_emptying_a_group_names_the_rules_that_nobody_can_meet(
     saved(admin, finance, members=[world.member("admin").pk])
 
 
+def test_adding_people_to_a_group_that_a_rule_names_is_confirmed(world: World, admin: Client) -> None:
+    finance, board = make_group(world, "Finance", "admin"), make_group(world, "Board")
+    make_rule(world, group=finance)
+    make_rule(world, name="late", group=board, escalate_hours=4, second_group=finance)
+    make_rule(world, name="off", group=finance, is_active=False)
+    both = [world.member("admin").pk, world.member("approver").pk]
+    assert asked(admin, finance, members=both) == "From now on, approvals by approver count for “late”, “payments”."
+    saved(admin, finance, members=[world.member("admin").pk, world.member("viewer").pk])
+    assert set(finance.members.all()) == {world.member("admin"), world.member("viewer")}, "a viewer's never counts"
+
+
 def test_a_group_that_a_rule_names_is_not_deleted(world: World, admin: Client, finance: ApproverGroup) -> None:
     board = make_group(world, "Board", "admin")
     rule = make_rule(world, group=finance, escalate_hours=4, second_group=board)

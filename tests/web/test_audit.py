@@ -75,6 +75,7 @@ def test_entries_name_actor_action_and_linked_subject(world: World) -> None:
         audit.NewEntry("user:admin", "membership_changed", "membership:7", {"row": "ada in Acme"}),
         audit.NewEntry("gadget", "standing_grant_ended", "standing_grant:12", {"because": "The tool has changed."}),
         audit.NewEntry("gadget", "something_new", "odd subject"),
+        audit.NewEntry("standing_grant:7", "card_approved", "odd subject"),
     )
     html = read_page(world.client("admin"))
     for part in (
@@ -86,6 +87,7 @@ def test_entries_name_actor_action_and_linked_subject(world: World) -> None:
         "ended a standing grant: standing grant 12",
         "The tool has changed.",
         "something new: odd subject",
+        "<td>standing grant 7</td>",
         "It is &lt;new&gt;.",
     ):
         assert part in html

@@ -133,7 +133,7 @@ def _describe_entry(entry: AuditEntry, subjects: dict[str, Subject]) -> AuditLin
     is_known = kind in ACTOR_KINDS and bool(name)
     return AuditLine(
         entry=entry,
-        actor=name if is_known else entry.actor,
+        actor=name if is_known else f"{kind.replace('_', ' ')} {name}".strip(),
         actor_kind=kind if is_known else "",
         action=ACTION_TEXTS.get(entry.action, entry.action.replace("_", " ")),
         subject=subjects.get(entry.subject) or Subject(_name_subject(entry)),
