@@ -96,8 +96,9 @@ def _describe_people(rule: RuleTerms, card: RuledCard, requesters: str) -> str:
 
 
 def _answer_person(person: Voter, found: Entitlement) -> PersonAnswer:
-    if found.vote is None:
+    if not found.may_approve:
         return PersonAnswer(person.name, may_approve=False, text=f"may not approve it: {found.refusal}")
-    name = f", in the name of {found.vote.deputy_for.name}" if found.vote.deputy_for else ""
+    other = found.vote.deputy_for if found.vote else None
+    name = f", in the name of {other.name}" if other else ""
     alone = "may approve it alone" if found.completes else "may approve it together with others"
     return PersonAnswer(person.name, may_approve=True, text=f"{alone}{name}")

@@ -52,7 +52,7 @@ class CardStanding:
 
     @property
     def needs(self) -> str:
-        """The votes that are missing, such as `1 of 2: someone of Finance, not Ann`; empty if none is."""
+        """The approvals that are missing, such as `1 of 2: someone of Finance, not Ann`."""
         return describe_needs(self.ruled, self.states, ", ".join(each.name for each in self.requesters))
 
     @property
@@ -65,7 +65,7 @@ class CardStanding:
         return [
             voter.name
             for voter in self.voters.values()
-            if voter.may_approve and may_decide(voter, self.ruled, self.votes, self.rules).vote is None
+            if voter.may_approve and not may_decide(voter, self.ruled, self.votes, self.rules).may_approve
         ]
 
     @property
@@ -89,7 +89,7 @@ class CardStanding:
         found = may_decide(voter, self.ruled, self.votes, self.rules)
         asked = any(each.user_id == voter.id for each in self.requesters)
         if (
-            found.vote is None
+            not found.may_approve
             and asked
             and all(state.rule.excludes_requesters for state in self.states if state.missing)
         ):
@@ -140,7 +140,7 @@ class VoteRight:
     @property
     def is_repeated(self) -> bool:
         """True if the member has cast this very vote before."""
-        return self.standing is not None and self.entitlement.vote is None
+        return self.standing is not None and not self.entitlement.may_approve
 
 
 def require_vote(member: Membership, organization: Organization, card: Approval, decision_id: str) -> VoteRight:
@@ -154,7 +154,7 @@ def require_vote(member: Membership, organization: Organization, card: Approval,
     if standing is None:
         return VoteRight(Entitlement(None, completes=True))
     entitlement = standing.may_decide(member)
-    if entitlement.vote is None and not (decision_id and has_voted(member, card, decision_id)):
+    if not entitlement.may_approve and not (decision_id and has_voted(member, card, decision_id)):
         raise Forbidden(entitlement.refusal)
     return VoteRight(entitlement, standing)
 

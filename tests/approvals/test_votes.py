@@ -178,6 +178,23 @@ def test_a_rule_that_nobody_can_meet_any_more_says_so(
     assert standing_of(card).stuck == "payments"
 
 
+@pytest.mark.parametrize("name", ["fay", "fred"])
+def test_a_card_whose_rule_became_easier_is_approved_by_the_next_approval(
+    workshop: Workshop, recorder: Recorder, card: Approval, fay: Membership, fred: Membership, name: str
+) -> None:
+    """The votes suffice already, but no vote can arrive that would notice it."""
+    assert workshop.approve(card, by=fay).status == ApprovalStatus.PENDING
+    ApprovalRule.objects.update(needed=1)
+    assert standing_of(card).needs == "one more approval, because the rules have changed"
+    assert standing_of(card).list_barred() == ["acme-approver", "acme-admin"], "they are not of Finance"
+    assert not standing_of(card).stuck
+    with pytest.raises(Forbidden):
+        workshop.approve(card)
+    assert workshop.approve(card, by={"fay": fay, "fred": fred}[name]).status == ApprovalStatus.APPROVED
+    workshop.drive(card.run)
+    assert sum(recorder.effects.values()) == 1
+
+
 def test_rest_says_what_a_card_still_needs_and_a_bulk_decision_that_it_only_counted(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:

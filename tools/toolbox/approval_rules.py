@@ -126,6 +126,8 @@ class RuleTerms:
         return not groups or any(group.id in vote.people[-1].groups for group in groups)
 
 
+ONE_MORE = "one more approval, because the rules have changed"
+"""The need of a card whose votes suffice for the rules as they are now."""
 ANY_APPROVER = RuleTerms(0, "one approver")
 """The rule for a card that no other rule matches."""
 TWO_PERSON_RULE = RuleTerms(0, "two-person rule", excludes_requesters=True)
@@ -151,14 +153,19 @@ class Entitlement:
     """The answer to the question of who may decide a card.
 
     Attributes:
-        vote: the vote that the person may cast; None if they may not approve the card.
-        completes: the card is approved with this vote.
+        vote: the vote that the person may cast; None if they may not approve the card, or no vote is missing.
+        completes: the card is approved with this approval.
         refusal: the reason why they may not approve it.
     """
 
     vote: CastVote | None
     completes: bool = False
     refusal: str = ""
+
+    @property
+    def may_approve(self) -> bool:
+        """True if the person's approval would count."""
+        return self.vote is not None or self.completes
 
 
 def count_votes(card: RuledCard, votes: Iterable[CastVote], rules: Iterable[RuleTerms]) -> list[RuleState]:
@@ -191,15 +198,27 @@ def may_decide(
     if not person.may_approve:
         return Entitlement(None, refusal="only approvers decide cards")
     heard = _list_voices(votes)
-    if any(person.id in _list_ids(vote) for vote in heard):
-        return Entitlement(None, refusal="you have approved this already")
     states = count_votes(card, heard, rules)
     taken = {number for vote in heard for number in _list_ids(vote)}
+    if is_approved(states):
+        return _may_finish(person, card, states, has_voted=person.id in taken)
+    if person.id in taken:
+        return Entitlement(None, refusal="you have approved this already")
     others = (other for other in person.deputy_for if other.id not in taken and other.id != person.id)
     for vote in (CastVote(person), *(CastVote(person, other) for other in others)):
         if any(state.missing and state.rule.accepts(vote, card) for state in states):
             return Entitlement(vote, is_approved(count_votes(card, [*heard, vote], rules)))
     return Entitlement(None, refusal=describe_needs(card, states))
+
+
+def _may_finish(person: Voter, card: RuledCard, states: Collection[RuleState], *, has_voted: bool) -> Entitlement:
+    """Say whether this person may approve a card whose votes suffice already, because the rules became easier.
+
+    It takes one more approval by somebody who counts, because nobody saw the card as approved when the last vote came.
+    """
+    if has_voted or any(state.rule.accepts(CastVote(person), card) for state in states):
+        return Entitlement(None, completes=True)
+    return Entitlement(None, refusal=f"{ONE_MORE}, by one of those who count")
 
 
 def find_stuck(states: Iterable[RuleState], card: RuledCard, people: Collection[Voter]) -> list[RuleTerms]:
@@ -214,12 +233,12 @@ def find_stuck(states: Iterable[RuleState], card: RuledCard, people: Collection[
 
 
 def describe_needs(card: RuledCard, states: Iterable[RuleState], requesters: str = "") -> str:
-    """Say what the card still needs, such as `1 of 2: someone of Finance, not Ann`; empty if it needs nothing.
+    """Say what a waiting card still needs, such as `1 of 2: someone of Finance, not Ann`.
 
     Args:
         requesters: the names of those who asked for the call.
     """
-    return "; ".join(_describe_need(card, state, requesters) for state in states if state.missing)
+    return "; ".join(_describe_need(card, state, requesters) for state in states if state.missing) or ONE_MORE
 
 
 def _describe_need(card: RuledCard, state: RuleState, requesters: str) -> str:

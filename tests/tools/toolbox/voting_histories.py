@@ -1,4 +1,4 @@
-"""Random histories of one card: votes, edits, changes of roles, groups and deputies; and a slow judge of them.
+"""Random histories of one card: votes, edits, changes of rules, roles, groups and deputies; and a slow judge of them.
 
 The judge keeps nothing but the list of what happened, and works out from its beginning who counted at each moment.
 """
@@ -65,7 +65,7 @@ def _vote(chance: random.Random, world: World) -> bool:
     others = tuple(world.people[other] for deputy, other in sorted(world.deputies) if deputy == person.id)
     found = may_decide(replace(person, deputy_for=others), world.card, world.list_votes(), world.rules)
     wanted, completes = _judge_slowly(world, person.id)
-    assert (found.vote is not None, found.completes) == (wanted, completes), (world, person, found)
+    assert (found.may_approve, found.completes) == (wanted, completes), (world, person, found)
     if found.vote is not None:
         other = found.vote.deputy_for
         world.votes = [vote for vote in world.votes if _is_valid(world, vote)] + [
@@ -83,12 +83,22 @@ def _change(act: str, chance: random.Random, world: World) -> None:
         world.card = replace(world.card, params={"amount": amount}, requesters=world.card.requesters | {number})
     elif act == "withdraw":
         world.votes = [vote for vote in world.votes if vote[0] != number]
+    elif world.rules and chance.random() < 0.2:
+        _change_rule(chance, world)
     elif chance.random() < 0.4:
         world.people[number] = replace(person, may_approve=not person.may_approve)
     elif chance.random() < 0.5:
         world.people[number] = replace(person, groups=person.groups ^ {chance.choice(GROUPS).id})
     else:
         world.deputies ^= {(number, chance.choice([other for other in PEOPLE if other != number]))}
+
+
+def _change_rule(chance: random.Random, world: World) -> None:
+    place = chance.randrange(len(world.rules))
+    if chance.random() < 0.3:
+        del world.rules[place]
+    else:
+        world.rules[place] = _make_rule(place, chance)
 
 
 def _make_world(chance: random.Random) -> World:
@@ -136,6 +146,12 @@ def _judge_slowly(world: World, person: int) -> tuple[bool, bool]:
     if not world.people[person].may_approve:
         return False, False
     standing = [vote for vote in world.votes if _is_valid(world, vote)]
+    if all(
+        _is_met(world, rule, standing) for rule in _list_rules(world)
+    ):  # something became easier after the last vote
+        is_one_of_them = any(person in vote for vote in standing)
+        counts = is_one_of_them or any(_does_count(world, rule, (person, None)) for rule in _list_rules(world))
+        return counts, counts
     if any(person in vote for vote in standing):
         return False, False
     for other in (None, *(other for deputy, other in sorted(world.deputies) if deputy == person)):
