@@ -26,6 +26,7 @@ from tools.toolbox.approval_rules import (
     count_votes,
     describe_needs,
     find_stuck,
+    list_voices,
     may_decide,
 )
 
@@ -169,7 +170,7 @@ def cast_vote(card: Approval, right: VoteRight, decision_id: str) -> bool:
         return right.entitlement.completes  # nothing to record
     if right.entitlement.completes and not standing.votes and vote.deputy_for is None:
         return True
-    counted = {_get_ids(each) for each in standing.votes}
+    counted = {_get_ids(each) for each in list_voices(standing.votes)}
     for row in Vote.objects.filter(approval=card, withdrawn_at=None):
         if (row.voter_id, row.deputy_for_id) not in counted:
             Vote.objects.filter(pk=row.pk).update(withdrawn_at=Now())

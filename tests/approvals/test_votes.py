@@ -178,6 +178,21 @@ def test_a_rule_that_nobody_can_meet_any_more_says_so(
     assert standing_of(card).stuck == "payments"
 
 
+def test_a_deputy_whose_principal_was_demoted_approves_in_their_own_name(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership, finance: ApproverGroup
+) -> None:
+    ben = add_member(workshop, "ben")
+    Deputy.objects.create(member=fay, deputy=ben, ends_at=timezone.now() + timedelta(hours=1))
+    assert workshop.approve(card, by=ben).status == ApprovalStatus.PENDING
+    assert standing_of(card).approved_by == ["ben for fay"]
+    Membership.objects.filter(pk=fay.pk).update(role=Role.VIEWER)
+    ben.approver_groups.add(finance)
+    assert workshop.approve(card, by=ben).status == ApprovalStatus.PENDING
+    assert standing_of(card).approved_by == ["ben"]
+    Membership.objects.filter(pk=fay.pk).update(role=Role.APPROVER)
+    assert standing_of(card).approved_by == ["ben"], "the vote for fay made room for good"
+
+
 @pytest.mark.parametrize("name", ["fay", "fred"])
 def test_a_card_whose_rule_became_easier_is_approved_by_the_next_approval(
     workshop: Workshop, recorder: Recorder, card: Approval, fay: Membership, fred: Membership, name: str

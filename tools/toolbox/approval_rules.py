@@ -173,7 +173,7 @@ def count_votes(card: RuledCard, votes: Iterable[CastVote], rules: Iterable[Rule
 
     A vote counts while all its people may approve. Of two that are the voice of one person, the first counts.
     """
-    heard = _list_voices(votes)
+    heard = list_voices(votes)
     matching = [rule for rule in rules if rule.matches(card)] or [ANY_APPROVER]
     return [RuleState(rule, tuple(vote for vote in heard if rule.accepts(vote, card))) for rule in matching]
 
@@ -197,7 +197,7 @@ def may_decide(
     """
     if not person.may_approve:
         return Entitlement(None, refusal="only approvers decide cards")
-    heard = _list_voices(votes)
+    heard = list_voices(votes)
     states = count_votes(card, heard, rules)
     taken = {number for vote in heard for number in _list_ids(vote)}
     if is_approved(states):
@@ -256,7 +256,8 @@ def _applies(condition: Condition, params: Mapping[str, Any]) -> bool:
     return any(value is not ABSENT and not alone.explain_violation({"value": value}) for value in values)
 
 
-def _list_voices(votes: Iterable[CastVote]) -> list[CastVote]:
+def list_voices(votes: Iterable[CastVote]) -> list[CastVote]:
+    """List the votes that count at this moment: all their people may approve, and none of them has an earlier voice."""
     heard: list[CastVote] = []
     taken: set[int] = set()
     for vote in votes:

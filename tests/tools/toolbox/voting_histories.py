@@ -64,14 +64,18 @@ def _vote(chance: random.Random, world: World) -> bool:
     person = world.people[chance.choice(PEOPLE)]
     others = tuple(world.people[other] for deputy, other in sorted(world.deputies) if deputy == person.id)
     found = may_decide(replace(person, deputy_for=others), world.card, world.list_votes(), world.rules)
-    wanted, completes = _judge_slowly(world, person.id)
+    wanted, completes, vote = judge_slowly(world, person.id)
     assert (found.may_approve, found.completes) == (wanted, completes), (world, person, found)
-    if found.vote is not None:
-        other = found.vote.deputy_for
-        world.votes = [vote for vote in world.votes if _is_valid(world, vote)] + [
-            (person.id, other.id if other else None)
-        ]
+    other = found.vote.deputy_for if found.vote else None
+    assert (found.vote and (person.id, other.id if other else None)) == vote, (world, person, found)
+    if vote is not None:
+        add_vote(world, vote)
     return found.completes
+
+
+def add_vote(world: World, vote: tuple[int, int | None]) -> None:
+    """Add a vote; those that do not count now make room for good."""
+    world.votes = [each for each in world.votes if is_valid(world, each)] + [vote]
 
 
 def _change(act: str, chance: random.Random, world: World) -> None:
@@ -98,7 +102,7 @@ def _change_rule(chance: random.Random, world: World) -> None:
     if chance.random() < 0.3:
         del world.rules[place]
     else:
-        world.rules[place] = _make_rule(place, chance)
+        world.rules[place] = make_rule(place, chance)
 
 
 def _make_world(chance: random.Random) -> World:
@@ -111,14 +115,14 @@ def _make_world(chance: random.Random) -> World:
         )
         for number in PEOPLE
     }
-    rules = [_make_rule(number, chance) for number in range(chance.randint(0, 3))]
+    rules = [make_rule(number, chance) for number in range(chance.randint(0, 3))]
     card = RuledCard("crm.refund", "crm", Level.WRITE, 1, {"amount": chance.choice([10, 600])})
     card = replace(card, requesters=frozenset(chance.sample(PEOPLE, chance.randint(0, 2))))
     deputies = {tuple(chance.sample(PEOPLE, 2)) for _ in range(chance.randint(0, 3))}
     return World(people, rules, card, {(pair[0], pair[1]) for pair in deputies})
 
 
-def _make_rule(number: int, chance: random.Random) -> RuleTerms:
+def make_rule(number: int, chance: random.Random) -> RuleTerms:
     more: dict[str, Any] = {}
     if chance.random() < 0.6:
         more["group"] = chance.choice(GROUPS)
@@ -141,35 +145,52 @@ def _make_rule(number: int, chance: random.Random) -> RuleTerms:
 # The slow judge: it shares nothing with the product but the data.
 
 
-def _judge_slowly(world: World, person: int) -> tuple[bool, bool]:
-    """Return whether this person may vote, and whether the card is approved then."""
+def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int | None] | None]:
+    """Return whether this person's approval counts, whether the card is approved with it, and the vote that it is."""
     if not world.people[person].may_approve:
-        return False, False
-    standing = [vote for vote in world.votes if _is_valid(world, vote)]
-    if all(
-        _is_met(world, rule, standing) for rule in _list_rules(world)
-    ):  # something became easier after the last vote
+        return False, False, None
+    standing = [vote for vote in world.votes if is_valid(world, vote)]
+    if all(_is_met(world, rule, standing) for rule in _list_rules(world)):  # a rule became easier after the last vote
         is_one_of_them = any(person in vote for vote in standing)
         counts = is_one_of_them or any(_does_count(world, rule, (person, None)) for rule in _list_rules(world))
-        return counts, counts
+        return counts, counts, None
     if any(person in vote for vote in standing):
-        return False, False
+        return False, False, None
     for other in (None, *(other for deputy, other in sorted(world.deputies) if deputy == person)):
         vote = (person, other)
         is_free = other is None or not any(other in each for each in standing)
-        if not (is_free and _is_valid(world, vote)):
+        if not (is_free and is_valid(world, vote)):
             continue
         unmet = [rule for rule in _list_rules(world) if not _is_met(world, rule, standing)]
         if any(_does_count(world, rule, vote) for rule in unmet):
-            return True, all(_is_met(world, rule, [*standing, vote]) for rule in _list_rules(world))
-    return False, False
+            return True, all(_is_met(world, rule, [*standing, vote]) for rule in _list_rules(world)), vote
+    return False, False, None
 
 
-def _is_valid(world: World, vote: tuple[int, int | None]) -> bool:
+def is_valid(world: World, vote: tuple[int, int | None]) -> bool:
     voter, other = vote
     if other is not None and ((voter, other) not in world.deputies or not world.people[other].may_approve):
         return False
     return world.people[voter].may_approve
+
+
+def list_stuck_slowly(world: World) -> set[str]:
+    """List the rules that too few people are left to meet, by name."""
+    standing = [vote for vote in world.votes if is_valid(world, vote)]
+    voices = {one for vote in standing for one in vote}
+    stuck = set()
+    for rule in _list_rules(world):
+        counted = [vote for vote in standing if _does_count(world, rule, vote)]
+        able = [
+            one
+            for one in world.people
+            if (one not in voices or not any(one in vote for vote in counted))
+            and world.people[one].may_approve
+            and _does_count(world, rule, (one, None))
+        ]
+        if len(counted) + len(able) < rule.needed:
+            stuck.add(rule.name)
+    return stuck
 
 
 def _list_rules(world: World) -> list[RuleTerms]:

@@ -1,0 +1,19 @@
+"""Of many people who approve a card at once, exactly as many count as its rule needs, and its call starts once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.approvals.vote_races import Crowd
+from tests.recorder import Recorder
+from tests.workshop import Workshop
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RACES = 2
+
+
+def test_of_fifty_voters_at_once_the_first_three_count(workshop: Workshop, recorder: Recorder) -> None:
+    crowd = Crowd(workshop)
+    for number in range(RACES):
+        crowd.race(recorder, f"race {number}")
