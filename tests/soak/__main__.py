@@ -1,6 +1,6 @@
 """`make soak`: random tool names and hostile Markdown; on both databases, the whole sets of which `make test` runs
-samples, random permissions, races at limits, replayed random runs, random votes and kills during work; cuts between four
-hosts with PostgreSQL during work.
+samples, random permissions, races at limits, replayed random runs, votes and kills during work; cuts between four hosts
+with PostgreSQL during work.
 
 No two tools may look the same to a model, nothing may start without permission, nothing may be lost or done twice.
 """
