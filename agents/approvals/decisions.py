@@ -91,6 +91,7 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
             ApprovalStatus.APPROVED,
             start_after=start,
             valid_until=until,
+            ruling=right.ruling,
         )
         _move_call(card.tool_call, CallStatus.APPROVED)
         _publish_and_audit(tx, member, card, decision.reason)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -29,6 +30,7 @@ from tools.toolbox.approval_rules import (
     list_voices,
     may_decide,
 )
+from tools.toolbox.rulings import Ruling
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,14 @@ class VoteRight:
 
     entitlement: Entitlement
     standing: CardStanding | None = None
+    voter: Voter | None = None
+
+    @property
+    def ruling(self) -> dict[str, Any] | None:
+        """What a card that is approved now keeps of its rules; None if no rule matches it."""
+        if self.standing is None or self.voter is None:
+            return None
+        return Ruling.of(self.voter, self.standing.ruled, self.standing.votes, self.standing.rules).as_json()
 
     @property
     def is_repeated(self) -> bool:
@@ -157,7 +167,7 @@ def require_vote(member: Membership, organization: Organization, card: Approval,
     entitlement = standing.may_decide(member)
     if not entitlement.may_approve and not (decision_id and has_voted(member, card, decision_id)):
         raise Forbidden(entitlement.refusal)
-    return VoteRight(entitlement, standing)
+    return VoteRight(entitlement, standing, standing.voters.get(member.user_id))
 
 
 def cast_vote(card: Approval, right: VoteRight, decision_id: str) -> bool:

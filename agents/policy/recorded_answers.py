@@ -14,6 +14,7 @@ from agents.standing_grants.models import StandingGrant
 from tools.contract import Level
 from tools.toolbox.permissions import Cause, CauseKind
 from tools.toolbox.provenance import Provenance
+from tools.toolbox.rulings import Ruling
 from tools.toolbox.standing_grants import AskingCall, GrantTerms, explain_mismatch, grants_for
 
 MAX_REMEMBERED = 1_000
@@ -64,7 +65,10 @@ class AnswerChecker:
             return f"fitting grants recorded {recorded}, replayed {replayed}{''.join(reasons[:1])}"
         if approving is not None and approving not in recorded:
             return f"standing grant {approving} approved it, but does not fit"
-        return "" if granted in (None, approving) else f"approved by {approving}, but by {granted} on its card"
+        if granted not in (None, approving):
+            return f"approved by {approving}, but by {granted} on its card"
+        ruling = Ruling.from_json(kept["ruling"]) if "ruling" in kept else None
+        return ruling.find_problem(call.tool, call.level, call.employee_id, call.params) if ruling else ""
 
     def _load_grants(self, organization_id: int, snapshot: str) -> list[GrantTerms]:
         key = (organization_id, snapshot)

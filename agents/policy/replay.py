@@ -16,6 +16,7 @@ from django.db.models import Max, Min
 
 from agents.policy.recorded_answers import AnswerChecker, find_granted
 from agents.policy.recorded_calls import CallFilter, Judged, RecordedJudge, ReplayOutcome, read_calls
+from agents.policy.recorded_rulings import find_problem, read_ruled
 
 CALLS_AT_ONCE = 20_000
 """Ids in one part of a replay; a process takes one part at a time."""
@@ -30,12 +31,14 @@ class ReplayReport:
     Attributes:
         counts: the number of calls by outcome: `equal`, `different`, or a `ReplayOutcome`.
         answers: the number of recorded answers of standing grants that are `equal` or `different`.
+        rulings: the number of approvals under approval rules that are `equal` or `different`.
         differences: one line for each call or answer that differs.
         unreadable: some of the reasons why calls could not be replayed.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     answers: Counter[str] = field(default_factory=Counter)
+    rulings: Counter[str] = field(default_factory=Counter)
     differences: list[str] = field(default_factory=list)
     unreadable: dict[str, int] = field(default_factory=dict)
 
@@ -55,6 +58,12 @@ class ReplayReport:
     def add_answer(self, call_id: int, problem: str) -> None:
         """Count a recorded answer of standing grants; the problem is empty if replaying it gave the same."""
         self.answers["different" if problem else "equal"] += 1
+        if problem:
+            self.differences.append(f"call {call_id}: {problem}")
+
+    def add_ruling(self, call_id: int, problem: str) -> None:
+        """Count an approval under approval rules; the problem is empty if it was enough."""
+        self.rulings["different" if problem else "equal"] += 1
         if problem:
             self.differences.append(f"call {call_id}: {problem}")
 
@@ -110,4 +119,7 @@ def _replay_part(part: CallFilter, judge: RecordedJudge) -> ReplayReport:
         report.add(row.pk, judge.judge(row))
         if (problem := answers.find_problem(row, granted.get(row.pk))) is not None:
             report.add_answer(row.pk, problem)
+    for approval in read_ruled(part):
+        if (problem := find_problem(approval)) is not None:
+            report.add_ruling(approval.call_id, problem)
     return report

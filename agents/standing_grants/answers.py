@@ -27,6 +27,7 @@ from tools.contract import Level, Tool
 from tools.toolbox.approval_rules import RuledCard
 from tools.toolbox.permissions import Cause
 from tools.toolbox.provenance import Provenance
+from tools.toolbox.rulings import Ruling
 from tools.toolbox.standing_grants import AskingCall, GrantTerms, explain_end, explain_mismatch, grants_for
 
 logger = logging.getLogger(__name__)
@@ -89,6 +90,7 @@ class Answer:
         fitting: those whose terms fit, oldest first.
         grant: the one that approves the call; None if a person must decide.
         withheld: the reason why a person decides although one fits.
+        ruling: the approval rules by which the grant's maker could decide the call alone; None if none matches.
     """
 
     call: AskingCall
@@ -96,6 +98,7 @@ class Answer:
     fitting: tuple[StandingGrant, ...] = ()
     grant: StandingGrant | None = None
     withheld: str = ""
+    ruling: Ruling | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return what a call keeps of its answer, so that it can be checked again."""
@@ -106,6 +109,7 @@ class Answer:
             "definition": self.call.definition,
             "account": self.call.account,
             "destinations": sorted(self.call.destinations),
+            "ruling": self.ruling and self.ruling.as_json(),
         }
         return {name: value for name, value in kept.items() if value}
 
@@ -171,7 +175,9 @@ def reserve_uses(run: Run, answers: Sequence[tuple[Answer, Approval]]) -> list[A
     for number, (answer, _) in enumerate(answers):
         entitled = [locked[each.pk] for each in answer.fitting if each.pk in locked]
         entitled = [each for each in entitled if rights.may_answer(each, number)]
-        reserved.append(_reserve_use(answer, entitled, free))
+        answered = _reserve_use(answer, entitled, free)
+        ruling = rights.find_ruling(answered.grant, number) if answered.grant else None
+        reserved.append(replace(answered, ruling=ruling))
     return reserved
 
 

@@ -12,6 +12,7 @@ from agents.approvals.models import Approval
 from agents.approvals.requesters import find_requesters
 from agents.standing_grants.models import StandingGrant
 from tools.toolbox.approval_rules import RuledCard, RuleTerms, Voter, may_decide
+from tools.toolbox.rulings import Ruling
 
 
 class AnsweredCall(NamedTuple):
@@ -40,6 +41,12 @@ class MakerRights:
             return True
         maker = self.voters.get(grant.made_by_id)
         return maker is not None and may_decide(maker, self.calls[number], [], self.rules).completes
+
+    def find_ruling(self, grant: StandingGrant, number: int) -> Ruling | None:
+        """Find what a call that this standing grant answers keeps of its rules; None if no rule matches it."""
+        matching = [rule for rule in self.rules if rule.matches(self.calls[number])]
+        maker = self.voters.get(grant.made_by_id)
+        return Ruling.of(maker, self.calls[number], (), matching) if matching and maker else None
 
 
 def find_rights(

@@ -21,6 +21,7 @@ from tests.workshop import Workshop, asking, call
 from tools.contract import Level
 from tools.toolbox.approval_rules import RuledCard, RuleTerms, Voter
 from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.rulings import Ruling
 
 TOOL = "probe.effect"
 PEOPLE = 5
@@ -85,6 +86,9 @@ class Office:
         if not completes:
             return ""
         assert card.decided_by_id == member.user_id
+        if card.ruling is not None:
+            level, employee = Level(card.level), self._workshop.employee.pk
+            assert not Ruling.from_json(card.ruling).find_problem(TOOL, level, employee, card.params)
         assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.APPROVED
         return self._undo(chance, member)
 

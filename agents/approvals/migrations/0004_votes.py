@@ -13,6 +13,11 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AddField(
+            model_name="approval",
+            name="ruling",
+            field=models.JSONField(null=True),
+        ),
         migrations.CreateModel(
             name="Vote",
             fields=[

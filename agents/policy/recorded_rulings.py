@@ -1,0 +1,47 @@
+"""Approvals under approval rules, judged again by the rules and votes that were kept with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
+from agents.approvals.models import Approval
+from agents.policy.recorded_calls import ROWS_AT_ONCE, CallFilter
+from tools.contract import Level
+from tools.toolbox.rulings import Ruling
+
+
+class RuledApproval(NamedTuple):
+    """An approval with its ruling; JSON is text."""
+
+    call_id: int
+    tool: str
+    level: str
+    employee_id: int
+    params: str
+    judgment: str | None
+    ruling: str
+
+
+def read_ruled(chosen: CallFilter) -> Iterator[RuledApproval]:
+    """Read the approvals of these calls that have kept a ruling, a batch at a time."""
+    cards = Approval.objects.filter(ruling__isnull=False, tool_call__in=chosen.find().order_by())
+    texts = (Cast(name, TextField()) for name in ("params", "tool_call__judgment", "ruling"))
+    columns = ("tool_call_id", "tool_call__tool", "level", "run__employee_id")
+    for row in cards.order_by("pk").values_list(*columns, *texts).iterator(ROWS_AT_ONCE):
+        yield RuledApproval._make(row)
+
+
+def find_problem(row: RuledApproval) -> str | None:
+    """Judge an approval again; return what is wrong with it, empty if nothing is, None if its values were erased."""
+    try:
+        if json.loads(row.judgment or "{}").get("erased"):
+            return None
+        ruling = Ruling.from_json(json.loads(row.ruling))
+        return ruling.find_problem(row.tool, Level(row.level), row.employee_id, json.loads(row.params))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return f"the rules and votes of its approval cannot be read: {error!r}"

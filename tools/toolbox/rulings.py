@@ -1,0 +1,123 @@
+"""Rulings: the approval rules and votes by which a card was approved, kept with it so that it can be judged again.
+
+A ruling names people, groups and rules by their ids, so nothing in it has to be erased with a person; the conditions of
+the rules are kept as they were.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from tools.contract import Level
+from tools.toolbox.approval_rules import CastVote, Group, RuledCard, RuleTerms, Voter, may_decide
+from tools.toolbox.conditions import Condition
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What held when a card was approved under approval rules.
+
+    Attributes:
+        person: whoever completed the approval, with the people in whose name they could act.
+        votes: those that had been cast before.
+        rules: those that matched the card.
+        category: the category of the card's tool.
+        requesters: the ids of the people who asked for the call, if a rule excludes them.
+        age: the time for which the card had waited.
+    """
+
+    person: Voter
+    votes: tuple[CastVote, ...]
+    rules: tuple[RuleTerms, ...]
+    category: str
+    requesters: frozenset[int]
+    age: timedelta
+
+    @classmethod
+    def of(cls, person: Voter, card: RuledCard, votes: Sequence[CastVote], rules: Collection[RuleTerms]) -> "Ruling":
+        """Keep what matters for this card, whose matching rules are given."""
+        return cls(person, tuple(votes), tuple(rules), card.category, card.requesters, card.age)
+
+    def find_problem(self, tool: str, level: Level, employee_id: int, params: Mapping[str, Any]) -> str:
+        """Judge the approval again; return the reason why it was not enough, empty if it was."""
+        card = RuledCard(tool, self.category, level, employee_id, params, self.requesters, self.age)
+        strangers = [rule.id for rule in self.rules if not rule.matches(card)]
+        if strangers:
+            return f"approval rule {strangers[0]} does not match the card that it was applied to"
+        found = may_decide(self.person, card, self.votes, self.rules)
+        return "" if found.completes else f"the approval was not enough: {found.refusal or 'votes are missing'}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the ruling for storage."""
+        kept = {
+            "person": _store_person(self.person),
+            "deputy_for": [_store_person(other) for other in self.person.deputy_for],
+            "votes": [[_store_person(one) for one in vote.people] for vote in self.votes],
+            "rules": [_store_rule(rule) for rule in self.rules],
+            "category": self.category,
+            "requesters": sorted(self.requesters),
+            "age_s": self.age.total_seconds(),
+        }
+        return {name: value for name, value in kept.items() if value}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Ruling":
+        """Read a stored ruling.
+
+        Raises:
+            KeyError, TypeError, ValueError: it was damaged.
+        """
+        person = _read_person(stored["person"])
+        others = tuple(map(_read_person, stored.get("deputy_for", ())))
+        return cls(
+            person=Voter(person.id, "", person.may_approve, person.groups, others),
+            votes=tuple(CastVote(*map(_read_person, people)) for people in stored.get("votes", ())),
+            rules=tuple(map(_read_rule, stored["rules"])),
+            category=str(stored.get("category", "")),
+            requesters=frozenset(map(int, stored.get("requesters", ()))),
+            age=timedelta(seconds=float(stored.get("age_s", 0))),
+        )
+
+
+def _store_person(person: Voter) -> dict[str, Any]:
+    return {"id": person.id, "may_approve": person.may_approve, "groups": sorted(person.groups)}
+
+
+def _read_person(stored: Mapping[str, Any]) -> Voter:
+    return Voter(int(stored["id"]), "", bool(stored["may_approve"]), frozenset(map(int, stored["groups"])))
+
+
+def _store_rule(rule: RuleTerms) -> dict[str, Any]:
+    kept = {
+        "tool": rule.tool,
+        "category": rule.category,
+        "level": rule.level and rule.level.value,
+        "employee": rule.employee_id,
+        "conditions": [condition.as_json() for condition in rule.conditions],
+        "group": rule.group and rule.group.id,
+        "excludes_requesters": rule.excludes_requesters,
+        "escalates_after_s": rule.escalates_after and rule.escalates_after.total_seconds(),
+        "second_group": rule.second_group and rule.second_group.id,
+    }
+    return {"id": rule.id, "needed": rule.needed} | {
+        name: value for name, value in kept.items() if value not in ("", None, False, [])
+    }
+
+
+def _read_rule(stored: Mapping[str, Any]) -> RuleTerms:
+    group, second, after = (stored.get(name) for name in ("group", "second_group", "escalates_after_s"))
+    return RuleTerms(
+        id=int(stored["id"]),
+        name="",
+        tool=str(stored.get("tool", "")),
+        category=str(stored.get("category", "")),
+        level=Level(stored["level"]) if stored.get("level") else None,
+        employee_id=stored.get("employee"),
+        conditions=tuple(map(Condition.from_json, stored.get("conditions", ()))),
+        needed=int(stored["needed"]),
+        group=None if group is None else Group(int(group), f"group {group}"),
+        excludes_requesters=bool(stored.get("excludes_requesters", False)),
+        escalates_after=None if after is None else timedelta(seconds=float(after)),
+        second_group=None if second is None else Group(int(second), f"group {second}"),
+    )
