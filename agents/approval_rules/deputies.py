@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.accounts import audit
-from agents.accounts.models import Membership, Role
+from agents.accounts.models import DECIDERS, Membership, Role
 from agents.approval_rules.models import Deputy
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 
@@ -35,8 +35,8 @@ def list_represented(member: Membership) -> QuerySet[Deputy]:
 
 def list_choices(member: Membership) -> QuerySet[Membership]:
     """List the people whom the member may name: the other active approvers of the organization."""
-    roles = [role for role in Role.values if Role(role).includes(Role.APPROVER)]
-    others = Membership.objects.filter(organization_id=member.organization_id, role__in=roles, user__is_active=True)
+    mine = Membership.objects.filter(organization_id=member.organization_id)
+    others = mine.filter(role__in=DECIDERS, user__is_active=True)
     return others.exclude(pk=member.pk).select_related("user").order_by("user__username")
 
 

@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Exists
 from django.db.models.functions import Now
 
-from agents.accounts.models import Membership, Role
+from agents.accounts.models import DECIDERS, Membership, Role
 from agents.approval_rules.loading import HAS_RULES
 from agents.approvals.closed_cards import find_next_card, refuse_closed
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
@@ -300,15 +301,24 @@ def make_confirmation_phrase(card: Approval) -> str:
 
 @contextmanager
 def _locked_card(member: Membership, approval_id: int) -> Iterator[tuple[Transaction, Approval]]:
-    """Lock the run and read the card, so that nobody else decides it during the block."""
+    """Lock the run and read the card, so that nobody else decides it during the block.
+
+    The member's role is read again too, because they may have lost it while they waited for the lock.
+    """
     require_approver(member)
     with run_transaction(_find(member, approval_id).run_id) as tx:
-        yield tx, _find(member, approval_id)
+        card = _find(member, approval_id)
+        if not getattr(card, "is_approvers", False):
+            raise Forbidden("you cannot decide cards any more")
+        yield tx, card
 
 
 def _find(member: Membership, approval_id: int) -> Approval:
+    """Find the card, annotated with `has_rules`, and with `is_approvers` if the member may decide cards now."""
+    still = Membership.objects.filter(pk=member.pk, role__in=DECIDERS, user__is_active=True)
     own = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
-    card = own.select_related("tool_call", "decided_by", "run").annotate(has_rules=HAS_RULES).first()
+    found = own.annotate(has_rules=HAS_RULES, is_approvers=Exists(still))
+    card = found.select_related("tool_call", "decided_by", "run").first()
     if card is None:
         raise NotFound(f"there is no approval {approval_id}")
     return card

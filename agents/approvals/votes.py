@@ -164,8 +164,10 @@ def require_vote(member: Membership, organization: Organization, card: Approval,
     standing = find_standings(organization, [card]).get(card.pk) if may_have_rules else None
     if standing is None:
         return VoteRight(Entitlement(None, completes=True))
+    if decision_id and standing.votes and has_voted(member, card, decision_id):
+        return VoteRight(Entitlement(None), standing)  # a request that is sent again does nothing more
     entitlement = standing.may_decide(member)
-    if not entitlement.may_approve and not (decision_id and has_voted(member, card, decision_id)):
+    if not entitlement.may_approve:
         raise Forbidden(entitlement.refusal)
     return VoteRight(entitlement, standing, standing.voters.get(member.user_id))
 

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.accounts import audit
-from agents.accounts.models import Membership, Organization, Role
+from agents.accounts.models import DECIDERS, Membership, Organization
 from agents.approval_rules.loading import HAS_RULES
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
@@ -39,7 +39,6 @@ ReadGrant = tuple[StandingGrant, GrantTerms]
 """A standing grant with its terms."""
 NOT_AVAILABLE = "it had no uses left, had ended, or its maker could not decide this alone"
 LOST_RIGHT = "The person who made it can no longer decide cards."
-DECIDERS = [role.value for role in Role if role.includes(Role.APPROVER)]
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Permissions of people: a role includes those below it, and the two-person rule keeps requesters from deciding."""
 
+from collections.abc import Callable
+
 import pytest
 from django.contrib.auth.models import User
 
@@ -94,3 +96,33 @@ def test_a_user_has_the_role_of_the_organization_in_question(workshop: Workshop)
     with pytest.raises(Forbidden):
         workshop.approve(workshop.card(run), by=guest)
     assert calls(run)[0].status == CallStatus.AWAITING_APPROVAL
+
+
+def demote(member: Membership) -> None:
+    Membership.objects.filter(pk=member.pk).update(role=Role.OPERATOR)
+
+
+def switch_off(member: Membership) -> None:
+    User.objects.filter(pk=member.user_id).update(is_active=False)
+
+
+def remove(member: Membership) -> None:
+    Membership.objects.filter(pk=member.pk).delete()
+
+
+@pytest.mark.parametrize("lose", [demote, switch_off, remove])
+def test_who_lost_the_right_while_the_request_waited_for_the_card_decides_nothing(
+    workshop: Workshop, lose: Callable[[Membership], None]
+) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    card = workshop.card(workshop.work())
+    lose(workshop.approver)
+    decisions: list[Callable[[], object]] = [
+        lambda: workshop.approve(card),
+        lambda: workshop.deny(card),
+        lambda: workshop.edit(card, {"name": "b"}),
+    ]
+    for decide in decisions:
+        with pytest.raises(Forbidden, match="you cannot decide cards any more"):
+            decide()
+    assert workshop.card(card.run).status == ApprovalStatus.PENDING

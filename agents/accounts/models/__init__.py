@@ -3,9 +3,10 @@
 from agents.accounts.models.audit import AuditEntry, AuditHead
 from agents.accounts.models.credential import Credential
 from agents.accounts.models.invitation import Invitation, PasswordReset
-from agents.accounts.models.organization import ApiToken, Membership, Organization, Role
+from agents.accounts.models.organization import DECIDERS, ApiToken, Membership, Organization, Role
 
 __all__ = [
+    "DECIDERS",
     "ApiToken",
     "AuditEntry",
     "AuditHead",

@@ -92,6 +92,10 @@ class Role(models.TextChoices):
         return order.index(self) >= order.index(needed)
 
 
+DECIDERS = tuple(role.value for role in Role if role.includes(Role.APPROVER))
+"""The roles whose members may decide cards."""
+
+
 class Membership(models.Model):
     """A user's role in one organization."""
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
-from agents.accounts.models import Membership, Role
+from agents.accounts.models import DECIDERS, Membership
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.insight.models import FiguresHead
 from agents.platform.queries.compiled import CompiledQuery, IdRow
@@ -101,9 +101,8 @@ def _select_orphaned_runs(status: RunStatus) -> QuerySet[Run]:
 
 def _select_unentitled_grants() -> QuerySet[StandingGrant]:
     """Select standing grants in force whose maker can no longer decide cards."""
-    deciders = [role.value for role in Role if role.includes(Role.APPROVER)]
     makers = Membership.objects.filter(
-        organization=OuterRef("organization"), user=OuterRef("made_by"), user__is_active=True, role__in=deciders
+        organization=OuterRef("organization"), user=OuterRef("made_by"), user__is_active=True, role__in=DECIDERS
     )
     in_force = StandingGrant.objects.filter(revoked_at__isnull=True, ended_at__isnull=True, expires_at__gt=Now())
     return in_force.filter(~Exists(makers)).order_by("pk")
