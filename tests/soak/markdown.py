@@ -1,4 +1,7 @@
-"""A part of `make soak`: 1,000 hostile Markdown texts of 20 KB, each rendered within 100 ms and 200 KB."""
+"""A part of `make soak`: 1,000 hostile Markdown texts of 20 KB, each rendered within 200 KB and 100 ms.
+
+The time is that of a machine that takes 30 ms for the loop in docs/performance.md; a slower one gets more.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ import django
 django.setup()
 
 from agents.web.text.markdown import render_uncached  # noqa: E402
+from tests.bench.machine import this_machine  # noqa: E402
 from tests.hostile.markdown import hostile_texts  # noqa: E402
 
 TEXTS = 1_000
 MAX_MS, MAX_BYTES = 100, 200_000
+LOOP_MS = 30
 TRIES = 3
 """The fastest counts, because other work on the machine slows some down."""
 
@@ -24,21 +29,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak.markdown", description=__doc__)
     parser.add_argument("--seed", type=int, default=5)
     seed = parser.parse_args().seed
-    figures = [_measure(text) for text in hostile_texts(TEXTS, seed)]
+    max_ms = MAX_MS * max(1.0, this_machine().loop_ms / LOOP_MS)
+    figures = [_measure(text, max_ms) for text in hostile_texts(TEXTS, seed)]
     slowest, largest = max(ms for ms, _ in figures), max(size for _, size in figures)
     mean = sum(ms for ms, _ in figures) / len(figures)
-    print(f"markdown: {TEXTS:,} texts (seed {seed}), mean {mean:.0f} ms, at most {slowest:.0f} ms and {largest:,} B")
-    return 0 if slowest <= MAX_MS and largest <= MAX_BYTES else 1
+    most = f"at most {slowest:.0f} of {max_ms:.0f} ms and {largest:,} B"
+    print(f"markdown: {TEXTS:,} texts (seed {seed}), mean {mean:.0f} ms, {most}")
+    return 0 if slowest <= max_ms and largest <= MAX_BYTES else 1
 
 
-def _measure(text: str) -> tuple[float, int]:
+def _measure(text: str, max_ms: float) -> tuple[float, int]:
     """Return the milliseconds of CPU time, and the bytes of HTML."""
     best = float("inf")
     for _ in range(TRIES):
         began = time.thread_time()
         html = render_uncached(text)
         best = min(best, (time.thread_time() - began) * 1000)
-        if best <= MAX_MS:
+        if best <= max_ms:
             break
     return best, len(html.encode())
 
