@@ -18,7 +18,7 @@ from agents.api.documentation import document_problems
 from agents.api.lookup import PathId
 from agents.api.paging import take_newest
 from agents.api.schemas import CursorPage, PageQuery, RequestBody, RowId
-from agents.approvals.decisions import require_approver
+from agents.approvals.own_cards import require_approver
 from agents.platform.refusals import Forbidden, Invalid
 from agents.standing_grants.coverage import explain_no_match
 from agents.standing_grants.drafts import GrantDraft, check_draft

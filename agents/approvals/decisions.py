@@ -1,24 +1,21 @@
 """Decisions of people on cards: approve, deny, edit, undo."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists
 from django.db.models.functions import Now
 
-from agents.accounts.models import DECIDERS, Membership, Role
-from agents.approval_rules.loading import HAS_RULES
+from agents.accounts.models import Membership
 from agents.approvals.closed_cards import find_next_card, refuse_closed
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.approvals.own_cards import find_own_card, lock_own_card, require_approver
 from agents.approvals.unstarted_cards import compute_current_effect
 from agents.approvals.votes import cast_vote, has_voted, keep_votes, require_vote, withdraw_vote
 from agents.approvals.warnings.reach import reaches_far
 from agents.employees.toolboxes import load_toolbox
-from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, StaleDigest
+from agents.platform.refusals import Conflict, Invalid, StaleDigest
 from agents.runs.engine import next_step
 from agents.runs.engine.cards import (
     CallEffect,
@@ -72,7 +69,7 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Invalid
     """
     _check_limits(decision)
-    with _locked_card(member, approval_id) as (tx, card):
+    with lock_own_card(member, approval_id) as (tx, card):
         if _is_repeated(member, card, decision, (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)):
             return card
         _refuse_undecidable(card, decision.digest)
@@ -107,7 +104,7 @@ def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Invalid
     """
     _check_limits(decision)
-    with _locked_card(member, approval_id) as (tx, card):
+    with lock_own_card(member, approval_id) as (tx, card):
         if _is_repeated(member, card, decision, (ApprovalStatus.DENIED,)):
             return card
         _refuse_undecidable(card, decision.digest)
@@ -132,7 +129,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
     """
     require_approver(member)
     _check_limits(decision)
-    card = _find(member, approval_id)
+    card = find_own_card(member, approval_id)
     if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
         return find_next_card(card) or card
     _refuse_undecidable(card, decision.digest, NOT_EDITED)
@@ -141,9 +138,9 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
         tool, verdict, effect = _judge_edit(context, card.tool_call, params)
     except Invalid:
         # If the card was decided meanwhile, say so instead.
-        _refuse_undecidable(_find(member, approval_id), decision.digest, NOT_EDITED)
+        _refuse_undecidable(find_own_card(member, approval_id), decision.digest, NOT_EDITED)
         raise
-    with _locked_card(member, approval_id) as (tx, card):
+    with lock_own_card(member, approval_id) as (tx, card):
         if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
             return find_next_card(card) or card
         _refuse_undecidable(card, decision.digest, NOT_EDITED)
@@ -202,14 +199,14 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
         Conflict: this member did not approve it, or the call has started.
     """
     require_approver(member)
-    before = _find(member, approval_id)
+    before = find_own_card(member, approval_id)
     if before.status == ApprovalStatus.PENDING and (withdrawn := _withdraw(member, approval_id)):
         return withdrawn
     effect = compute_current_effect(before)
     if isinstance(effect, ToolError):
         tool = load_toolbox(before.organization_id).get_tool(before.tool_call.tool)
         effect = describe_impossible(tool, before, effect.message)
-    with _locked_card(member, approval_id) as (tx, card):
+    with lock_own_card(member, approval_id) as (tx, card):
         if replacement := _find_undone(member, card, decision_id):
             return replacement
         if card.status != ApprovalStatus.APPROVED or card.tool_call.status != CallStatus.APPROVED:
@@ -226,7 +223,7 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
 
 def _withdraw(member: Membership, approval_id: int) -> Approval | None:
     """Withdraw this member's vote from a waiting card; return None if there is none."""
-    with _locked_card(member, approval_id) as (tx, card):
+    with lock_own_card(member, approval_id) as (tx, card):
         if card.status != ApprovalStatus.PENDING or not withdraw_vote(member, card):
             return None
         tx.audit(f"user:{member.user.get_username()}", "vote_withdrawn", f"approval:{card.pk}", digest=card.digest)
@@ -299,31 +296,6 @@ def make_confirmation_phrase(card: Approval) -> str:
     return tool.title if tool else card.tool_call.tool
 
 
-@contextmanager
-def _locked_card(member: Membership, approval_id: int) -> Iterator[tuple[Transaction, Approval]]:
-    """Lock the run and read the card, so that nobody else decides it during the block.
-
-    The member's role is read again too, because they may have lost it while they waited for the lock.
-    """
-    require_approver(member)
-    with run_transaction(_find(member, approval_id).run_id) as tx:
-        card = _find(member, approval_id)
-        if not getattr(card, "is_approvers", False):
-            raise Forbidden("you cannot decide cards any more")
-        yield tx, card
-
-
-def _find(member: Membership, approval_id: int) -> Approval:
-    """Find the card, annotated with `has_rules`, and with `is_approvers` if the member may decide cards now."""
-    still = Membership.objects.filter(pk=member.pk, role__in=DECIDERS, user__is_active=True)
-    own = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
-    found = own.annotate(has_rules=HAS_RULES, is_approvers=Exists(still))
-    card = found.select_related("tool_call", "decided_by", "run").first()
-    if card is None:
-        raise NotFound(f"there is no approval {approval_id}")
-    return card
-
-
 def _reload(approval_id: int) -> Approval:
     return Approval.objects.select_related("tool_call", "run", "decided_by").get(pk=approval_id)
 
@@ -385,12 +357,6 @@ def _check_confirmation(card: Approval, decision: Decision) -> None:
     if phrase and " ".join(decision.confirm.split()) != phrase:
         why = "a destructive call" if card.level == Level.DESTRUCTIVE else "a call that affects this many objects"
         raise Invalid("confirm", f"type {phrase!r} to confirm {why}")
-
-
-def require_approver(member: Membership) -> None:
-    """Raise Forbidden if the member may not decide."""
-    if not member.may(Role.APPROVER):
-        raise Forbidden(f"{member.as_noun} cannot decide cards")
 
 
 def _move_call(call: ToolCall, status: CallStatus) -> None:

@@ -3,8 +3,9 @@
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership
-from agents.approvals.decisions import MAX_REASON, require_approver
+from agents.approvals.decisions import MAX_REASON
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.approvals.own_cards import require_approver
 from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.runs.engine import next_step
 from agents.runs.engine.cards import close_unknown_card

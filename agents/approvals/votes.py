@@ -27,7 +27,7 @@ from tools.toolbox.approval_rules import (
     count_votes,
     describe_needs,
     find_stuck,
-    list_voices,
+    list_counted,
     may_decide,
 )
 from tools.toolbox.rulings import Ruling
@@ -72,9 +72,14 @@ class CardStanding:
         ]
 
     @property
+    def counted(self) -> list[CastVote]:
+        """The votes that count for at least one rule."""
+        return list_counted(self.ruled, self.votes, self.rules)
+
+    @property
     def approved_by(self) -> list[str]:
         """The people whose votes count already, such as `Ben for Fay`."""
-        return [vote.name for vote in self.votes if any(vote in state.counted for state in self.states)]
+        return [vote.name for vote in self.counted]
 
     @property
     def is_two_person_rule(self) -> bool:
@@ -143,7 +148,7 @@ class VoteRight:
 
     @property
     def ruling(self) -> dict[str, Any] | None:
-        """What a card that is approved now keeps of its rules; None if no rule matches it."""
+        """The record of rules and votes that the card keeps if it is approved now; None if no rule matches it."""
         if self.standing is None or self.voter is None:
             return None
         return Ruling.of(self.voter, self.standing.ruled, self.standing.votes, self.standing.rules).as_json()
@@ -182,7 +187,7 @@ def cast_vote(card: Approval, right: VoteRight, decision_id: str) -> bool:
         return right.entitlement.completes  # nothing to record
     if right.entitlement.completes and not standing.votes and vote.deputy_for is None:
         return True
-    counted = {_get_ids(each) for each in list_voices(standing.votes)}
+    counted = {_get_ids(each) for each in standing.counted}
     for row in Vote.objects.filter(approval=card, withdrawn_at=None):
         if (row.voter_id, row.deputy_for_id) not in counted:
             Vote.objects.filter(pk=row.pk).update(withdrawn_at=Now())

@@ -10,8 +10,8 @@ from django.db.models.functions import Now
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Organization, Role
-from agents.approvals.decisions import require_approver
 from agents.approvals.models import Approval, ApprovalStatus
+from agents.approvals.own_cards import require_approver
 from agents.approvals.unstarted_cards import replace_unstarted_card
 from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound

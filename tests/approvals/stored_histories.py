@@ -16,7 +16,14 @@ from agents.approvals.votes import find_standings
 from agents.platform.refusals import Conflict, Forbidden, Refusal
 from agents.runs import actions
 from agents.runs.models import CallStatus, ToolCall
-from tests.tools.toolbox.voting_histories import World, add_vote, is_valid, judge_slowly, list_stuck_slowly, make_rule
+from tests.tools.toolbox.voting_histories import (
+    World,
+    add_vote,
+    judge_slowly,
+    list_standing,
+    list_stuck_slowly,
+    make_rule,
+)
 from tests.workshop import Workshop, asking, call
 from tools.contract import Level
 from tools.toolbox.approval_rules import RuledCard, RuleTerms, Voter
@@ -99,7 +106,7 @@ class Office:
         self._card = self._workshop.undo(self._card, by=member)
         rows = Vote.objects.filter(approval=self._card, withdrawn_at=None).order_by("pk")
         kept: list[tuple[int, int | None]] = list(rows.values_list("voter_id", "deputy_for_id"))
-        assert {vote for vote in self.world.votes if is_valid(self.world, vote)} - set(kept) <= {
+        assert set(list_standing(self.world)) - set(kept) <= {
             vote for vote in self.world.votes if vote[0] == member.user_id
         }
         assert set(kept) <= {vote for vote in self.world.votes if vote[0] != member.user_id}

@@ -15,6 +15,7 @@ from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
 from agents.approvals.models import Approval, ApprovalStatus, Vote
 from agents.approvals.votes import CardStanding, find_standings
 from agents.platform.refusals import Forbidden
+from agents.runs.models import Message
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, call
 
@@ -208,6 +209,27 @@ def test_a_card_whose_rule_became_easier_is_approved_by_the_next_approval(
     assert workshop.approve(card, by={"fay": fay, "fred": fred}[name]).status == ApprovalStatus.APPROVED
     workshop.drive(card.run)
     assert sum(recorder.effects.values()) == 1
+
+
+def test_a_request_that_is_sent_again_does_not_finish_an_easier_rule(
+    workshop: Workshop, card: Approval, fay: Membership
+) -> None:
+    workshop.approve(card, by=fay, decision_id="click-1")
+    ApprovalRule.objects.update(needed=1)
+    assert workshop.approve(card, by=fay, decision_id="click-1").status == ApprovalStatus.PENDING
+    assert workshop.approve(card, by=fay, decision_id="click-2").status == ApprovalStatus.APPROVED
+    assert Vote.objects.count() == 1
+
+
+def test_a_vote_that_no_rule_accepts_any_more_leaves_the_voice_free(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership
+) -> None:
+    Deputy.objects.create(member=fay, deputy=workshop.approver, ends_at=timezone.now() + timedelta(hours=1))
+    workshop.approve(card)
+    ApprovalRule.objects.update(excludes_requesters=True)
+    Message.objects.create(run=card.run, number=2, author=workshop.approver.user, text="Go on.")
+    assert workshop.approve(card, by=fay).status == ApprovalStatus.PENDING
+    assert workshop.approve(card, by=fred).status == ApprovalStatus.APPROVED
 
 
 def test_rest_says_what_a_card_still_needs_and_a_bulk_decision_that_it_only_counted(

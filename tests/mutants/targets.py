@@ -159,6 +159,10 @@ TARGETS = [
         "decide_many approve",
         20,
     ),
+    near("tools/toolbox/approval_rules", "tools/toolbox: approval_rules", 12),
+    near("tools/toolbox/rulings", "policy: recorded_rulings"),
+    near("agents/approvals/votes", "approvals: votes stored_histories", 12),
+    near("agents/approvals/own_cards", "approvals: votes deciding four_eyes_and_roles"),
     near("agents/approvals/warnings/individual_cards", "approvals: individual_cards standing_grants: person_needed"),
     near("agents/approvals/requesters", "approvals: requesters four_eyes_and_roles", 12),
     near("agents/approvals/closed_cards", "approvals: edit deciding expiry web: late_edit api: approve"),
@@ -201,6 +205,7 @@ TARGETS = [
     organization_filters("agents/web/*/*.py", "web/test_* web/test_socket_*"),
     organization_filters("agents/admin/*.py", "admin/test_*"),
     organization_filters("agents/approvals/decisions.py", "approvals/test_deciding"),
+    organization_filters("agents/approvals/own_cards.py", "approvals/test_deciding"),
     organization_filters(
         "agents/accounts/audit.py", "accounts/test_verify_audit web/test_audit runs/test_events_and_audit"
     ),

@@ -173,9 +173,14 @@ def count_votes(card: RuledCard, votes: Iterable[CastVote], rules: Iterable[Rule
 
     A vote counts while all its people may approve. Of two that are the voice of one person, the first counts.
     """
-    heard = list_voices(votes)
-    matching = [rule for rule in rules if rule.matches(card)] or [ANY_APPROVER]
+    matching = _list_matching(card, rules)
+    heard = _list_heard(card, votes, matching)
     return [RuleState(rule, tuple(vote for vote in heard if rule.accepts(vote, card))) for rule in matching]
+
+
+def list_counted(card: RuledCard, votes: Iterable[CastVote], rules: Iterable[RuleTerms]) -> list[CastVote]:
+    """List the votes that count for at least one rule at this moment; the others make room for new ones."""
+    return _list_heard(card, votes, _list_matching(card, rules))
 
 
 def is_approved(states: Iterable[RuleState]) -> bool:
@@ -197,7 +202,7 @@ def may_decide(
     """
     if not person.may_approve:
         return Entitlement(None, refusal="only approvers decide cards")
-    heard = list_voices(votes)
+    heard = list_counted(card, votes, rules)
     states = count_votes(card, heard, rules)
     taken = {number for vote in heard for number in _list_ids(vote)}
     if is_approved(states):
@@ -223,9 +228,9 @@ def _may_finish(person: Voter, card: RuledCard, states: Collection[RuleState], *
 
 def find_stuck(states: Iterable[RuleState], card: RuledCard, people: Collection[Voter]) -> list[RuleTerms]:
     """Find the rules that can no longer be met by these people, who are all members of the organization."""
-    stuck = []
-    for state in states:
-        heard = {number for vote in state.counted for number in _list_ids(vote)}
+    stuck, found = [], list(states)
+    heard = {number for state in found for vote in state.counted for number in _list_ids(vote)}
+    for state in found:
         able = [one for one in people if one.id not in heard and state.rule.accepts(CastVote(one), card)]
         if len(able) < state.missing:
             stuck.append(state.rule)
@@ -256,13 +261,16 @@ def _applies(condition: Condition, params: Mapping[str, Any]) -> bool:
     return any(value is not ABSENT and not alone.explain_violation({"value": value}) for value in values)
 
 
-def list_voices(votes: Iterable[CastVote]) -> list[CastVote]:
-    """List the votes that count at this moment: all their people may approve, and none of them has an earlier voice."""
+def _list_matching(card: RuledCard, rules: Iterable[RuleTerms]) -> list[RuleTerms]:
+    return [rule for rule in rules if rule.matches(card)] or [ANY_APPROVER]
+
+
+def _list_heard(card: RuledCard, votes: Iterable[CastVote], matching: Collection[RuleTerms]) -> list[CastVote]:
+    """List the votes that a matching rule accepts; a vote that none accepts must not take a person's voice."""
     heard: list[CastVote] = []
     taken: set[int] = set()
     for vote in votes:
-        may_approve = all(person.may_approve for person in vote.people)
-        if may_approve and taken.isdisjoint(_list_ids(vote)):
+        if taken.isdisjoint(_list_ids(vote)) and any(rule.accepts(vote, card) for rule in matching):
             heard.append(vote)
             taken |= _list_ids(vote)
     return heard

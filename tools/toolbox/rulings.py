@@ -16,7 +16,7 @@ from tools.toolbox.conditions import Condition
 
 @dataclass(frozen=True)
 class Ruling:
-    """What held when a card was approved under approval rules.
+    """The rules, votes and people of the moment in which a card was approved.
 
     Attributes:
         person: whoever completed the approval, with the people in whose name they could act.

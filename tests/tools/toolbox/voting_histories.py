@@ -75,7 +75,7 @@ def _vote(chance: random.Random, world: World) -> bool:
 
 def add_vote(world: World, vote: tuple[int, int | None]) -> None:
     """Add a vote; those that do not count now make room for good."""
-    world.votes = [each for each in world.votes if is_valid(world, each)] + [vote]
+    world.votes = [*list_standing(world), vote]
 
 
 def _change(act: str, chance: random.Random, world: World) -> None:
@@ -149,7 +149,7 @@ def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int 
     """Return whether this person's approval counts, whether the card is approved with it, and the vote that it is."""
     if not world.people[person].may_approve:
         return False, False, None
-    standing = [vote for vote in world.votes if is_valid(world, vote)]
+    standing = list_standing(world)
     if all(_is_met(world, rule, standing) for rule in _list_rules(world)):  # a rule became easier after the last vote
         is_one_of_them = any(person in vote for vote in standing)
         counts = is_one_of_them or any(_does_count(world, rule, (person, None)) for rule in _list_rules(world))
@@ -167,6 +167,14 @@ def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int 
     return False, False, None
 
 
+def list_standing(world: World) -> list[tuple[int, int | None]]:
+    """List the votes that count for a rule now."""
+    rules = _list_rules(world)
+    return [
+        vote for vote in world.votes if is_valid(world, vote) and any(_does_count(world, rule, vote) for rule in rules)
+    ]
+
+
 def is_valid(world: World, vote: tuple[int, int | None]) -> bool:
     voter, other = vote
     if other is not None and ((voter, other) not in world.deputies or not world.people[other].may_approve):
@@ -176,17 +184,15 @@ def is_valid(world: World, vote: tuple[int, int | None]) -> bool:
 
 def list_stuck_slowly(world: World) -> set[str]:
     """List the rules that too few people are left to meet, by name."""
-    standing = [vote for vote in world.votes if is_valid(world, vote)]
-    voices = {one for vote in standing for one in vote}
+    standing = list_standing(world)
+    voices = {one for vote in standing for one in vote if one is not None}
     stuck = set()
     for rule in _list_rules(world):
         counted = [vote for vote in standing if _does_count(world, rule, vote)]
         able = [
             one
             for one in world.people
-            if (one not in voices or not any(one in vote for vote in counted))
-            and world.people[one].may_approve
-            and _does_count(world, rule, (one, None))
+            if one not in voices and world.people[one].may_approve and _does_count(world, rule, (one, None))
         ]
         if len(counted) + len(able) < rule.needed:
             stuck.add(rule.name)

@@ -1,0 +1,47 @@
+"""A member's own cards: find one within the organization, and lock it for a decision."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db.models import Exists
+
+from agents.accounts.models import DECIDERS, Membership, Role
+from agents.approval_rules.loading import HAS_RULES
+from agents.approvals.models import Approval
+from agents.platform.refusals import Forbidden, NotFound
+from agents.runs.engine.transaction import Transaction, run_transaction
+
+
+def require_approver(member: Membership) -> None:
+    """Raise Forbidden if the member may not decide."""
+    if not member.may(Role.APPROVER):
+        raise Forbidden(f"{member.as_noun} cannot decide cards")
+
+
+@contextmanager
+def lock_own_card(member: Membership, approval_id: int) -> Iterator[tuple[Transaction, Approval]]:
+    """Lock the run and read the card, so that nobody else decides it during the block.
+
+    The member's role is read again too, because they may have lost it while they waited for the lock.
+    """
+    require_approver(member)
+    with run_transaction(find_own_card(member, approval_id).run_id) as tx:
+        card = find_own_card(member, approval_id)
+        if not getattr(card, "is_approvers", False):
+            raise Forbidden("you cannot decide cards any more")
+        yield tx, card
+
+
+def find_own_card(member: Membership, approval_id: int) -> Approval:
+    """Find the card, annotated with `has_rules`, and with `is_approvers` if the member may decide cards now.
+
+    Raises:
+        NotFound
+    """
+    still = Membership.objects.filter(pk=member.pk, role__in=DECIDERS, user__is_active=True)
+    own = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
+    found = own.annotate(has_rules=HAS_RULES, is_approvers=Exists(still))
+    card = found.select_related("tool_call", "decided_by", "run").first()
+    if card is None:
+        raise NotFound(f"there is no approval {approval_id}")
+    return card
