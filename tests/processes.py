@@ -27,7 +27,7 @@ from tests import services
 from tests.fork_server import ForkedProcess, fork_server
 
 READY_PATIENCE_S = 40.0
-STOP_PATIENCE_S = 5.0
+STOP_PATIENCE_S = 20.0
 
 
 class RealProcess:
