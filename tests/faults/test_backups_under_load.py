@@ -9,6 +9,7 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
 from pytest_django import Settings
 
 from agents.accounts.models import Membership
@@ -27,6 +28,7 @@ EACH_DENIED = 4
 """Every fourth card is denied."""
 
 
+@pytest.mark.alone  # a restore needs SQLite's file for itself, and threads of earlier tests may still have it open
 def test_a_backup_has_all_earlier_decisions_and_nothing_runs_twice(
     site: Site, tmp_path: Path, settings: Settings
 ) -> None:
