@@ -18,7 +18,7 @@ from tests import browser, sampling, services
 PROCESSES = {"sqlite": 2, "postgresql": 1}
 """More than the cores, because many tests wait for real processes; conftest.py groups the tests of one process.
 
-A fourth process saves little, and makes every wait longer.
+Five took as long as four, and each process makes the waits of the others longer.
 """
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 
