@@ -86,6 +86,7 @@ def test_the_palette_finds_and_opens_by_keyboard(office: Office, visit: Visit) -
     assert list(find_faults(page, "the palette")) == []
     press(page, "Enter")
     expect(page).to_have_url(f"{office.url}/records/{record.pk}/")
+    expect(page.locator("html")).to_have_class("scripted")
     press(page, "Meta+k")
     expect(field).to_be_focused()
     press(page, "Escape")
