@@ -18,6 +18,7 @@ from gadget_site.addresses import (
 )
 from gadget_site.faults import Faults, SettingError
 from gadget_site.keys import describe_key_fault, load_audit_key, load_encryption_key, load_secret_key
+from gadget_site.mail_server import MailServer, read_mail_server
 from gadget_site.private_hosts import LOOPBACK, list_named_hosts, read_private_hosts
 from gadget_site.redis_server import get_socket_path
 from gadget_site.variables import Variables, is_host, refuse_unknown_name
@@ -68,6 +69,7 @@ class SiteSettings:
     timing_scale: float
     demo_pace: float
     metrics_token: str
+    mail: MailServer
 
     @property
     def is_only_local(self) -> bool:
@@ -80,6 +82,14 @@ class SiteSettings:
         """The private servers that model providers may use: those of tools, plus those in the environment."""
         named = list_named_hosts((self.openai_base_url, self.ollama_host))
         return PrivateHosts((*self.allowed_private_hosts.entries, *named))
+
+    @property
+    def link_base(self) -> str:
+        """The beginning of links in messages, which no request can tell."""
+        if self.allowed_origins:
+            return self.allowed_origins[0]
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
 
     @property
     def served_over_https(self) -> bool:
@@ -143,6 +153,7 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
         timing_scale=read(_read_timing_scale, variables),
         demo_pace=read(_read_demo_pace, variables),
         metrics_token=read(_read_metrics_token, variables),
+        mail=read(read_mail_server, variables),
     )
     faults.raise_all()
     return site

@@ -96,7 +96,7 @@ def _build_renderers(log_format: str) -> list[Any]:
 
 def _list_secrets(site: SiteSettings) -> list[str]:
     keys = [site.secret_key, *site.encryption_keys, *site.audit_keys]
-    own = [*keys, site.openai_api_key, site.database.password, site.metrics_token]
+    own = [*keys, site.openai_api_key, site.database.password, site.mail.password, site.metrics_token]
     return [*own, *site.config.environment.secrets]
 
 

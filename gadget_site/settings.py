@@ -39,6 +39,7 @@ GADGET_QUEUE = SITE.queue
 GADGET_METRICS_TOKEN = SITE.metrics_token
 GADGET_ONLY_LOCAL = SITE.is_only_local
 GADGET_ORIGIN = SITE.origin
+GADGET_LINK_BASE = SITE.link_base
 GADGET_TRUSTED_PROXIES = SITE.trusted_proxies
 GADGET_WORKERS = SITE.workers
 GADGET_WORKER_THREADS = SITE.worker_threads
@@ -85,6 +86,7 @@ INSTALLED_APPS = [
     "agents.approvals",
     "agents.approval_rules",
     "agents.standing_grants",
+    "agents.notices",
     "agents.insight",
     "agents.policy",
     "tools.records",
@@ -192,6 +194,16 @@ STATIC_ROOT = None
 STATICFILES_DIRS = [folders.ASSETS_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = SITE.debug
+
+# E-mail: notices to people
+EMAIL_HOST = SITE.mail.host
+EMAIL_PORT = SITE.mail.port
+EMAIL_HOST_USER = SITE.mail.user
+EMAIL_HOST_PASSWORD = SITE.mail.password
+EMAIL_USE_SSL = SITE.mail.encryption == "ssl"
+EMAIL_USE_TLS = SITE.mail.encryption == "starttls"
+EMAIL_TIMEOUT = 15
+DEFAULT_FROM_EMAIL = SITE.mail.sender
 
 # Redis: messages that wake workers, and the bell that wakes browsers
 CELERY_BROKER_URL = build_broker_url(SITE.redis_url)

@@ -15,6 +15,7 @@ from agents.approvals.unstarted_cards import compute_current_effect
 from agents.approvals.votes import cast_vote, has_voted, keep_votes, require_vote, withdraw_vote
 from agents.approvals.warnings.reach import reaches_far
 from agents.employees.toolboxes import load_toolbox
+from agents.notices.models import NoticeKind
 from agents.platform.refusals import Conflict, Invalid, StaleDigest
 from agents.runs.engine import next_step
 from agents.runs.engine.cards import (
@@ -274,6 +275,7 @@ def expire(approval_id: int) -> bool:
         end_unexecuted(tx, call, CallStatus.EXPIRED, error)
         card.status = ApprovalStatus.EXPIRED
         publish_decision(tx, card, error.message)
+        tx.tell(NoticeKind.CARD_EXPIRED, card)
         tx.audit("gadget", "card_expired", f"approval:{card.pk}")
         next_step.wake_if_possible(tx)
         return True

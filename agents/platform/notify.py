@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 ADVANCE_JOB = "agents.worker.jobs.advance_run"
 TITLE_JOB = "agents.worker.jobs.title_run"
 REFRESH_JOB = "agents.worker.jobs.refresh_source"
+DELIVERY_JOB = "agents.worker.jobs.deliver_notices"
 _MAX_DELTAS = 2000
 _MAX_STREAMS = 2000
 """The most streams of text whose lengths a process remembers."""
@@ -204,6 +205,11 @@ def request_title(run_id: int) -> None:
 def request_source_refresh(source_id: int) -> None:
     """Ask a worker to read this source's description again; the sweeper repeats a lost request."""
     _get_publisher().put_job(REFRESH_JOB, source_id)
+
+
+def request_delivery() -> None:
+    """Ask a worker to send the notices that are due; workers also look for them every two seconds."""
+    _get_publisher().put_job(DELIVERY_JOB, 0)
 
 
 def ring_run(run_id: int) -> None:

@@ -29,6 +29,7 @@ FILTERS = (
     template_filters.sentence,
     template_filters.chip,
     template_filters.as_sentence,
+    template_filters.clock,
     template_filters.plain_words,
     template_filters.words,
     template_filters.markdown,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, time
 from functools import lru_cache
 from typing import Any
 
@@ -150,6 +150,11 @@ def countdown(at: datetime | None) -> str:
 def time_since(since: datetime) -> str:
     """Format the time since then: `12 s`, `3 min`, `2 h 5 min`, `4 d 1 h`; a script keeps it up to date."""
     return durations.format_whole_duration(round((timezone.now() - since).total_seconds()))
+
+
+def clock(at: time | None) -> str:
+    """Show a time of day as a form takes it, such as `08:30`; empty for none."""
+    return "" if at is None else f"{at:%H:%M}"
 
 
 def as_sentence(text: str) -> str:

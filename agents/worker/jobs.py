@@ -19,6 +19,7 @@ from agents.platform.identity import confirm_at_start
 from agents.runs.engine import lease
 from agents.runs.engine.loop import advance
 from agents.runs.titles import title_run
+from agents.worker.notice_sender import NoticeSender
 from agents.worker.run_poller import RunPoller
 from tools.toolbox.threads import count_abandoned_threads
 
@@ -31,6 +32,7 @@ TITLES_AT_ONCE = 4
 _title_threads = ThreadPoolExecutor(TITLES_AT_ONCE, thread_name_prefix="titles")
 
 _pollers: list[RunPoller] = []
+_senders: list[NoticeSender] = []
 
 
 @shared_task(name=notify.ADVANCE_JOB, ignore_result=True)  # type: ignore[untyped-decorator]  # Celery has no types
@@ -79,13 +81,23 @@ def refresh_source(source_id: int) -> None:
     connection.close()
 
 
+@shared_task(name=notify.DELIVERY_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
+def deliver_notices(_: int) -> None:
+    """Wake the threads that send notices."""
+    for sender in _senders:
+        sender.wake()
+
+
 @worker_init.connect  # type: ignore[untyped-decorator]
 def _start_worker(**_: object) -> None:
-    """Start the run poller; first end a worker that has another data folder or other keys."""
+    """Start the run poller and the sender of notices; first end a worker with another data folder or other keys."""
     confirm_at_start()
     poller = RunPoller(settings.GADGET_WORKER_THREADS, advance_run)
     _pollers.append(poller)
     poller.start()
+    sender = NoticeSender()
+    _senders.append(sender)
+    sender.start()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
@@ -98,6 +110,8 @@ def _finish_worker(**_: object) -> None:
     """Finish the worker after its last run: stop its threads and send the remaining messages."""
     for poller in _pollers:
         poller.stop()
+    for sender in _senders:
+        sender.stop()
     _title_threads.shutdown()
     notify.wait_until_sent()
     get_installed_toolbox().shutdown()

@@ -21,6 +21,7 @@ from agents.approvals.models import Approval
 from agents.approvals.unstarted_cards import replace_unstarted_card
 from agents.employees import sources
 from agents.insight import counting
+from agents.notices.reminders import remind
 from agents.platform import notify
 from agents.platform.database_connections import release_connection
 from agents.platform.database_outages import OUTAGE_ERRORS, UNREACHABLE, describe_outage
@@ -251,6 +252,7 @@ _SWEEPS: tuple[tuple[CompiledQuery[IdRow], Callable[[int], bool]], ...] = (
     (sweeps.LOST_LEASES, _take_expired),
     (sweeps.OVERDUE_RUNS, _end_overdue),
     (sweeps.EXPIRED_CARDS, expire),
+    (sweeps.EXPIRING_CARDS, remind),
     (sweeps.STARTABLE_RUNS, _wake),
     (sweeps.RUNS_WITH_ANSWERED_CALLS, _collect_results),
     *((orphaned, _cancel_orphan) for orphaned in sweeps.ORPHANED_RUNS),

@@ -4,7 +4,7 @@ Each is limited, so that a sweep ends soon; the next sweep handles the rest.
 """
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from agents.accounts.models import DECIDERS, Membership
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.insight.models import FiguresHead
+from agents.notices.models import Notice, NoticeKind
 from agents.platform.queries.compiled import CompiledQuery, IdRow
 from agents.runs.engine.timing import timing
 from agents.runs.models import ENDED, PARKED, TERMINAL_CALLS, CallStatus, Event, EventType, Run, RunStatus, ToolCall
@@ -72,6 +73,22 @@ def _select_runs_with_wrong_stop() -> QuerySet[Run]:
 def _select_expired_cards() -> QuerySet[Approval]:
     expiring = (ApprovalKind.APPROVAL, ApprovalKind.QUESTION)
     return Approval.objects.filter(status=ApprovalStatus.PENDING, kind__in=expiring, expires_at__lte=Now())
+
+
+def _select_expiring_cards() -> QuerySet[Approval]:
+    """Select waiting cards that expire within a day, and that nobody was reminded of.
+
+    A card that lives for a day alone is old enough after 18 hours, so that no new card counts as expiring.
+    """
+    reminded = Notice.objects.filter(approval=OuterRef("pk"), kind=NoticeKind.CARD_EXPIRING)
+    cards = Approval.objects.filter(
+        status=ApprovalStatus.PENDING,
+        kind__in=(ApprovalKind.APPROVAL, ApprovalKind.QUESTION),
+        expires_at__gt=Now(),
+        expires_at__lte=Now() + timedelta(days=1),
+        requested_at__lte=Now() - timedelta(hours=18),
+    )
+    return cards.filter(~Exists(reminded)).order_by("expires_at")
 
 
 def _select_unstarted_cards() -> QuerySet[Approval]:
@@ -137,6 +154,7 @@ LOST_LEASES = _compile_ids(_select_lost_leases)
 OVERDUE_RUNS = _compile_ids(_select_overdue_runs)
 STARTABLE_RUNS = _compile_ids(_select_startable_runs)
 RUNS_WITH_WRONG_STOP = _compile_ids(_select_runs_with_wrong_stop)
+EXPIRING_CARDS = _compile_ids(_select_expiring_cards)
 EXPIRED_CARDS = _compile_ids(_select_expired_cards)
 UNSTARTED_CARDS = _compile_ids(_select_unstarted_cards, MAX_PREVIEWS)
 RUNS_WITH_ANSWERED_CALLS = _compile_ids(_select_answered_calls, pk="run_id")

@@ -17,6 +17,7 @@ from django.db.models import Max
 from django.db.models.functions import Now
 
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.notices.models import NoticeKind
 from agents.platform.database_connections import release_connection
 from agents.runs.engine.results import end_unexecuted, publish_result
 from agents.runs.engine.timing import MAX_DRIFTS, timing
@@ -199,6 +200,8 @@ def approve_by_grant(card: Approval, grant: StandingGrant, now: datetime) -> Non
 def publish_card(tx: Transaction, call: ToolCall, card: Approval, days: int) -> None:
     """Publish that the card was created; its line in the panel always shows the card's current state."""
     tx.publish(ApprovalRequested.of(card, call, tx.now + timedelta(days=days)))
+    if card.status == ApprovalStatus.PENDING:
+        tx.tell(NoticeKind.CARD, card)
     tx.inbox_changed = True
 
 
@@ -370,7 +373,7 @@ def show_unknown_card(tx: Transaction, call: ToolCall, fact: str, why: str) -> A
     effect = last.preview if last else Preview.impossible("There is no preview.").as_json()
     done = last.sentence if last else call.tool
     tx.inbox_changed = True
-    return Approval.objects.create(
+    card = Approval.objects.create(
         organization_id=call.organization_id,
         run_id=call.run_id,
         tool_call=call,
@@ -384,6 +387,8 @@ def show_unknown_card(tx: Transaction, call: ToolCall, fact: str, why: str) -> A
         digest=compute_digest(call, effect),
         expires_at=Now() + _NEVER,
     )
+    tx.tell(NoticeKind.UNKNOWN, card)
+    return card
 
 
 def close_unknown_card(call: ToolCall, reason: str, by: User | None = None) -> None:

@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.employees import budgets
+from agents.notices.models import NoticeKind
 from agents.platform import notify
 from agents.platform.queries.engine import OPEN_OR_LAST_CALLS
 from agents.providers.base import CutOff
@@ -16,7 +17,7 @@ from agents.runs.engine.recovery import settle_lost_call
 from agents.runs.engine.results import end_unexecuted
 from agents.runs.engine.transaction import MACHINE, Transaction, run_transaction
 from agents.runs.events import CancelRequested, RunFinished, RunNeedsAttention, RunWaiting, ToolRejected
-from agents.runs.models import NOT_STARTED, TERMINAL_CALLS, CallStatus, ExitReason, Run, RunStatus, ToolCall
+from agents.runs.models import NOT_STARTED, TERMINAL_CALLS, CallStatus, ExitReason, Origin, Run, RunStatus, ToolCall
 from agents.runs.models.outcome import CALL_KIND_COLUMNS, CallKind, judge_outcome
 from tools.contract import ErrorCode, ToolError
 
@@ -28,6 +29,8 @@ _CUT_OFF_REASONS: dict[str, ExitReason] = {
     CutOff.LENGTH: ExitReason.ANSWER_CUT,
     CutOff.FILTER: ExitReason.ANSWER_FILTERED,
 }
+_OF_PEOPLE = (Origin.TASK, Origin.SCHEDULE, Origin.MCP)
+"""Origins of runs whose end somebody may want to be told."""
 _SUCCESSES = (ExitReason.FINAL_ANSWER, ExitReason.ALL_TOOLS_DUPLICATE)
 
 
@@ -100,6 +103,8 @@ def end_run(tx: Transaction, ending: Ending) -> None:
     run.finished_at = tx.now
     run.outcome = judge_outcome(_list_call_kinds(run))
     tx.publish(RunFinished.of(run, budgets.to_currency(budgets.compute_run_cost(run))))
+    if run.origin in _OF_PEOPLE:
+        tx.tell(NoticeKind.RUN_FAILED if status == RunStatus.FAILED else NoticeKind.RUN_ENDED)
     if run.parent_id is not None:
         transaction.on_commit(partial(notify.wake_run, run.parent_id))
 

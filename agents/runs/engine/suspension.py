@@ -7,6 +7,7 @@ from django.db.models.functions import Now
 
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.employees.models import Employee
+from agents.notices.models import NoticeKind
 from agents.runs.call_history import Occasion
 from agents.runs.engine.cards import compute_digest, find_next_sequence
 from agents.runs.engine.context import RunContext, list_colleagues, load_context, load_grants
@@ -128,6 +129,7 @@ def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
     )
     expires_at = (tx.now + timedelta(days=days)).isoformat()
     tx.publish(QuestionAsked(str(card.pk), str(call.pk), text, choices, expires_at))
+    tx.tell(NoticeKind.QUESTION, card)
     tx.inbox_changed = True
 
 

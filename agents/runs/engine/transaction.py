@@ -12,6 +12,9 @@ from typing import Any
 from django.db import transaction
 
 from agents.accounts import audit
+from agents.approvals.models import Approval
+from agents.notices.models import Notice, NoticeKind
+from agents.notices.outbox import build_card_notice, build_run_notice
 from agents.platform import notify
 from agents.platform.queries.runs import LOCKED_RUN, LOCKED_RUN_IF_FREE
 from agents.platform.queries.writes import insert_rows, update_rows
@@ -81,6 +84,7 @@ class Transaction:
         self._before = {name: getattr(run, name) for name in _RUN_FIELDS}
         self._events: list[Event] = []
         self._entries: list[audit.NewEntry] = []
+        self._notices: list[Notice] = []
 
     @property
     def is_late(self) -> bool:
@@ -97,6 +101,10 @@ class Transaction:
     def audit(self, actor: str, action: str, subject: str, **payload: Any) -> None:
         """Add an entry to the audit chain, to be written last."""
         self._entries.append(audit.NewEntry(actor, action, subject, payload))
+
+    def tell(self, kind: NoticeKind, card: Approval | None = None) -> None:
+        """Add a notice about a stored card, or about the run, to be written on exit and sent by workers."""
+        self._notices.append(build_card_notice(kind, card) if card else build_run_notice(kind, self.run))
 
     def release_lease(self) -> None:
         """Release the driver's lease."""
@@ -115,6 +123,7 @@ class Transaction:
         run = self.run
         changed = {name: value for name in _RUN_FIELDS if (value := getattr(run, name)) != self._before[name]}
         insert_rows(self._events)
+        insert_rows(self._notices)
         if changed:
             expected = {name: self._before[name] for name in ("lease_epoch", "next_event_seq")}
             if update_rows(Run, changed, {"id": run.pk, **expected}) != 1:
@@ -123,6 +132,8 @@ class Transaction:
             audit.append(run.organization_id, self._entries)
         if "status" in changed and run.status == RunStatus.QUEUED and run.next_wake_at is None:
             transaction.on_commit(partial(notify.wake_run, run.pk))
+        if self._notices:
+            transaction.on_commit(notify.request_delivery)
         if self._events:
             transaction.on_commit(partial(notify.ring_run, run.pk))
         if self.inbox_changed:

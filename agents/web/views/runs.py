@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 
 from agents.accounts.models import Membership
 from agents.employees.models import Employee
+from agents.notices.following import is_following
 from agents.platform.queries.runs import annotate_activity
 from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id_or_none
@@ -98,6 +99,7 @@ def _build_context(request: HttpRequest, member: Membership, run_id: int, before
         "after": events[-1].seq if events else 0,
         "earlier": first if first > 1 else None,
         "is_live": is_live,
+        "is_followed": not run.has_ended and is_following(member, run),
         "message_notes": {status: note.format(name=run.employee.name) for status, note in MESSAGE_NOTES.items()},
         "manual_result": _render_manual_result(run) if is_live else "",
         "place": "runs",

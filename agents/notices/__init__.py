@@ -1,0 +1,1 @@
+"""Notices: tell people outside of Gadget's pages that something waits for them or has ended."""

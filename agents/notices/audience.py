@@ -1,0 +1,73 @@
+"""The people that notices are for, and whether a notice still concerns one of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from agents.accounts.models import Membership, Organization, Role
+from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.approvals.votes import CardStanding, find_standings
+from agents.notices.models import CARD_KINDS, RUN_KINDS, Channel, FollowedRun, Notice, NoticeKind
+
+
+@dataclass(frozen=True)
+class Audience:
+    """The members of one organization, and everything that decides which of them some notices are for.
+
+    Attributes:
+        members: those with an active account.
+        standings: what approval rules ask for each card, by card id; cards without rules are missing.
+        followers: the ids of the members who follow each run, by run id.
+    """
+
+    members: tuple[Membership, ...]
+    standings: dict[int, CardStanding]
+    followers: dict[int, set[int]]
+
+    @classmethod
+    def load(cls, organization: Organization, notices: Collection[Notice]) -> Audience:
+        """Load it for these notices of the organization, with at most twelve queries for any number of them.
+
+        Args:
+            notices: each with its run, and its card with call and run.
+        """
+        members = Membership.objects.filter(organization=organization, user__is_active=True)
+        cards = {notice.approval.pk: notice.approval for notice in notices if notice.approval is not None}
+        judged = [card for card in cards.values() if card.kind == ApprovalKind.APPROVAL]
+        followers = defaultdict[int, set[int]](set)
+        if ended := [notice.run_id for notice in notices if notice.kind in RUN_KINDS and notice.run_id is not None]:
+            followed = FollowedRun.objects.filter(run_id__in=ended, membership__organization=organization)
+            for run_id, member_id in followed.values_list("run_id", "membership_id"):
+                followers[run_id].add(member_id)
+        found = tuple(members.select_related("user").order_by("pk"))
+        return cls(found, find_standings(organization, judged), followers)
+
+    def find(self, notice: Notice) -> list[Membership]:
+        """Find the members that this notice is for; empty if nobody needs it any more."""
+        if notice.kind in CARD_KINDS and (notice.approval is None or notice.approval.status != ApprovalStatus.PENDING):
+            return []
+        return [member for member in self.members if self._concerns(notice, member)]
+
+    def explain_drop(self, notice: Notice, channel: Channel) -> str:
+        """Say why this notice is not sent by this channel any more; empty if it is."""
+        if notice.kind == NoticeKind.CODE:
+            return "the address is confirmed already" if channel.confirmed_at else ""
+        if notice.kind in CARD_KINDS and notice.approval and notice.approval.status != ApprovalStatus.PENDING:
+            return "the card is closed"
+        is_meant = any(member.pk == channel.membership_id for member in self.find(notice))
+        return "" if is_meant else "it is no longer for this person"
+
+    def _concerns(self, notice: Notice, member: Membership) -> bool:
+        if notice.approval is not None:
+            return self._may_decide(notice.approval, member)
+        if notice.kind == NoticeKind.RUN_FAILED and notice.run and notice.run.created_by_id == member.user_id:
+            return True
+        return notice.run_id is not None and member.pk in self.followers.get(notice.run_id, ())
+
+    def _may_decide(self, card: Approval, member: Membership) -> bool:
+        if card.kind == ApprovalKind.QUESTION:
+            return member.may(Role.OPERATOR)
+        standing = self.standings.get(card.pk)
+        return member.may(Role.APPROVER) and (standing is None or standing.may_decide(member).may_approve)

@@ -1,0 +1,138 @@
+"""Members' channels: add an address, confirm it with the code that was sent there, remove it."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from agents.accounts import audit
+from agents.accounts.models import Membership
+from agents.notices.models import Channel, ChannelKind, Delivery, Notice, NoticeKind
+from agents.notices.outbox import send_soon
+from agents.platform.refusals import Conflict, Invalid, NotFound
+
+MAX_CHANNELS = 5
+MAX_WRONG_CODES = 5
+CODE_DIGITS = 8
+
+
+def can_send_mail() -> bool:
+    """Return True if the installation has a mail server."""
+    return bool(settings.EMAIL_HOST)
+
+
+def accepts_addresses() -> bool:
+    """Return True if members may add e-mail addresses: without a mail server only in the demo, which shows messages."""
+    return can_send_mail() or settings.DEBUG
+
+
+def add_email(member: Membership, address: str) -> Channel:
+    """Add an e-mail address, and send it a code. It counts once the code was entered.
+
+    Raises:
+        Invalid: it is no e-mail address.
+        Conflict: it was added before, there are too many, or there is no mail server.
+    """
+    address = address.strip()
+    if not accepts_addresses():
+        raise Conflict("This installation has no mail server. Ask an administrator to set MAIL_URL.")
+    try:
+        validate_email(address)
+    except ValidationError:
+        raise Invalid("email", "This is not an e-mail address.") from None
+    try:
+        with transaction.atomic():
+            Membership.objects.select_for_update().get(pk=member.pk)  # so that two requests do not add one too many
+            if Channel.objects.filter(membership=member).count() >= MAX_CHANNELS:
+                raise Conflict(f"You have {MAX_CHANNELS} channels. Remove one first.")
+            channel = Channel.objects.create(
+                membership=member,
+                kind=ChannelKind.EMAIL,
+                address=address,
+                label=address,
+                code=f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}",
+            )
+            _send_code(channel)
+            _record(member, "channel_added", channel)
+    except IntegrityError:
+        raise Conflict("You have added this address already.") from None
+    return channel
+
+
+def confirm_channel(member: Membership, channel_id: int, code: str) -> Channel:
+    """Confirm a channel with the code that was sent there.
+
+    Raises:
+        NotFound: the member has no such channel.
+        Invalid: the code is wrong.
+        Conflict: the channel is confirmed already, or too many wrong codes were entered.
+    """
+    with transaction.atomic():
+        channel = _lock_own(member, channel_id)
+        if channel.confirmed_at is not None:
+            raise Conflict("This address is confirmed already.")
+        if channel.wrong_codes >= MAX_WRONG_CODES:
+            raise Conflict("Too many wrong codes. Remove the address and add it again.")
+        is_right = secrets.compare_digest("".join(code.split()).encode(), channel.code.encode())
+        if is_right:
+            channel.confirmed_at, channel.code = timezone.now(), ""
+            channel.save(update_fields=["confirmed_at", "code"])
+            _record(member, "channel_confirmed", channel)
+        else:
+            Channel.objects.filter(pk=channel.pk).update(wrong_codes=F("wrong_codes") + 1)
+    if not is_right:
+        raise Invalid("code", "This is not the code that was sent. Check it and try again.")
+    return channel
+
+
+def remove_channel(member: Membership, channel_id: int) -> Channel:
+    """Remove a channel with its deliveries.
+
+    Raises:
+        NotFound: the member has no such channel.
+    """
+    with transaction.atomic():
+        channel = _lock_own(member, channel_id)
+        _record(member, "channel_removed", channel)
+        Channel.objects.filter(pk=channel.pk).delete()
+    return channel
+
+
+def list_channels(member: Membership) -> list[Channel]:
+    """List the member's channels, the oldest first."""
+    return list(Channel.objects.filter(membership=member))
+
+
+def _send_code(channel: Channel) -> None:
+    notice = Notice.objects.create(
+        organization_id=channel.membership.organization_id,
+        key=f"{NoticeKind.CODE}:{channel.pk}",
+        kind=NoticeKind.CODE,
+        spread_at=Now(),
+    )
+    Delivery.objects.create(notice=notice, channel=channel, due_at=timezone.now())
+    send_soon()
+
+
+def _lock_own(member: Membership, channel_id: int) -> Channel:
+    own = Channel.objects.select_for_update(no_key=True).filter(membership=member, pk=channel_id)
+    channel = own.select_related("membership__user").first()
+    if channel is None:
+        raise NotFound(f"You have no channel {channel_id}.")
+    return channel
+
+
+def _record(member: Membership, action: str, channel: Channel, **payload: Any) -> None:
+    """Audit a change, without the address: it may be private, and the audit is kept for ever."""
+    entry = audit.NewEntry(
+        f"user:{member.user.get_username()}", action, f"channel:{channel.pk}", {"kind": channel.kind, **payload}
+    )
+    audit.append(member.organization_id, [entry])

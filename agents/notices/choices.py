@@ -1,0 +1,98 @@
+"""Members' choices of notices: which ones they want, and how soon."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import time
+from zoneinfo import ZoneInfo, available_timezones
+
+from django.db import transaction
+
+from agents.accounts import audit
+from agents.accounts.models import Membership
+from agents.notices.models import NoticeChoices, NoticeKind
+from agents.notices.pace import Pace, PaceRules
+from agents.platform.refusals import Invalid
+
+CHOSEN_KINDS = tuple(kind for kind in NoticeKind if kind != NoticeKind.CODE)
+"""The kinds that members choose a pace for."""
+
+
+@dataclass(frozen=True)
+class ChosenTimes:
+    """The times of a member's choices as they typed them; empty quiet hours mean none."""
+
+    quiet_from: str = ""
+    quiet_until: str = ""
+    digest_at: str = "08:00"
+    time_zone: str = "UTC"
+
+
+def load_pace_rules(member_ids: Collection[int]) -> dict[int, PaceRules]:
+    """Load members' choices by membership id, in one query; members without choices are missing."""
+    rows = NoticeChoices.objects.filter(membership_id__in=member_ids)
+    return {row.membership_id: _read(row) for row in rows}
+
+
+def load_choices(member: Membership) -> NoticeChoices:
+    """Load the member's choices, or unsaved ones with the defaults."""
+    return NoticeChoices.objects.filter(membership=member).first() or NoticeChoices(membership=member)
+
+
+def save_choices(member: Membership, paces: Mapping[str, str], times: ChosenTimes) -> NoticeChoices:
+    """Save what the member wants to be told.
+
+    Args:
+        paces: the pace by the kind of notice; a kind that is missing is told at once.
+
+    Raises:
+        Invalid: a pace, a time or the time zone does not exist, or only one end of the quiet hours is given.
+    """
+    chosen = {kind.value: _read_pace(kind, paces.get(kind.value, Pace.AT_ONCE)) for kind in CHOSEN_KINDS}
+    if bool(times.quiet_from) != bool(times.quiet_until):
+        raise Invalid(
+            "quiet_until" if times.quiet_from else "quiet_from", "Enter both ends of the quiet hours, or none."
+        )
+    if times.time_zone not in available_timezones():
+        raise Invalid("time_zone", f"{times.time_zone[:60]!r} is not a time zone such as Europe/London.")
+    row = load_choices(member)
+    row.paces = chosen
+    row.quiet_from = _read_time("quiet_from", times.quiet_from) if times.quiet_from else None
+    row.quiet_until = _read_time("quiet_until", times.quiet_until) if times.quiet_until else None
+    if row.quiet_from is not None and row.quiet_from == row.quiet_until:
+        raise Invalid("quiet_until", "The quiet hours end when they begin. Choose a later end.")
+    row.digest_at = _read_time("digest_at", times.digest_at)
+    row.time_zone = times.time_zone
+    with transaction.atomic():
+        row.save()
+        _record(member, chosen)
+    return row
+
+
+def _read(row: NoticeChoices) -> PaceRules:
+    begin, end = row.quiet_from, row.quiet_until
+    quiet = (begin, end) if begin is not None and end is not None else None
+    paces = {kind: Pace(pace) for kind, pace in row.paces.items()}
+    return PaceRules(paces, quiet, row.digest_at, ZoneInfo(row.time_zone))
+
+
+def _read_pace(kind: NoticeKind, text: str) -> Pace:
+    try:
+        return Pace(text)
+    except ValueError:
+        raise Invalid(kind.value, f"{text[:40]!r} is none of {', '.join(Pace)}.") from None
+
+
+def _read_time(field: str, text: str) -> time:
+    try:
+        return time.fromisoformat(text).replace(second=0, microsecond=0, tzinfo=None)
+    except ValueError:
+        raise Invalid(field, f"{text[:40]!r} is not a time such as 22:00.") from None
+
+
+def _record(member: Membership, chosen: Mapping[str, str]) -> None:
+    entry = audit.NewEntry(
+        f"user:{member.user.get_username()}", "notice_choices_changed", f"member:{member.pk}", dict(chosen)
+    )
+    audit.append(member.organization_id, [entry])

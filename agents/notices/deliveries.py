@@ -1,0 +1,45 @@
+"""The deliveries that members see: their own, and for admins those of everybody."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from agents.accounts.models import Membership, Role
+from agents.notices.models import Delivery, DeliveryStatus
+from agents.notices.outbox import send_soon
+from agents.platform.refusals import Conflict, NotFound
+
+_RELATED = ("channel__membership__user", "notice__run__employee", "notice__organization")
+_RELATED_TO_CARD = ("notice__approval__tool_call", "notice__approval__run__employee")
+
+
+def select_deliveries(member: Membership, *, of_all: bool) -> QuerySet[Delivery]:
+    """Select the member's deliveries, or those of all members of the organization; the newest first.
+
+    Args:
+        of_all: those of all; for admins only.
+    """
+    rows = Delivery.objects.filter(channel__membership__organization_id=member.organization_id)
+    if not (of_all and member.may(Role.ADMIN)):
+        rows = rows.filter(channel__membership=member)
+    return rows.select_related(*_RELATED, *_RELATED_TO_CARD).order_by("-pk")
+
+
+def send_again(member: Membership, delivery_id: int) -> Delivery:
+    """Let a failed delivery begin anew: the member's own, or for an admin anybody's.
+
+    Raises:
+        NotFound: there is no such delivery.
+        Conflict: it has not failed.
+    """
+    with transaction.atomic():
+        delivery = select_deliveries(member, of_all=True).filter(pk=delivery_id).first()
+        if delivery is None:
+            raise NotFound(f"There is no message {delivery_id}.")
+        failed = Delivery.objects.filter(pk=delivery.pk, status=DeliveryStatus.FAILED)
+        if not failed.update(status=DeliveryStatus.WAITING, ended_at=None, due_at=timezone.now(), tries=0):
+            raise Conflict("This message has not failed.")
+        send_soon()
+    return delivery

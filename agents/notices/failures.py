@@ -1,0 +1,15 @@
+"""Failures of sending."""
+
+
+class DeliveryError(Exception):
+    """A message could not be handed over.
+
+    Attributes:
+        problem: the reason, for people.
+        is_final: trying again would not help.
+    """
+
+    def __init__(self, problem: str, is_final: bool = False) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.is_final = is_final

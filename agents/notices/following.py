@@ -1,0 +1,41 @@
+"""Runs that members follow, to be told when they have ended."""
+
+from __future__ import annotations
+
+from agents.accounts.models import Membership
+from agents.notices.models import FollowedRun
+from agents.platform.refusals import Conflict, NotFound
+from agents.runs.models import Run
+
+
+def follow_run(member: Membership, run_id: int) -> None:
+    """Tell the member when the run has ended. Following it twice changes nothing.
+
+    Raises:
+        NotFound: there is no such run.
+        Conflict: it has ended.
+    """
+    if _load_run(member, run_id).has_ended:
+        raise Conflict("This run has ended already.")
+    FollowedRun.objects.get_or_create(membership=member, run_id=run_id)
+
+
+def unfollow_run(member: Membership, run_id: int) -> None:
+    """Do not tell the member when the run has ended.
+
+    Raises:
+        NotFound: there is no such run.
+    """
+    FollowedRun.objects.filter(membership=member, run=_load_run(member, run_id)).delete()
+
+
+def is_following(member: Membership, run: Run) -> bool:
+    """Return True if the member is told when the run has ended."""
+    return FollowedRun.objects.filter(membership=member, run=run).exists()
+
+
+def _load_run(member: Membership, run_id: int) -> Run:
+    run = Run.objects.filter(organization_id=member.organization_id, pk=run_id).first()
+    if run is None:
+        raise NotFound(f"There is no run {run_id}.")
+    return run

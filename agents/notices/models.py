@@ -1,0 +1,185 @@
+"""Notices, the channels by which they reach people, and their deliveries.
+
+A notice is one fact. Spreading makes a delivery for each person and channel that it is for; sending sends deliveries.
+"""
+
+from datetime import time
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from agents.accounts.models.organization import Membership, Organization
+from agents.approvals.models import Approval
+from agents.platform.encrypted_fields import EncryptedTextField
+from agents.runs.models.run import Run
+
+
+class NoticeKind(models.TextChoices):
+    """The kinds of facts that people are told."""
+
+    CARD = "card", "A decision is waiting"
+    QUESTION = "question", "An employee has a question"
+    UNKNOWN = "unknown", "The outcome of a call is unknown"
+    CARD_EXPIRING = "card_expiring", "A decision expires soon"
+    CARD_EXPIRED = "card_expired", "Nobody decided in time"
+    RUN_FAILED = "run_failed", "A run that you started or follow failed"
+    RUN_ENDED = "run_ended", "A run that you follow has ended"
+    CODE = "code", "A new address is confirmed"
+
+
+CARD_KINDS = (NoticeKind.CARD, NoticeKind.QUESTION, NoticeKind.UNKNOWN, NoticeKind.CARD_EXPIRING)
+"""Kinds whose notices nobody needs once their card is closed."""
+RUN_KINDS = (NoticeKind.RUN_FAILED, NoticeKind.RUN_ENDED)
+
+
+class Notice(models.Model):
+    """A fact that people are told, written in the transaction of the fact.
+
+    Attributes:
+        key: makes it unique, such as `card:17`.
+        spread_at: the time at which its deliveries were made; None if they are still to be made.
+    """
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="notices", db_index=False)
+    key = models.CharField(max_length=80)
+    kind = models.CharField(max_length=16, choices=NoticeKind)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="notices")
+    approval = models.ForeignKey(Approval, on_delete=models.CASCADE, null=True, related_name="notices", db_index=False)
+    created_at = models.DateTimeField(db_default=Now())
+    spread_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("id",)
+        indexes = (
+            models.Index(fields=("id",), name="notices_to_spread", condition=Q(spread_at__isnull=True)),
+            models.Index(fields=("approval", "kind"), name="notices_of_approval"),
+        )
+        constraints = (
+            models.UniqueConstraint(fields=("organization", "key"), name="one_notice_per_fact"),
+            models.CheckConstraint(condition=Q(kind__in=NoticeKind.values), name="notice_kind_is_known"),
+        )
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class ChannelKind(models.TextChoices):
+    """The ways to reach a person."""
+
+    EMAIL = "email", "E-mail"
+
+
+class Channel(models.Model):
+    """A person's address, which counts once the code that was sent to it has been entered.
+
+    Attributes:
+        address: encrypted, because addresses of some kinds are secrets.
+        label: what pages show of the address.
+        code: the code that was sent there, while it is unconfirmed.
+        wrong_codes: the number of wrong codes that were entered.
+        failing_since, problem: the time since which sending fails, and the reason.
+    """
+
+    membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="channels")
+    kind = models.CharField(max_length=10, choices=ChannelKind)
+    address = EncryptedTextField()
+    label = models.CharField(max_length=200)
+    code = EncryptedTextField(blank=True)
+    wrong_codes = models.PositiveSmallIntegerField(default=0)
+    created_at = models.DateTimeField(db_default=Now())
+    confirmed_at = models.DateTimeField(null=True)
+    failing_since = models.DateTimeField(null=True)
+    problem = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        ordering = ("id",)
+        constraints = (
+            models.UniqueConstraint(fields=("membership", "kind", "label"), name="one_channel_per_address"),
+            models.CheckConstraint(condition=Q(kind__in=ChannelKind.values), name="channel_kind_is_known"),
+        )
+
+    def __str__(self) -> str:
+        return self.label
+
+
+class DeliveryStatus(models.TextChoices):
+    """The states of a delivery: `waiting` may become any other, `failed` may become waiting again."""
+
+    WAITING = "waiting", "Waiting"
+    SENT = "sent", "Sent"
+    SHOWN = "shown", "Not sent"
+    """There is no server to send it by, so it is only shown on the page of notices."""
+    DROPPED = "dropped", "No longer needed"
+    FAILED = "failed", "Failed"
+
+
+class Delivery(models.Model):
+    """A notice on its way to one person by one channel.
+
+    Attributes:
+        due_at: the time from which to send it; while somebody sends it, the time at which another one may try.
+        tries: the number of times that sending began.
+        problem: the reason why the last try failed, or why it was dropped.
+    """
+
+    notice = models.ForeignKey(Notice, on_delete=models.CASCADE, related_name="deliveries")
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="deliveries", db_index=False)
+    status = models.CharField(max_length=8, choices=DeliveryStatus, default=DeliveryStatus.WAITING)
+    due_at = models.DateTimeField()
+    tries = models.PositiveSmallIntegerField(default=0)
+    problem = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("-id",)
+        verbose_name_plural = "deliveries"
+        indexes = (
+            models.Index(fields=("due_at", "id"), name="deliveries_due", condition=Q(status="waiting")),
+            models.Index(fields=("channel", "-id"), name="deliveries_of_channel"),
+        )
+        constraints = (
+            models.UniqueConstraint(fields=("notice", "channel"), name="one_delivery_per_notice_and_channel"),
+            models.CheckConstraint(condition=Q(status__in=DeliveryStatus.values), name="delivery_status_is_known"),
+            models.CheckConstraint(
+                condition=Q(status="waiting", ended_at__isnull=True) | ~Q(status="waiting") & Q(ended_at__isnull=False),
+                name="ended_delivery_has_a_time",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.notice_id} by {self.channel_id}"
+
+
+class NoticeChoices(models.Model):
+    """A member's choices: what they are told at once, in a digest or never. Without a row, the defaults count.
+
+    Attributes:
+        paces: the pace for each kind of notice, by the kind's value; kinds that are missing have their default.
+        quiet_from, quiet_until: the hours in which nothing is sent, in `time_zone`; None for no quiet hours.
+        digest_at: the time of the daily digest.
+    """
+
+    membership = models.OneToOneField(Membership, on_delete=models.CASCADE, related_name="notice_choices")
+    paces = models.JSONField(default=dict)
+    quiet_from = models.TimeField(null=True)
+    quiet_until = models.TimeField(null=True)
+    digest_at = models.TimeField(default=time(8))
+    time_zone = models.CharField(max_length=60, default="UTC")
+
+    def __str__(self) -> str:
+        return f"choices of {self.membership}"
+
+
+class FollowedRun(models.Model):
+    """A member's wish to be told when a run has ended."""
+
+    membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="followed_runs")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="followers")
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("membership", "run"), name="a_run_is_followed_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.membership} follows {self.run_id}"

@@ -1,0 +1,66 @@
+"""When a person is told: at once, in a digest or never, and not during their quiet hours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta, tzinfo
+from enum import StrEnum
+
+
+class Pace(StrEnum):
+    """The speeds at which somebody is told."""
+
+    AT_ONCE = "at_once"
+    HOURLY = "hourly"
+    DAILY = "daily"
+    NEVER = "never"
+
+
+@dataclass(frozen=True)
+class PaceRules:
+    """One person's choices.
+
+    Attributes:
+        paces: the pace by the kind of notice.
+        quiet: the beginning and the end of the quiet hours; the end may be on the next day. None for none.
+        digest_at: the time of the daily digest.
+        zone: the time zone of all these times.
+    """
+
+    paces: Mapping[str, Pace] = field(default_factory=dict)
+    quiet: tuple[time, time] | None = None
+    digest_at: time = time(8)
+    zone: tzinfo = UTC
+
+    def find_due_time(self, kind: str, now: datetime) -> datetime | None:
+        """Find the time at which to tell about something of this kind that happened now; None for never.
+
+        The time has the zone UTC and is never before `now`.
+        """
+        pace = self.paces.get(kind, Pace.AT_ONCE)
+        if pace == Pace.NEVER:
+            return None
+        due = now
+        if pace == Pace.HOURLY:
+            due = now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+        elif pace == Pace.DAILY:
+            due = self._find_next(self.digest_at, now)
+        return self._leave_quiet_hours(due).astimezone(UTC)
+
+    def _leave_quiet_hours(self, moment: datetime) -> datetime:
+        if self.quiet is None:
+            return moment
+        begin, end = self.quiet
+        local = moment.astimezone(self.zone).time()
+        is_quiet = begin <= local < end if begin <= end else local >= begin or local < end
+        return self._find_next(end, moment) if is_quiet else moment
+
+    def _find_next(self, at: time, moment: datetime) -> datetime:
+        """Find the next moment at which the clock shows this time."""
+        day = moment.astimezone(self.zone).date()
+        for days in range(3):
+            found = datetime.combine(day + timedelta(days=days), at, tzinfo=self.zone).astimezone(UTC)
+            if found >= moment:
+                return found
+        raise ValueError(f"{at} does not come within three days")

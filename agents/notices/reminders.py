@@ -1,0 +1,10 @@
+"""Reminders: notices of cards that expire soon."""
+
+from agents.approvals.models import Approval
+from agents.notices.models import NoticeKind
+from agents.notices.outbox import add_notice, build_card_notice
+
+
+def remind(approval_id: int) -> bool:
+    """Remind people of a card that expires soon, once; return True if this was the time."""
+    return add_notice(build_card_notice(NoticeKind.CARD_EXPIRING, Approval.objects.get(pk=approval_id)))

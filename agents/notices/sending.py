@@ -1,0 +1,147 @@
+"""Send what is due, at least once: each try is recorded before it begins, and its end afterwards.
+
+If a sender dies in between, another one tries again when the try's time is over, so a kill repeats at most the messages
+that were being sent. All that is due for one channel goes out in one message.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.db.models.functions import Coalesce, Now
+from django.utils import timezone
+
+from agents.notices.audience import Audience
+from agents.notices.channels import can_send_mail
+from agents.notices.failures import DeliveryError
+from agents.notices.mail import send_mail
+from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, NoticeKind
+from agents.notices.texts import OutgoingMessage, write_message
+from agents.platform.database_connections import release_connection
+from agents.runs.engine.timing import timing
+
+logger = logging.getLogger(__name__)
+
+MAX_IN_ONE_MESSAGE = 100
+MAX_TRIES = 8
+TRY_S = 120.0
+"""Seconds after which a try counts as lost; longer than every sender's own time limit."""
+_RELATED = ("channel__membership__organization", "notice__organization", "notice__run__employee")
+_RELATED_TO_CARD = ("notice__approval__tool_call", "notice__approval__run__employee")
+
+Send = Callable[[str, OutgoingMessage], None]
+
+
+@dataclass(frozen=True)
+class DeliveryBatch:
+    """The deliveries of one channel that one message is about."""
+
+    channel: Channel
+    deliveries: tuple[Delivery, ...]
+
+    @property
+    def key(self) -> str:
+        """The same for each try of the same deliveries."""
+        return f"{self.deliveries[0].pk}-{len(self.deliveries)}.gadget"
+
+
+def send_next(kind: ChannelKind) -> bool:
+    """Send the next message by a channel of this kind; return False if nothing is due."""
+    batch = _take_batch(kind)
+    if batch is None:
+        return False
+    needed = _drop_unneeded(batch)
+    if needed is None:
+        return True
+    send = _find_sender(kind)
+    if send is None:
+        _end(needed, DeliveryStatus.SHOWN)
+        return True
+    message = write_message([each.notice for each in needed.deliveries], needed.channel, needed.key)
+    release_connection()
+    try:
+        send(needed.channel.address, message)
+    except DeliveryError as error:
+        _record_failure(needed, error)
+    else:
+        _end(needed, DeliveryStatus.SENT)
+        Channel.objects.filter(pk=needed.channel.pk, failing_since__isnull=False).update(failing_since=None, problem="")
+    return True
+
+
+def find_next_due() -> datetime | None:
+    """Find the time at which the next delivery is due; None if none waits."""
+    waiting = Delivery.objects.filter(status=DeliveryStatus.WAITING).order_by("due_at", "pk")
+    return waiting.values_list("due_at", flat=True).first()
+
+
+def _find_sender(kind: ChannelKind) -> Send | None:
+    """Return the function that sends by this kind of channel; None if the installation cannot send by it."""
+    return {ChannelKind.EMAIL: send_mail if can_send_mail() else None}[kind]
+
+
+def _take_batch(kind: ChannelKind) -> DeliveryBatch | None:
+    """Take what is due for one channel, and record that a try begins."""
+    with transaction.atomic():
+        due = Delivery.objects.select_for_update(skip_locked=True, no_key=True, of=("self",)).filter(
+            status=DeliveryStatus.WAITING, due_at__lte=Now(), channel__kind=kind
+        )
+        due = due.select_related(*_RELATED, *_RELATED_TO_CARD)
+        first = due.order_by("due_at", "pk").first()
+        if first is None:
+            return None
+        same = due.filter(channel=first.channel, tries=first.tries).order_by("pk")
+        is_code = first.notice.kind == NoticeKind.CODE
+        taken = (first,) if is_code else tuple(same.exclude(notice__kind=NoticeKind.CODE)[:MAX_IN_ONE_MESSAGE])
+        ids = [each.pk for each in taken]
+        Delivery.objects.filter(pk__in=ids).update(
+            tries=F("tries") + 1, due_at=Now() + timedelta(seconds=TRY_S * timing().scale)
+        )
+    return DeliveryBatch(first.channel, taken)
+
+
+def _drop_unneeded(batch: DeliveryBatch) -> DeliveryBatch | None:
+    """End deliveries that nobody needs any more; return the others, or None without any."""
+    audience = Audience.load(batch.channel.membership.organization, [each.notice for each in batch.deliveries])
+    needed = []
+    for delivery in batch.deliveries:
+        reason = audience.explain_drop(delivery.notice, batch.channel)
+        if reason:
+            _end(DeliveryBatch(batch.channel, (delivery,)), DeliveryStatus.DROPPED, reason)
+        else:
+            needed.append(delivery)
+    return DeliveryBatch(batch.channel, tuple(needed)) if needed else None
+
+
+def _record_failure(batch: DeliveryBatch, error: DeliveryError) -> None:
+    """Let the deliveries wait for their next try; after the last one they have failed."""
+    tries = batch.deliveries[0].tries + 1
+    is_last = error.is_final or tries >= MAX_TRIES
+    logger.warning("channel %s: %s (try %d)", batch.channel.pk, error.problem, tries)
+    Channel.objects.filter(pk=batch.channel.pk).update(
+        failing_since=Coalesce("failing_since", Now()), problem=error.problem[:300]
+    )
+    if is_last:
+        _end(batch, DeliveryStatus.FAILED, error.problem)
+    else:
+        _select(batch).update(due_at=timezone.now() + find_pause(tries), problem=error.problem[:300])
+
+
+def find_pause(tries: int) -> timedelta:
+    """Return the pause after so many failed tries: 15 seconds, 1, 4, 16 minutes, then an hour."""
+    return timedelta(seconds=min(15 * 4.0 ** (tries - 1), 3600) * timing().scale)
+
+
+def _end(batch: DeliveryBatch, status: DeliveryStatus, problem: str = "") -> None:
+    _select(batch).update(status=status, ended_at=Now(), problem=problem[:300])
+
+
+def _select(batch: DeliveryBatch) -> QuerySet[Delivery]:
+    """Select the batch's rows unless another sender has begun a later try."""
+    ids, tries = [each.pk for each in batch.deliveries], batch.deliveries[0].tries + 1
+    return Delivery.objects.filter(pk__in=ids, tries=tries, status=DeliveryStatus.WAITING)

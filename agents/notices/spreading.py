@@ -1,0 +1,54 @@
+"""Spread notices: make a delivery for each person that a notice is for, and each of their channels."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from agents.accounts.models import Organization
+from agents.notices.audience import Audience
+from agents.notices.choices import load_pace_rules
+from agents.notices.models import Channel, Delivery, Notice
+from agents.notices.pace import PaceRules
+
+MAX_NOTICES = 200
+_RELATED = ("run__employee", "approval__tool_call", "approval__run__employee")
+
+
+def spread_notices() -> int:
+    """Spread the oldest notices of one organization, in one transaction; return their number.
+
+    Notices that another worker spreads at this moment are left to it.
+    """
+    with transaction.atomic():
+        waiting = Notice.objects.select_for_update(skip_locked=True, no_key=True, of=("self",))
+        waiting = waiting.filter(spread_at=None).select_related(*_RELATED).order_by("pk")
+        first = waiting.first()
+        if first is None:
+            return 0
+        notices = list(waiting.filter(organization_id=first.organization_id)[:MAX_NOTICES])
+        Delivery.objects.bulk_create(_build_deliveries(notices), ignore_conflicts=True)
+        Notice.objects.filter(pk__in=[notice.pk for notice in notices]).update(spread_at=Now())
+    return len(notices)
+
+
+def _build_deliveries(notices: Collection[Notice]) -> list[Delivery]:
+    organization = Organization.objects.get(pk=next(iter(notices)).organization_id)
+    channels = defaultdict(list)
+    for channel in Channel.objects.filter(membership__organization=organization, confirmed_at__isnull=False):
+        channels[channel.membership_id].append(channel)
+    if not channels:
+        return []
+    audience, rules = Audience.load(organization, notices), load_pace_rules(channels.keys())
+    now, default = timezone.now(), PaceRules()
+    return [
+        Delivery(notice=notice, channel=channel, due_at=due_at)
+        for notice in notices
+        for member in audience.find(notice)
+        if channels[member.pk] and (due_at := rules.get(member.pk, default).find_due_time(notice.kind, now))
+        for channel in channels[member.pk]
+    ]

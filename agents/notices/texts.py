@@ -1,0 +1,123 @@
+"""The words of notices. They name a tool and an employee, and never a value or a text that a model wrote."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.urls import reverse
+
+from agents.employees.toolboxes import load_toolbox
+from agents.notices.models import Channel, Notice, NoticeKind
+from agents.runs.models import RunStatus
+
+MAX_NAME = 80
+_FACTS = {
+    NoticeKind.CARD: "A decision is waiting",
+    NoticeKind.QUESTION: "A question is waiting",
+    NoticeKind.UNKNOWN: "We don’t know whether a call happened",
+    NoticeKind.CARD_EXPIRING: "A decision expires soon",
+    NoticeKind.CARD_EXPIRED: "Nobody decided in time",
+    NoticeKind.RUN_FAILED: "A run failed",
+    NoticeKind.RUN_ENDED: "A run that you follow has ended",
+}
+_COUNTED = {
+    NoticeKind.CARD: ("decision is waiting", "decisions are waiting"),
+    NoticeKind.QUESTION: ("question is waiting", "questions are waiting"),
+    NoticeKind.UNKNOWN: ("call has an unknown outcome", "calls have an unknown outcome"),
+    NoticeKind.CARD_EXPIRING: ("decision expires soon", "decisions expire soon"),
+    NoticeKind.CARD_EXPIRED: ("decision was not made in time", "decisions were not made in time"),
+    NoticeKind.RUN_FAILED: ("run failed", "runs failed"),
+    NoticeKind.RUN_ENDED: ("run has ended", "runs have ended"),
+}
+
+
+@dataclass(frozen=True)
+class NoticeText:
+    """A notice in words: one sentence, and the path of the page that it is about."""
+
+    sentence: str
+    path: str
+
+
+@dataclass(frozen=True)
+class OutgoingMessage:
+    """The message for one or more notices.
+
+    Attributes:
+        key: the same for each try, so that a receiver can recognize a repeat.
+        subject: one line.
+        items: the notices, each with its absolute link.
+        settings_link: the page on which the receiver changes what they are told.
+    """
+
+    key: str
+    subject: str
+    items: tuple[tuple[str, str], ...]
+    settings_link: str
+
+    @property
+    def text(self) -> str:
+        """The message as plain text."""
+        items = [f"{sentence}\n{link}" if link else sentence for sentence, link in self.items]
+        return "\n\n".join([*items, f"Change what you are told:\n{self.settings_link}\n"])
+
+
+def describe(notice: Notice, channel: Channel) -> NoticeText:
+    """Describe a notice in one sentence.
+
+    Args:
+        notice: with its run, employee, and card with its call.
+    """
+    kind = NoticeKind(notice.kind)
+    if kind == NoticeKind.CODE:
+        return NoticeText(f"Enter this code in Gadget to confirm the address: {channel.code}", reverse("notices"))
+    if notice.approval is not None:
+        return NoticeText(f"{_FACTS[kind]}: {_describe_card(notice)}", reverse("approval", args=[notice.approval_id]))
+    if notice.run is None:
+        raise ValueError(f"notice {notice.pk} is about nothing")
+    ending = ", and it succeeded" if notice.run.status == RunStatus.SUCCEEDED else ""
+    employee = clean_name(notice.run.employee.name)
+    return NoticeText(
+        f"{_FACTS[kind]}: run {notice.run_id} of {employee}{ending}", reverse("run", args=[notice.run_id])
+    )
+
+
+def write_message(notices: Sequence[Notice], channel: Channel, key: str) -> OutgoingMessage:
+    """Write one message about these notices."""
+    base = settings.GADGET_LINK_BASE
+    texts = [describe(notice, channel) for notice in notices]
+    items = tuple(
+        (text.sentence, "" if notice.kind == NoticeKind.CODE else f"{base}{text.path}")
+        for notice, text in zip(notices, texts, strict=True)
+    )
+    if notices[0].kind == NoticeKind.CODE:
+        subject = "Your code for Gadget"
+    else:
+        subject = texts[0].sentence if len(texts) == 1 else count_kinds([notice.kind for notice in notices])
+    return OutgoingMessage(key, subject, items, f"{base}{reverse('notices')}")
+
+
+def count_kinds(kinds: Collection[str]) -> str:
+    """Count notices by kind, such as `3 decisions are waiting, 1 run has ended`."""
+    counted = Counter(NoticeKind(kind) for kind in kinds)
+    return ", ".join(f"{number} {_COUNTED[kind][number > 1]}" for kind, number in counted.items() if kind in _COUNTED)
+
+
+def clean_name(name: str) -> str:
+    """Return a name in one line, without hidden characters and not longer than 80 characters."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in name).split())
+    return line if len(line) <= MAX_NAME else f"{line[: MAX_NAME - 1]}…"
+
+
+def _describe_card(notice: Notice) -> str:
+    if notice.approval is None:
+        raise ValueError(f"notice {notice.pk} has no card")
+    employee = clean_name(notice.approval.run.employee.name)
+    if notice.kind == NoticeKind.QUESTION:
+        return f"asked by {employee}"
+    name = notice.approval.tool_call.tool
+    tool = load_toolbox(notice.organization_id).get_tool(name)
+    return f"{clean_name(tool.title if tool else name)}, asked by {employee}"

@@ -1,0 +1,192 @@
+"""Notices: what members are told and by which channels, and the messages that were sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from zoneinfo import available_timezones
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+
+from agents.accounts.models import Membership, Role
+from agents.notices.channels import (
+    MAX_CHANNELS,
+    accepts_addresses,
+    add_email,
+    can_send_mail,
+    confirm_channel,
+    list_channels,
+    remove_channel,
+)
+from agents.notices.choices import CHOSEN_KINDS, ChosenTimes, load_choices, save_choices
+from agents.notices.deliveries import select_deliveries, send_again
+from agents.notices.following import follow_run, unfollow_run
+from agents.notices.models import Delivery, DeliveryStatus, NoticeChoices, NoticeKind
+from agents.notices.pace import Pace
+from agents.notices.texts import describe
+from agents.platform.refusals import Conflict, Forbidden, Invalid, Refusal
+from agents.platform.row_ids import parse_row_id_or_none
+from agents.web.views.pages import member_view, render_page
+
+PAGE_SIZE = 50
+LATEST = 10
+"""Messages that the page of one's own notices shows."""
+PACES = (
+    (Pace.AT_ONCE, "at once"),
+    (Pace.HOURLY, "every hour"),
+    (Pace.DAILY, "once a day"),
+    (Pace.NEVER, "never"),
+)
+
+
+@dataclass(frozen=True)
+class MessageLine:
+    """A delivery as the page shows it; `path` is empty if it has no page."""
+
+    delivery: Delivery
+    sentence: str
+    path: str
+
+    @classmethod
+    def of(cls, delivery: Delivery) -> MessageLine:
+        """Describe the delivery; a code is shown only if it was not sent anywhere."""
+        if delivery.notice.kind == NoticeKind.CODE and delivery.status != DeliveryStatus.SHOWN:
+            return cls(delivery, "A code to confirm this address", "")
+        text = describe(delivery.notice, delivery.channel)
+        return cls(delivery, text.sentence, "" if delivery.notice.kind == NoticeKind.CODE else text.path)
+
+
+@member_view("GET")
+def notices_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show the member's channels, choices and latest messages."""
+    return _render(request, member)
+
+
+@member_view("GET")
+def message_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show the messages of the member, or with `?all=1` to an admin those of everybody; the newest first.
+
+    `?before=` is the id of the last one shown; `?failed=1` shows failed ones alone.
+    """
+    of_all = request.GET.get("all") == "1"
+    if of_all and not member.may(Role.ADMIN):
+        raise Forbidden("Only admins see the messages of other people.")
+    rows, before = select_deliveries(member, of_all=of_all), parse_row_id_or_none(request.GET.get("before", ""))
+    if request.GET.get("failed") == "1":
+        rows = rows.filter(status=DeliveryStatus.FAILED)
+    found = list((rows if before is None else rows.filter(pk__lt=before))[: PAGE_SIZE + 1])
+    shown = found[:PAGE_SIZE]
+    context = {
+        "lines": [MessageLine.of(each) for each in shown],
+        "next_before": shown[-1].pk if len(found) > PAGE_SIZE else None,
+        "is_later_page": before is not None,
+        "of_all": of_all,
+        "only_failed": request.GET.get("failed") == "1",
+        "is_admin": member.may(Role.ADMIN),
+        "sends_mail": can_send_mail(),
+    }
+    return render_page(request, member, "notices/messages.html", context)
+
+
+@member_view("POST", page="notices")
+def choose(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Save what the member wants to be told."""
+    times = ChosenTimes(*(request.POST.get(name, "").strip() for name in ChosenTimes.__dataclass_fields__))
+    try:
+        save_choices(member, {kind.value: request.POST.get(kind.value, "") for kind in CHOSEN_KINDS}, times)
+    except Invalid as refusal:
+        return _render(request, member, refusal)
+    messages.success(request, "Your choices are saved.")
+    return redirect("notices")
+
+
+@member_view("POST", page="notices")
+def add_channel(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Add an e-mail address."""
+    try:
+        add_email(member, request.POST.get("email", ""))
+    except (Invalid, Conflict) as refusal:
+        return _render(request, member, refusal)
+    messages.success(request, "A code is on its way to this address. Enter it below.")
+    return redirect("notices")
+
+
+@member_view("POST", page="notices")
+def confirm(request: HttpRequest, member: Membership, channel_id: int) -> HttpResponseBase:
+    """Confirm an address with the code that was sent there."""
+    try:
+        channel = confirm_channel(member, channel_id, request.POST.get("code", ""))
+    except (Invalid, Conflict) as refusal:
+        return _render(request, member, refusal)
+    messages.success(request, f"{channel.label} is confirmed.")
+    return redirect("notices")
+
+
+@member_view("POST", page="notices")
+def remove(request: HttpRequest, member: Membership, channel_id: int) -> HttpResponseBase:
+    """Remove an address."""
+    channel = remove_channel(member, channel_id)
+    messages.success(request, f"{channel.label} is removed.")
+    return redirect("notices")
+
+
+@member_view("POST", page="notices")
+def repeat(request: HttpRequest, member: Membership, delivery_id: int) -> HttpResponseBase:
+    """Send a failed message again."""
+    send_again(member, delivery_id)
+    messages.success(request, "The message is being sent again.")
+    return redirect("notices")
+
+
+@member_view("POST", page="run")
+def follow(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
+    """Tell the member when the run has ended, or with `stop` no longer."""
+    if "stop" in request.POST:
+        unfollow_run(member, run_id)
+    else:
+        follow_run(member, run_id)
+        if not any(channel.confirmed_at for channel in list_channels(member)):
+            messages.info(request, "Add an e-mail address under “Notices”, so that we can tell you.")
+    return redirect("run", run_id)
+
+
+def _render(request: HttpRequest, member: Membership, refusal: Refusal | None = None) -> HttpResponse:
+    choices = load_choices(member)
+    typed = request.POST if refusal is not None else {}
+    context = {
+        "channels": list_channels(member),
+        "accepts_addresses": accepts_addresses(),
+        "sends_mail": can_send_mail(),
+        "max_channels": MAX_CHANNELS,
+        "kinds": [(kind.value, kind.label, _read_pace(choices, kind)) for kind in _list_kinds(member)],
+        "paces": PACES,
+        "choices": choices,
+        "zones": sorted(available_timezones()),
+        "lines": [MessageLine.of(each) for each in _latest(member)],
+        "is_admin": member.may(Role.ADMIN),
+        "typed": typed,
+        "refusal": refusal,
+        "invalid_field": refusal.extra.get("field", "") if refusal else "",
+    }
+    page = render_page(request, member, "notices/notices.html", context)
+    page.status_code = refusal.status if refusal is not None else 200
+    return page
+
+
+def _list_kinds(member: Membership) -> list[NoticeKind]:
+    """List the kinds that can reach somebody with this role."""
+    operator = (NoticeKind.QUESTION, NoticeKind.CARD_EXPIRING, NoticeKind.CARD_EXPIRED)
+    viewer = (NoticeKind.RUN_FAILED, NoticeKind.RUN_ENDED)
+    if member.may(Role.APPROVER):
+        return list(CHOSEN_KINDS)
+    return [kind for kind in CHOSEN_KINDS if kind in viewer or (kind in operator and member.may(Role.OPERATOR))]
+
+
+def _read_pace(choices: NoticeChoices, kind: NoticeKind) -> str:
+    return str(choices.paces.get(kind.value, Pace.AT_ONCE))
+
+
+def _latest(member: Membership) -> QuerySet[Delivery]:
+    return select_deliveries(member, of_all=False)[:LATEST]

@@ -1,0 +1,86 @@
+"""The threads that spread and send notices: one spreads, and one sends by each kind of channel.
+
+A server that hangs keeps only its own kind waiting; no run and no page waits for any of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from django.db import connection
+
+from agents.notices.models import ChannelKind
+from agents.notices.sending import send_next
+from agents.notices.spreading import spread_notices
+from agents.platform.error_boundary import log_and_continue
+from agents.runs.engine.timing import timing
+
+POLL_S = 2.0
+
+
+class RepeatingThread(threading.Thread):
+    """Repeats a piece of work until nothing is left, then waits for a wake-up or two seconds.
+
+    Args:
+        work: does the next piece; returns something false if there was none.
+        and_then: called after each piece.
+    """
+
+    def __init__(self, name: str, work: Callable[[], object], and_then: Callable[[], None]) -> None:
+        super().__init__(name=f"gadget-{name}", daemon=True)
+        self._work = work
+        self._and_then = and_then
+        self._woken = threading.Event()
+        self._stopping = False
+
+    def run(self) -> None:
+        while not self._stopping:
+            self._woken.clear()
+            with log_and_continue(self.name):
+                while not self._stopping and self._work():
+                    self._and_then()
+            connection.close()
+            self._woken.wait(POLL_S * timing().scale)
+
+    def wake(self) -> None:
+        """Work soon."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Work no more after the present piece."""
+        self._stopping = True
+        self._woken.set()
+
+
+class NoticeSender:
+    """The threads of one worker."""
+
+    def __init__(self) -> None:
+        self._senders = [
+            RepeatingThread(f"send-{kind}", partial(send_next, kind), lambda: None) for kind in ChannelKind
+        ]
+        self._spreader = RepeatingThread("spread-notices", spread_notices, self._wake_senders)
+
+    def start(self) -> None:
+        """Start all threads."""
+        for thread in (self._spreader, *self._senders):
+            thread.start()
+
+    def wake(self) -> None:
+        """Spread and send soon."""
+        self._spreader.wake()
+        self._wake_senders()
+
+    def stop(self, patience_s: float = 20.0) -> None:
+        """Send no more, and wait for what is being sent; after the patience another worker repeats it."""
+        threads = (self._spreader, *self._senders)
+        for thread in threads:
+            thread.stop()
+        for thread in threads:
+            thread.join(patience_s / len(threads))
+
+    def _wake_senders(self) -> None:
+        for thread in self._senders:
+            thread.wake()

@@ -1,0 +1,123 @@
+"""A mail server over real SMTP, in a test's process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from dataclasses import dataclass
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from aiosmtpd.smtp import SMTP
+
+ACCEPTED = "250 OK"
+logging.getLogger("mail.log").setLevel(logging.WARNING)
+
+
+@dataclass(frozen=True)
+class ReceivedMail:
+    """A message as the server received it."""
+
+    recipient: str
+    message: EmailMessage
+
+    @property
+    def subject(self) -> str:
+        return str(self.message["Subject"])
+
+    @property
+    def text(self) -> str:
+        return str(self.message.get_content())
+
+
+class MailServer:
+    """Accepts every message, or answers as it is told.
+
+    Attributes:
+        answer: the answer to each message; `recipient_answer` that to each recipient.
+    """
+
+    def __init__(self) -> None:
+        self.received: list[ReceivedMail] = []
+        self.answer = ACCEPTED
+        self.recipient_answer = ACCEPTED
+        self._changed = threading.Condition()
+        self._open = threading.Event()
+        self._open.set()
+        self._held = 0
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="mail-server", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(30)
+        return self
+
+    def __exit__(self, _type: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        self.release()
+        self._loop.call_soon_threadsafe(self._server.close)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(30)
+
+    @property
+    def port(self) -> int:
+        return int(self._server.sockets[0].getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        return f"smtp+plain://127.0.0.1:{self.port}"
+
+    def use_in(self, settings: Any) -> None:
+        """Let Django's own mail settings name this server."""
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", self.port
+        settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
+        settings.DEFAULT_FROM_EMAIL = "gadget@example.com"
+
+    def hold(self) -> None:
+        """Answer no message until `release`."""
+        self._open.clear()
+
+    def release(self) -> None:
+        self._open.set()
+
+    def wait_for(self, count: int, seconds: float = 60.0) -> list[ReceivedMail]:
+        """Wait until so many messages were received; return them."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.received) >= count, seconds), self.received
+            return list(self.received)
+
+    def wait_for_held(self, count: int = 1, seconds: float = 60.0) -> None:
+        """Wait until so many messages are held."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._held >= count, seconds)
+
+    async def _listen(self) -> asyncio.Server:
+        make_connection = partial(SMTP, self, hostname="mail.test", loop=self._loop)
+        return await self._loop.create_server(make_connection, "127.0.0.1", 0)
+
+    async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
+        self, _server: Any, _session: Any, envelope: Any, address: str, _options: Any
+    ) -> str:
+        if self.recipient_answer == ACCEPTED:
+            envelope.rcpt_tos.append(address)
+        return self.recipient_answer
+
+    async def handle_DATA(self, server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802
+        if self.answer != ACCEPTED:
+            return self.answer
+        message = message_from_bytes(envelope.content, policy=policy.default)
+        assert isinstance(message, EmailMessage)
+        with self._changed:
+            self._held += 1
+            self._changed.notify_all()
+        await server.loop.run_in_executor(None, self._open.wait)
+        with self._changed:
+            self._held -= 1
+            self.received += [ReceivedMail(address, message) for address in envelope.rcpt_tos]
+            self._changed.notify_all()
+        return ACCEPTED

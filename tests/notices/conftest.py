@@ -1,0 +1,44 @@
+"""A mail server, people with confirmed addresses, and the engine's fixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from agents.accounts.models import Membership
+from agents.notices.models import Channel, ChannelKind
+from tests.mail_server import MailServer
+from tests.workshop.fixtures import (  # noqa: F401
+    _django_db_helper,
+    commits_do_not_wait_for_the_disk,
+    conversation_cache_is_checked,
+    model,
+    recorder,
+    toolbox,
+    workshop,
+)
+from tests.world import World, make_world
+
+
+@pytest.fixture
+def mail(settings: Settings) -> Iterator[MailServer]:
+    """Yield a mail server that this process sends by."""
+    with MailServer() as server:
+        server.use_in(settings)
+        yield server
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def add_address(member: Membership, address: str = "") -> Channel:
+    """Give the member a confirmed e-mail address; by default one with their name."""
+    address = address or f"{member.user.get_username()}@example.com"
+    return Channel.objects.create(
+        membership=member, kind=ChannelKind.EMAIL, address=address, label=address, confirmed_at=timezone.now()
+    )

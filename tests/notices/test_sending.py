@@ -1,0 +1,224 @@
+"""Sending: at least once, in one message for all that is due, without values, and again after a failure."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db.models.functions import Now
+
+from agents.accounts.models import Membership, Role
+from agents.approvals.decisions import Decision, deny
+from agents.notices import sending
+from agents.notices.channels import add_email
+from agents.notices.deliveries import send_again
+from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, NoticeKind
+from agents.notices.outbox import add_notice, build_card_notice
+from agents.notices.sending import MAX_TRIES, find_pause, send_next
+from agents.notices.spreading import spread_notices
+from agents.platform.refusals import Conflict, NotFound
+from tests.mail_server import MailServer
+from tests.notices.conftest import add_address
+from tests.world import World, change
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
+
+CANARY = "canary-4711"
+
+
+def send_all() -> None:
+    while spread_notices() or send_next(ChannelKind.EMAIL):
+        pass
+
+
+def tell_card(world: World, **more: object) -> None:
+    add_notice(build_card_notice(NoticeKind.CARD, world.card(**more)))  # type: ignore[arg-type]
+
+
+def let_all_be_due() -> None:
+    Delivery.objects.filter(status=DeliveryStatus.WAITING).update(due_at=Now())
+
+
+def test_a_message_names_the_tool_and_the_employee_with_a_link(world: World, mail: MailServer) -> None:
+    add_address(world.member("approver"))
+    card = world.card()
+    add_notice(build_card_notice(NoticeKind.CARD, card))
+    send_all()
+    (received,) = mail.received
+    assert received.recipient == "approver@example.com"
+    assert received.subject == "A decision is waiting: Update a record, asked by Dana"
+    assert f"http://127.0.0.1:8000/approvals/{card.pk}/" in received.text
+    assert Delivery.objects.get().status == DeliveryStatus.SENT
+
+
+def test_no_message_shows_a_value(world: World, mail: MailServer) -> None:
+    add_address(world.member("approver"))
+    run = world.run(task=f"Set the phone {CANARY}", title=f"Phone {CANARY}")
+    world.records[0].name = f"Acme {CANARY}"
+    world.records[0].save()
+    tell_card(world, run=run, params=change(world.records[0], CANARY))
+    send_all()
+    (received,) = mail.received
+    assert CANARY not in received.message.as_string()
+    assert CANARY not in received.subject + received.text
+
+
+def test_names_with_line_breaks_add_no_header(world: World, mail: MailServer) -> None:
+    add_address(world.member("approver"))
+    world.employee.name = "Dana\r\nBcc: everybody@example.com\u202e"
+    world.employee.save()
+    tell_card(world)
+    send_all()
+    (received,) = mail.received
+    assert received.subject == "A decision is waiting: Update a record, asked by Dana Bcc: everybody@example.com"
+    assert received.message["Bcc"] is None
+
+
+def test_all_that_is_due_comes_in_one_message(world: World, mail: MailServer) -> None:
+    add_address(world.member("approver"))
+    for _ in range(3):
+        tell_card(world)
+    while spread_notices():
+        pass
+    send_all()
+    (received,) = mail.received
+    assert received.subject == "3 decisions are waiting"
+    assert received.text.count("A decision is waiting: Update a record, asked by Dana") == 3
+
+
+def test_a_decided_card_is_not_told_any_more(world: World, mail: MailServer) -> None:
+    add_address(world.member("approver"))
+    card = world.card()
+    add_notice(build_card_notice(NoticeKind.CARD, card))
+    spread_notices()
+    deny(world.member("admin"), card.pk, Decision(card.digest))
+    send_all()
+    assert mail.received == []
+    delivery = Delivery.objects.get()
+    assert (delivery.status, delivery.problem) == (DeliveryStatus.DROPPED, "the card is closed")
+
+
+def test_a_person_who_may_decide_no_more_is_not_told(world: World, mail: MailServer) -> None:
+    add_address(world.member("approver"))
+    tell_card(world)
+    spread_notices()
+    Membership.objects.filter(user=world.users["approver"]).update(role=Role.VIEWER)
+    send_all()
+    assert mail.received == []
+    assert Delivery.objects.get().problem == "it is no longer for this person"
+
+
+def test_a_failure_is_tried_again_later_and_the_repeat_has_the_same_id(world: World, mail: MailServer) -> None:
+    channel = add_address(world.member("approver"))
+    tell_card(world)
+    mail.answer = "451 try later"
+    send_all()
+    delivery = Delivery.objects.get()
+    assert (delivery.status, delivery.tries) == (DeliveryStatus.WAITING, 1)
+    assert delivery.problem == "the mail server answered 451 try later"
+    channel.refresh_from_db()
+    assert channel.failing_since is not None
+    send_all()
+    delivery.refresh_from_db()
+    assert delivery.tries == 1, "it waits for its pause"
+    mail.answer = "250 OK"
+    let_all_be_due()
+    send_all()
+    assert len(mail.received) == 1
+    channel.refresh_from_db()
+    assert (channel.failing_since, channel.problem) == (None, "")
+
+
+def test_after_the_last_try_it_has_failed_and_can_be_sent_again(world: World, mail: MailServer) -> None:
+    add_address(world.member("approver"))
+    tell_card(world)
+    mail.answer = "451 try later"
+    for _ in range(MAX_TRIES):
+        send_all()
+        let_all_be_due()
+    delivery = Delivery.objects.get()
+    assert (delivery.status, delivery.tries) == (DeliveryStatus.FAILED, MAX_TRIES)
+    mail.answer = "250 OK"
+    send_again(world.member("approver"), delivery.pk)
+    send_all()
+    assert len(mail.received) == 1
+    with pytest.raises(Conflict):
+        send_again(world.member("approver"), delivery.pk)
+
+
+def test_somebody_elses_message_is_sent_again_by_admins_alone(world: World) -> None:
+    add_address(world.member("approver"))
+    tell_card(world)
+    spread_notices()
+    delivery = Delivery.objects.get()
+    Delivery.objects.update(status=DeliveryStatus.FAILED, ended_at=Now())
+    for name in ("operator", "outsider"):
+        with pytest.raises(NotFound):
+            send_again(world.member(name), delivery.pk)
+    send_again(world.member("admin"), delivery.pk)
+
+
+def test_a_refused_address_is_not_tried_again(world: World, mail: MailServer) -> None:
+    add_address(world.member("approver"))
+    tell_card(world)
+    mail.recipient_answer = "550 no such user"
+    send_all()
+    delivery = Delivery.objects.get()
+    assert (delivery.status, delivery.problem) == (
+        DeliveryStatus.FAILED,
+        "the mail server refused the address: 550 no such user",
+    )
+
+
+def test_a_sender_that_dies_leaves_its_message_to_another_one(world: World, mail: MailServer) -> None:
+    add_address(world.member("approver"))
+    tell_card(world)
+    spread_notices()
+    assert sending._take_batch(ChannelKind.EMAIL) is not None  # and dies
+    assert not send_next(ChannelKind.EMAIL), "its time is not over"
+    Delivery.objects.update(due_at=Now() - timedelta(seconds=1))
+    assert send_next(ChannelKind.EMAIL)
+    assert len(mail.received) == 1
+    assert Delivery.objects.get().tries == 2
+
+
+def test_the_end_of_an_overtaken_try_changes_nothing(world: World, mail: MailServer) -> None:
+    add_address(world.member("approver"))
+    tell_card(world)
+    spread_notices()
+    slow = sending._take_batch(ChannelKind.EMAIL)
+    assert slow is not None
+    let_all_be_due()
+    mail.answer = "451 try later"
+    assert send_next(ChannelKind.EMAIL)
+    sending._end(slow, DeliveryStatus.SENT)
+    assert Delivery.objects.get().status == DeliveryStatus.WAITING
+
+
+def test_without_a_mail_server_messages_are_only_shown(world: World) -> None:
+    add_address(world.member("approver"))
+    tell_card(world)
+    send_all()
+    assert Delivery.objects.get().status == DeliveryStatus.SHOWN
+
+
+def test_an_address_of_another_organization_is_not_told(world: World, mail: MailServer) -> None:
+    add_address(world.member("outsider"))
+    tell_card(world)
+    send_all()
+    assert mail.received == []
+    assert not Delivery.objects.exists()
+
+
+def test_a_code_goes_out_alone(world: World, mail: MailServer) -> None:
+    member = world.member("approver")
+    add_email(member, "ann@example.com")
+    send_all()
+    (received,) = mail.received
+    assert received.subject == "Your code for Gadget"
+    assert Channel.objects.get().code in received.text
+
+
+def test_pauses_grow_to_an_hour() -> None:
+    scale = find_pause(1).total_seconds() / 15
+    assert [find_pause(tries).total_seconds() / scale for tries in (1, 2, 3, 4, 5, 8)] == [15, 60, 240, 960, 3600, 3600]
