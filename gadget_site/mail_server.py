@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote, urlsplit
 
 from gadget_site.addresses import hide_password
@@ -36,14 +36,19 @@ def read_mail_server(variables: Variables) -> MailServer:
         SettingError: one of them is wrong, or only one is set.
     """
     url, sender = variables.text("MAIL_URL"), variables.text("MAIL_FROM")
-    if sender and not _SENDER.fullmatch(sender):
-        raise SettingError("MAIL_FROM", f"{sender!r} is not an e-mail address", SENDER_EXAMPLE)
-    if not url:
-        if sender:
-            raise SettingError("MAIL_URL", "is not set, but MAIL_FROM is", EXAMPLE)
+    if not url and not sender:
         return MailServer()
+    if not url:
+        raise SettingError("MAIL_URL", "is not set, but MAIL_FROM is", EXAMPLE)
+    server = _parse(url)
     if not sender:
         raise SettingError("MAIL_FROM", "is not set; it is required with MAIL_URL", SENDER_EXAMPLE)
+    if not _SENDER.fullmatch(sender):
+        raise SettingError("MAIL_FROM", f"{sender!r} is not an e-mail address", SENDER_EXAMPLE)
+    return replace(server, sender=sender)
+
+
+def _parse(url: str) -> MailServer:
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -56,4 +61,4 @@ def read_mail_server(variables: Variables) -> MailServer:
         raise SettingError("MAIL_URL", f"{hide_password(url)!r} is not smtp://user:password@host:port", EXAMPLE)
     encryption, usual_port = ENCRYPTIONS[parts.scheme]
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
-    return MailServer(parts.hostname or "", port or usual_port, user, password, encryption, sender)
+    return MailServer(parts.hostname or "", port or usual_port, user, password, encryption)

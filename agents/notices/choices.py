@@ -44,19 +44,20 @@ def save_choices(member: Membership, paces: Mapping[str, str], times: ChosenTime
     """Save what the member wants to be told.
 
     Args:
-        paces: the pace by the kind of notice; a kind that is missing is told at once.
+        paces: the pace by the kind of notice; a kind that is missing keeps its pace.
 
     Raises:
         Invalid: a pace, a time or the time zone does not exist, or only one end of the quiet hours is given.
     """
-    chosen = {kind.value: _read_pace(kind, paces.get(kind.value, Pace.AT_ONCE)) for kind in CHOSEN_KINDS}
+    row = load_choices(member)
+    texts = {kind: row.paces.get(kind.value, Pace.AT_ONCE) for kind in CHOSEN_KINDS} | dict(paces)
+    chosen = {kind.value: _read_pace(kind, texts[kind]) for kind in CHOSEN_KINDS}
     if bool(times.quiet_from) != bool(times.quiet_until):
         raise Invalid(
             "quiet_until" if times.quiet_from else "quiet_from", "Enter both ends of the quiet hours, or none."
         )
     if times.time_zone not in available_timezones():
         raise Invalid("time_zone", f"{times.time_zone[:60]!r} is not a time zone such as Europe/London.")
-    row = load_choices(member)
     row.paces = chosen
     row.quiet_from = _read_time("quiet_from", times.quiet_from) if times.quiet_from else None
     row.quiet_until = _read_time("quiet_until", times.quiet_until) if times.quiet_until else None

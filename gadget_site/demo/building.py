@@ -5,6 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models.functions import Now
 
 from agents.accounts import audit
 from agents.accounts.members import update_admin_access
@@ -12,6 +13,8 @@ from agents.accounts.models import Membership, Organization, Role
 from agents.admin.delegates import list_delegate_names, set_delegates
 from agents.admin.employees import set_grants
 from agents.employees.models import Employee, ModelProvider, ProviderKind
+from agents.notices.channels import can_send_mail
+from agents.notices.models import Channel, ChannelKind
 from gadget_site.demo import staff
 from gadget_site.demo.companies import add_demo_companies
 from gadget_site.demo.names import EMAIL_DOMAIN, ORGANIZATION, OTHER_ORGANIZATION, PASSWORD
@@ -124,6 +127,15 @@ def _add_member(organization: Organization, username: str, role: Role, built: De
     if is_new:
         built.note(f"{username} as {role.value} of {organization.slug}")
         update_admin_access(user)
+        _add_address(organization, user)
+
+
+def _add_address(organization: Organization, user: User) -> None:
+    """Give a member an address, so that the page of notices shows what would be sent; none where mail is sent."""
+    if not can_send_mail():
+        membership = Membership.objects.get(organization=organization, user=user)
+        address = {"address": user.email, "confirmed_at": Now()}
+        Channel.objects.get_or_create(membership=membership, kind=ChannelKind.EMAIL, label=user.email, defaults=address)
 
 
 def _add_script_provider(organization: Organization, worker: staff.Worker, built: DemoChanges) -> ModelProvider:

@@ -60,6 +60,9 @@ WRONG = [
     ("GADGET_QUEUE", "two words", "is not 1 to 64 letters"),
     ("GADGET_TIMING_SCALE", "fast", "is not a number from 0.01 to 100"),
     ("GADGET_DEMO_PACE", "11", "is not a number of seconds from 0 to 10"),
+    ("MAIL_URL", "mail.example.com", "begins with none of smtp://"),
+    ("MAIL_URL", "smtp://mail.example.com/inbox", "is not smtp://user:password@host:port"),
+    ("MAIL_URL", "smtp://mail.example.com:99999", "is not an address"),
     ("GADGET_METRICS_TOKEN", "short", "must have at least 20 letters"),
     ("GADGET_METRICS_TOKEN", "with a blank in the middle", "must have at least 20 letters"),
     ("GADGET_CONFIG", "nowhere.yaml", "there is no file"),
@@ -360,3 +363,29 @@ def test_every_part_names_a_wrong_setting_in_one_sentence(tmp_path: Path, module
     assert (ended.returncode, ended.stdout) == (1, "")
     fault = "PORT: 'none' is not a whole number from 1 to 65535. Example: PORT=8000"
     assert ended.stderr.strip() == f"Gadget cannot start. {fault}"
+
+
+@pytest.mark.parametrize(
+    ("environ", "fault"),
+    [
+        ({"MAIL_URL": "smtp://mail.example.com"}, "MAIL_FROM: is not set"),
+        ({"MAIL_FROM": "gadget@example.com"}, "MAIL_URL: is not set"),
+        (
+            {"MAIL_URL": "smtp://mail.example.com", "MAIL_FROM": "Gadget"},
+            "MAIL_FROM: 'Gadget' is not",
+        ),
+    ],
+)
+def test_the_settings_of_mail_belong_together(tmp_path: Path, environ: dict[str, str], fault: str) -> None:
+    with pytest.raises(SettingError, match=fault):
+        read_settings(environ, tmp_path)
+
+
+def test_a_mail_server_is_encrypted_unless_its_scheme_says_plain(tmp_path: Path) -> None:
+    def read(url: str) -> tuple[str, int, str]:
+        mail = read_settings({"MAIL_URL": url, "MAIL_FROM": "gadget@example.com"}, tmp_path).mail
+        return mail.encryption, mail.port, mail.password
+
+    assert read("smtp://gadget:p%40ss@mail.example.com") == ("starttls", 587, "p@ss")
+    assert read("smtps://mail.example.com") == ("ssl", 465, "")
+    assert read("smtp+plain://127.0.0.1:2525") == ("none", 2525, "")

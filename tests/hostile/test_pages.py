@@ -101,6 +101,12 @@ TELLS_NO_TEXT = {
     "save-view": "leads on to the inbox",
     "delete-view": "leads on to the inbox",
     "deputy-end": "says a username, which has only letters, digits and a few signs",
+    "notice-repeat": "leads on to the notices",
+    "notice-choices": "leads on to the notices",
+    "channel-add": "leads on to the notices",
+    "channel-confirm": "leads on to the notices, and names the address, whose form is checked",
+    "channel-remove": "leads on to the notices, and names the address, whose form is checked",
+    "follow": "leads on to the run",
     "policy-draft-delete": "leads on to the simulator",
     "shadow-start": "leads on to the draft",
     "shadow-stop": "leads on to the draft",
@@ -164,6 +170,8 @@ def every_page(made: HostileWorld) -> dict[str, list[str]]:
         "nested": [f"/runs/{child.pk}/nested/" for child in made.children],
         "password": ["/account/password/"],
         "deputies": ["/account/deputies/"],
+        "notices": ["/notices/"],
+        "messages": ["/notices/messages/?all=1"],
     }
 
 

@@ -18,6 +18,7 @@ from agents.approval_rules.deputies import name_deputy
 from agents.approval_rules.models import Deputy
 from agents.approvals.models import Approval, ApprovalStatus, SavedView, Snooze
 from agents.approvals.saved_views import save_view
+from agents.notices.models import Channel, Delivery, FollowedRun, Notice, NoticeChoices, NoticeKind
 from agents.policy import shadow
 from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.policy.models import PolicyDraft
@@ -32,7 +33,10 @@ from tools.schedules.models import Schedule
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not depend on the database
 
-OF_MEMBERS = ("own-password", "deputies", "employee", "employee-trust", "tools", "users", "stop", "who-may-decide")
+OF_MEMBERS = (
+    *("own-password", "deputies", "employee", "employee-trust", "tools", "users", "stop", "who-may-decide"),
+    *("notices", "notice-messages"),
+)
 OF_ADMINS = ("audit", "audit-export", "oversight", "oversight-export", "simulator", "policy-draft")
 OF_SIMULATOR = ("simulator-save", "shadow-start", "shadow-stop", "policy-draft-delete")
 OF_FILES = ("files", "file-download")
@@ -61,7 +65,8 @@ RULES = (
     *("invite", "revoke-invitation", "change-role", "remove-member", "password-link", "audit-verify"),
     *OF_SIMULATOR,
 )
-OWN_SETTINGS = ("snooze", "end-snooze", "save-view", "delete-view", "deputy-end")
+OF_NOTICES = ("notice-repeat", "notice-choices", "channel-add", "channel-confirm", "channel-remove", "follow")
+OWN_SETTINGS = ("snooze", "end-snooze", "save-view", "delete-view", "deputy-end", *OF_NOTICES)
 """A member's own settings, for every role."""
 DECISIONS = ("approve", "deny", "edit", "undo", "resolve")
 OF_GRANTS = ("grant-new", "grant-revoke")
@@ -83,8 +88,9 @@ ACTS = (
 )
 MODELS: tuple[type[Model], ...] = (
     *(Approval, AuditEntry, Deputy, Membership, PolicyDraft, Run, SavedView, Schedule, Snooze, StandingGrant),
+    *(Channel, Delivery, FollowedRun, NoticeChoices),
 )
-OF_ONE = ("cancel", "message", "continue", "answer", "shadow-start", "shadow-stop", *DECISIONS)
+OF_ONE = ("cancel", "follow", "message", "continue", "answer", "shadow-start", "shadow-stop", *DECISIONS)
 """Actions on one run, card or draft, which has a page."""
 DAILY = ("0 9 * * *", "UTC")
 OPEN = ("login", "logout", "join-link", "join", "new-password-link", "new-password")
@@ -92,6 +98,7 @@ LISTS_OF_THINGS = ("records", "records-import", "drafts", "files", "schedules", 
 LISTS_OF_ADMINS = ("audit", "oversight", "simulator")
 LISTS = (
     *("home", "employees", "runs", "approvals", "who-may-decide", "tools", "users", "stop", "search"),
+    *("notices", "notice-messages"),
     *LISTS_OF_ADMINS,
     *LISTS_OF_THINGS,
 )
@@ -111,6 +118,8 @@ WITHOUT_ROW = (
     "save-view",
     "grant-new",
     "simulator-save",
+    "notice-choices",
+    "channel-add",
 )
 OF_ROLES = (
     dict.fromkeys(("cancel", "message", "continue", "answer", "try-tool", "files-upload", *OF_SCHEDULES), "operator")
@@ -130,10 +139,19 @@ def make_deputy(world: World) -> Deputy:
     return name_deputy(world.member("admin"), world.member("approver").pk, now, now + day)
 
 
+def make_delivery(world: World, card: Approval) -> Delivery:
+    channel = Channel.objects.create(membership=world.member("viewer"), kind="email", label="viewer@example.com")
+    notice = Notice.objects.create(organization=world.acme, kind=NoticeKind.CARD, approval=card, key="card:1")
+    return Delivery.objects.create(notice=notice, channel=channel, due_at=timezone.now())
+
+
 def build_address(world: World, name: str) -> str:
     card = world.card()
     invitation, _ = invitations.invite(world.member("admin"), invitations.Offer(role="viewer"))
+    delivery = make_delivery(world, card)
     filled = {
+        "<int:delivery_id>": delivery.pk,
+        "<int:channel_id>": delivery.channel_id,
         "<int:run_id>": card.run_id,
         "<int:approval_id>": card.pk,
         "<int:call_id>": card.tool_call_id,

@@ -39,7 +39,8 @@ PAGES = (
     "/", "/runs/", "/approvals/", "/approvals/?history=1", "/employees/", "/tools/", "/records/", "/records/import/",
     "/records/export.csv", "/drafts/", "/files/", "/schedules/", "/users/", "/audit/", "/audit/export/", "/stop/",
     "/oversight/", "/oversight/export/", "/oversight/export/?table=tools", "/simulator/", "/grants/",
-    "/account/deputies/", "/approvals/who/?tool=data.updateRecord", "/simulator/?kind=stop&tool=data.searchRecords",
+    "/account/deputies/", "/notices/", "/notices/messages/?all=1", "/approvals/who/?tool=data.updateRecord",
+    "/simulator/?kind=stop&tool=data.searchRecords",
     "/simulator/?kind=allow_host&host=api.example.com",
 )  # fmt: skip
 REST = ("/api/employees", "/api/tools", "/api/runs", "/api/approvals", "/api/approvals?status=approved")

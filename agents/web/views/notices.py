@@ -95,7 +95,7 @@ def choose(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Save what the member wants to be told."""
     times = ChosenTimes(*(request.POST.get(name, "").strip() for name in ChosenTimes.__dataclass_fields__))
     try:
-        save_choices(member, {kind.value: request.POST.get(kind.value, "") for kind in CHOSEN_KINDS}, times)
+        save_choices(member, {kind: request.POST[kind] for kind in CHOSEN_KINDS if kind in request.POST}, times)
     except Invalid as refusal:
         return _render(request, member, refusal)
     messages.success(request, "Your choices are saved.")
@@ -165,6 +165,7 @@ def _render(request: HttpRequest, member: Membership, refusal: Refusal | None = 
         "choices": choices,
         "zones": sorted(available_timezones()),
         "lines": [MessageLine.of(each) for each in _latest(member)],
+        "of_all": False,
         "is_admin": member.may(Role.ADMIN),
         "typed": typed,
         "refusal": refusal,

@@ -1,0 +1,164 @@
+"""The pages of notices: channels, choices, messages, and runs that members follow."""
+
+from __future__ import annotations
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from agents.notices.choices import load_choices
+from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, FollowedRun, NoticeKind
+from agents.notices.outbox import add_notice, build_card_notice
+from agents.notices.sending import send_next
+from agents.notices.spreading import spread_notices
+from agents.runs.models import RunStatus
+from tests.notices.conftest import add_address
+from tests.world import World, make_world
+
+pytestmark = pytest.mark.django_db
+
+PAGE = "/notices/"
+CHOICES = {"quiet_from": "22:00", "quiet_until": "07:00", "digest_at": "09:30", "time_zone": "Europe/London"}
+
+
+@pytest.fixture
+def world(settings: Settings) -> World:
+    settings.DEBUG = True
+    return make_world()
+
+
+def read(world: World, who: str = "approver", page: str = PAGE) -> str:
+    answer = world.client(who).get(page)
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def tell_card(world: World) -> None:
+    add_notice(build_card_notice(NoticeKind.CARD, world.card()))
+    spread_notices()
+    send_next(ChannelKind.EMAIL)
+
+
+class TestTheDemo:
+    def test_shows_what_would_have_been_sent(self, world: World) -> None:
+        add_address(world.member("approver"))
+        tell_card(world)
+        text = read(world)
+        assert "This page shows what would have been sent." in text
+        assert "A decision is waiting: Update a record, asked by Dana" in text
+        assert "Not sent" in text
+
+    def test_shows_the_code_that_confirms_an_address(self, world: World) -> None:
+        client = world.client("viewer")
+        client.post("/notices/channels/", {"email": "ann@example.com"})
+        send_next(ChannelKind.EMAIL)
+        channel = Channel.objects.get()
+        assert channel.code in read(world, "viewer")
+        client.post(f"/notices/channels/{channel.pk}/confirm/", {"code": channel.code})
+        channel.refresh_from_db()
+        assert channel.confirmed_at is not None
+
+
+class TestWithAMailServer:
+    @pytest.fixture(autouse=True)
+    def has_mail(self, settings: Settings) -> None:
+        settings.EMAIL_HOST = "mail.example.com"
+
+    def test_no_page_shows_a_code(self, world: World) -> None:
+        world.client("viewer").post("/notices/channels/", {"email": "ann@example.com"})
+        code = Channel.objects.get().code
+        pages = (("viewer", PAGE), ("viewer", "/notices/messages/"), ("admin", "/notices/messages/?all=1"))
+        for status in DeliveryStatus:
+            if status != DeliveryStatus.SHOWN:
+                ended = None if status == DeliveryStatus.WAITING else timezone.now()
+                Delivery.objects.update(status=status, ended_at=ended)
+                for who, page in pages:
+                    text = read(world, who, page)
+                    assert "A code to confirm this address" in text
+                    assert code not in text
+
+    def test_a_wrong_code_is_explained(self, world: World) -> None:
+        client = world.client("viewer")
+        client.post("/notices/channels/", {"email": "ann@example.com"})
+        answer = client.post(f"/notices/channels/{Channel.objects.get().pk}/confirm/", {"code": "1"})
+        assert answer.status_code == 422
+        assert "This is not the code that was sent." in answer.content.decode()
+
+
+def test_an_address_that_is_none_is_refused_and_kept_in_the_form(world: World) -> None:
+    answer = world.client("viewer").post("/notices/channels/", {"email": "<b>ann"})
+    assert answer.status_code == 422
+    assert 'value="&lt;b&gt;ann"' in answer.content.decode()
+
+
+def test_choices_are_saved(world: World) -> None:
+    assert world.client("viewer").post("/notices/choices/", {**CHOICES, "run_failed": "daily"}).status_code == 302
+    choices = load_choices(world.member("viewer"))
+    assert choices.paces["run_failed"] == "daily"
+    assert (choices.time_zone, f"{choices.quiet_from:%H:%M}") == ("Europe/London", "22:00")
+    assert 'value="22:00"' in read(world, "viewer")
+
+
+@pytest.mark.parametrize(
+    ("typed", "reason"),
+    [
+        ({"card": "soon"}, "is none of"),
+        ({"quiet_from": ""}, "Enter both ends"),
+        ({"quiet_from": "10pm"}, "is not a time"),
+        ({"quiet_until": "22:00"}, "The quiet hours end when they begin."),
+        ({"digest_at": ""}, "is not a time"),
+        ({"time_zone": "Mars/Base"}, "is not a time zone"),
+    ],
+)
+def test_choices_that_make_no_sense_are_refused(world: World, typed: dict[str, str], reason: str) -> None:
+    answer = world.client("approver").post("/notices/choices/", {**CHOICES, **typed})
+    assert answer.status_code == 422
+    assert reason in answer.content.decode()
+    assert load_choices(world.member("approver")).pk is None
+
+
+def test_a_failed_message_can_be_sent_again(world: World) -> None:
+    add_address(world.member("approver"))
+    tell_card(world)
+    Delivery.objects.update(status=DeliveryStatus.FAILED, problem="the mail server answered 550")
+    assert "the mail server answered 550" in read(world, page="/notices/messages/?failed=1")
+    delivery = Delivery.objects.get()
+    world.client("approver").post(f"/notices/messages/{delivery.pk}/send/")
+    delivery.refresh_from_db()
+    assert delivery.status == DeliveryStatus.WAITING
+
+
+def test_only_admins_see_the_messages_of_others(world: World) -> None:
+    add_address(world.member("approver"))
+    tell_card(world)
+    assert "to approver" in read(world, "admin", "/notices/messages/?all=1")
+    assert world.client("operator").get("/notices/messages/?all=1").status_code == 403
+    assert "A decision is waiting:" not in read(world, "operator", "/notices/messages/")
+
+
+def test_messages_come_page_by_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.web.views.notices.PAGE_SIZE", 2)
+    add_address(world.member("approver"))
+    for _ in range(3):
+        tell_card(world)
+    first = read(world, page="/notices/messages/")
+    assert first.count("A decision is waiting:") == 2
+    oldest = Delivery.objects.order_by("pk").values_list("pk", flat=True)[1]
+    assert f"?before={oldest}" in first
+    assert read(world, page=f"/notices/messages/?before={oldest}").count("A decision is waiting:") == 1
+
+
+def test_a_member_follows_a_run_and_stops(world: World) -> None:
+    run = world.run(RunStatus.WAITING)
+    client = world.client("viewer")
+    assert "Tell me when it ends" in read(world, "viewer", f"/runs/{run.pk}/")
+    client.post(f"/runs/{run.pk}/follow/")
+    assert FollowedRun.objects.get().membership == world.member("viewer")
+    assert "You will be told" in read(world, "viewer", f"/runs/{run.pk}/")
+    client.post(f"/runs/{run.pk}/follow/", {"stop": ""})
+    assert not FollowedRun.objects.exists()
+
+
+def test_a_run_that_has_ended_is_not_followed(world: World) -> None:
+    run = world.run(RunStatus.SUCCEEDED)
+    assert world.client("viewer").post(f"/runs/{run.pk}/follow/").status_code == 409
