@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
+from django.utils import timezone
 
 from agents.accounts.models import Membership, Role
 from agents.notices.channels import (
@@ -48,6 +49,11 @@ class MessageLine:
     delivery: Delivery
     sentence: str
     path: str
+
+    @property
+    def is_early(self) -> bool:
+        """True if it waits for its time."""
+        return self.delivery.status == DeliveryStatus.WAITING and self.delivery.due_at > timezone.now()
 
     @classmethod
     def of(cls, delivery: Delivery) -> MessageLine:
