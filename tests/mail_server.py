@@ -55,6 +55,7 @@ class MailServer:
     def __enter__(self) -> Self:
         self._thread.start()
         self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(30)
+        self.port = int(self._server.sockets[0].getsockname()[1])
         return self
 
     def __exit__(self, _type: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
@@ -62,10 +63,6 @@ class MailServer:
         self._loop.call_soon_threadsafe(self._server.close)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(30)
-
-    @property
-    def port(self) -> int:
-        return int(self._server.sockets[0].getsockname()[1])
 
     @property
     def url(self) -> str:
@@ -79,7 +76,7 @@ class MailServer:
         settings.DEFAULT_FROM_EMAIL = "gadget@example.com"
 
     def hold(self) -> None:
-        """Answer no message until `release`."""
+        """Receive messages, but answer none until `release`."""
         self._open.clear()
 
     def release(self) -> None:
@@ -91,8 +88,13 @@ class MailServer:
             assert self._changed.wait_for(lambda: len(self.received) >= count, seconds), self.received
             return list(self.received)
 
+    @property
+    def held(self) -> int:
+        """The number of messages that were received and not answered."""
+        return self._held
+
     def wait_for_held(self, count: int = 1, seconds: float = 60.0) -> None:
-        """Wait until so many messages are held."""
+        """Wait until so many messages were received and not answered."""
         with self._changed:
             assert self._changed.wait_for(lambda: self._held >= count, seconds)
 
@@ -107,17 +109,19 @@ class MailServer:
             envelope.rcpt_tos.append(address)
         return self.recipient_answer
 
-    async def handle_DATA(self, server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802
+    async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802
         if self.answer != ACCEPTED:
             return self.answer
         message = message_from_bytes(envelope.content, policy=policy.default)
         assert isinstance(message, EmailMessage)
         with self._changed:
+            self.received += [ReceivedMail(address, message) for address in envelope.rcpt_tos]
             self._held += 1
             self._changed.notify_all()
-        await server.loop.run_in_executor(None, self._open.wait)
-        with self._changed:
-            self._held -= 1
-            self.received += [ReceivedMail(address, message) for address in envelope.rcpt_tos]
-            self._changed.notify_all()
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, self._open.wait)
+        finally:  # also when the client is gone
+            with self._changed:
+                self._held -= 1
+                self._changed.notify_all()
         return ACCEPTED

@@ -27,6 +27,7 @@ from agents.accounts.models import Organization
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.employees.budgets import MICROS
 from agents.insight.models import BUCKETS, FiguresHead, TotalFigures, TotalUse
+from agents.notices.models import Delivery, DeliveryStatus, Notice
 from agents.platform.liveness import SWEEPER, WORKER, list_alive
 from agents.runs.models import PARKED, Event, Run, RunStatus
 
@@ -126,6 +127,7 @@ def _build_state() -> Iterator[Metric]:
     yield from _build_queue(now)
     yield from _build_leases()
     yield from _build_cards(now)
+    yield from _build_notices(now)
     yield from _build_counting(now)
 
 
@@ -161,6 +163,19 @@ def _build_cards(now: datetime | None) -> Iterator[Metric]:
         oldest.add_metric([kind], _get_age(since, now))
     yield cards
     yield oldest
+
+
+def _build_notices(now: datetime | None) -> Iterator[Metric]:
+    """Build the metrics of notices: those that are due, and messages that were given up."""
+    unspread = Notice.objects.filter(spread_at=None).aggregate(many=Count("pk"), oldest=Min("created_at"))
+    due = Delivery.objects.filter(status=DeliveryStatus.WAITING, due_at__lte=Now())
+    late = due.aggregate(many=Count("pk"), oldest=Min("due_at"))
+    failed = Delivery.objects.filter(status=DeliveryStatus.FAILED).count()
+    oldest = min((at for at in (unspread["oldest"], late["oldest"]) if at), default=None)
+    many = unspread["many"] + late["many"]
+    yield _build_gauge("gadget_notices_due", "Notices and messages that are due.", many)
+    yield _build_gauge("gadget_notices_due_oldest_seconds", "Age of the oldest of them.", _get_age(oldest, now))
+    yield _build_gauge("gadget_messages_failed", "Messages that were given up.", failed)
 
 
 def _build_counting(now: datetime | None) -> Iterator[Metric]:

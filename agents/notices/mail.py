@@ -23,15 +23,31 @@ def send_mail(address: str, message: OutgoingMessage) -> None:
     mail = EmailMessage(message.subject, message.text, to=[address], headers=headers)
     try:
         mail.send()
-    except smtplib.SMTPRecipientsRefused as error:
+    except OSError as error:
+        raise DeliveryError(describe_failure(error), _is_final(error)) from error
+
+
+def describe_failure(error: OSError) -> str:
+    """Describe a failure of the mail server for people, without the message or our password.
+
+    Args:
+        error: as `smtplib` raises it; all of its errors are OSErrors.
+    """
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
         code, answer = next(iter(error.recipients.values()))
-        raise DeliveryError(f"the mail server refused the address: {code} {_decode(answer)}", code >= 500) from error
-    except smtplib.SMTPAuthenticationError as error:
-        raise DeliveryError("the mail server refused our login") from error
-    except smtplib.SMTPResponseException as error:
-        raise DeliveryError(f"the mail server answered {error.smtp_code} {_decode(error.smtp_error)}") from error
-    except (smtplib.SMTPException, OSError) as error:
-        raise DeliveryError(f"the mail server is not available: {type(error).__name__}") from error
+        return f"the mail server refused the address: {code} {_decode(answer)}"
+    if isinstance(error, smtplib.SMTPAuthenticationError):
+        return "the mail server refused our login"
+    if isinstance(error, smtplib.SMTPResponseException):
+        return f"the mail server answered {error.smtp_code} {_decode(error.smtp_error)}"
+    return f"the mail server is not available: {type(error).__name__}"
+
+
+def _is_final(error: OSError) -> bool:
+    """Return True if the server will never accept this address."""
+    if not isinstance(error, smtplib.SMTPRecipientsRefused):
+        return False
+    return all(code >= 500 for code, _ in error.recipients.values())
 
 
 def _decode(answer: bytes | str) -> str:

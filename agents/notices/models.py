@@ -137,6 +137,7 @@ class Delivery(models.Model):
         verbose_name_plural = "deliveries"
         indexes = (
             models.Index(fields=("due_at", "id"), name="deliveries_due", condition=Q(status="waiting")),
+            models.Index(fields=("id",), name="deliveries_failed", condition=Q(status="failed")),
             models.Index(fields=("channel", "-id"), name="deliveries_of_channel"),
         )
         constraints = (

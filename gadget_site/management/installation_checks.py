@@ -27,6 +27,7 @@ from gadget_site.management.host_checks import (
     check_secret_key,
     check_writing,
 )
+from gadget_site.management.notice_checks import check_notices
 from tools.connections.changes import list_active_sources
 
 SQLITE_FULL = 2
@@ -58,6 +59,7 @@ def check_installation() -> Iterator[Finding]:
         yield from check_encryption()
         yield check_audit()
         yield from check_providers()
+        yield from check_notices()
     sources = list(check_tools())
     yield from sources
     if sources[0].is_well:

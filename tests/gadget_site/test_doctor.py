@@ -6,6 +6,7 @@ import io
 import json
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 import redis
@@ -13,14 +14,22 @@ from cryptography.fernet import Fernet
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection, transaction
+from django.utils import timezone
 from pytest_django import Settings
 
 from agents.accounts import audit
 from agents.accounts.models import Organization
 from agents.employees.models import ModelProvider, ProviderKind
+from agents.notices.models import Channel, Delivery, NoticeKind
+from agents.notices.outbox import add_notice, build_card_notice
+from agents.notices.spreading import spread_notices
 from agents.platform import signatures
 from agents.platform.liveness import SWEEPER, WORKER, SignOfLife, list_alive, load_presence
 from gadget_site.management.installation_checks import check_audit, check_capacity, check_settings
+from gadget_site.management.notice_checks import check_notices
+from tests.mail_server import MailServer
+from tests.notices.conftest import add_address
+from tests.world import make_world
 from tools.config import read_config
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -54,6 +63,7 @@ def test_a_sound_installation_is_well_part_by_part(pulses: list[SignOfLife]) -> 
         "worker",
         "sweeper",
         "encryption",
+        "notices",
         "audit",
         "provider",
         "tools",
@@ -166,3 +176,30 @@ def examined() -> tuple[object, list[dict[str, str]]]:
     except SystemExit as ended:
         code = ended.code
     return code, json.loads(output.getvalue())
+
+
+def test_a_mail_server_that_does_not_answer_is_named(settings: Settings) -> None:
+    with MailServer() as mail:
+        mail.use_in(settings)
+        assert [finding.text for finding in check_notices()] == [f"the mail server 127.0.0.1:{mail.port} answers"]
+    (finding,) = check_notices()
+    assert finding.text == f"127.0.0.1:{mail.port}: the mail server is not available: ConnectionRefusedError"
+    assert finding.fix == "check MAIL_URL"
+
+
+def test_an_address_that_fails_is_named_by_its_member() -> None:
+    member = make_world().member("approver")
+    add_address(member)
+    Channel.objects.update(failing_since=timezone.now(), problem="the mail server answered 550")
+    _, finding = check_notices()
+    assert finding.text == "messages to acme/approver by E-mail fail: the mail server answered 550"
+
+
+def test_messages_that_wait_too_long_are_counted() -> None:
+    world = make_world()
+    add_address(world.member("approver"))
+    add_notice(build_card_notice(NoticeKind.CARD, world.card()))
+    spread_notices()
+    Delivery.objects.update(due_at=timezone.now() - timedelta(minutes=11))
+    _, finding = check_notices()
+    assert finding.text == "1 message has waited for over 10 minutes"

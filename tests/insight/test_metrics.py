@@ -17,8 +17,12 @@ from pytest_django import Settings
 from agents.accounts.models import Organization
 from agents.approvals.models import Approval
 from agents.insight import metrics
+from agents.notices.models import Delivery, DeliveryStatus, NoticeKind
+from agents.notices.outbox import add_notice, build_card_notice
+from agents.notices.spreading import spread_notices
 from agents.runs.models import Run, RunStatus
 from gadget_site.edge.proxies import FORWARDED_MARK
+from tests.notices.conftest import add_address
 from tests.web.counted import count_calls, count_passes, last_error, sweep_at
 from tests.world import SEARCH, World, make_world, nobody
 
@@ -84,6 +88,20 @@ class TestWhatItTells:
         assert (found["gadget_open_cards", ("approval",)], found["gadget_open_cards", ("unknown",)]) == (1, 1)
         assert found["gadget_open_cards_oldest_seconds", ("approval",)] == pytest.approx(7200, abs=20)
 
+    def test_notices_that_are_due_and_messages_that_failed(self, world: World) -> None:
+        add_address(world.member("approver"))
+        add_address(world.member("admin"))
+        add_notice(build_card_notice(NoticeKind.CARD, world.card()))
+        spread_notices()
+        add_notice(build_card_notice(NoticeKind.CARD, world.card()))
+        late, failed = Delivery.objects.order_by("pk")
+        Delivery.objects.filter(pk=late.pk).update(due_at=Now() - timedelta(minutes=5))
+        Delivery.objects.filter(pk=failed.pk).update(status=DeliveryStatus.FAILED, ended_at=Now())
+        found = samples()
+        assert found["gadget_notices_due", ()] == 2
+        assert found["gadget_notices_due_oldest_seconds", ()] == pytest.approx(300, abs=20)
+        assert found["gadget_messages_failed", ()] == 1
+
     def test_what_was_counted_of_all_organizations_together(self, world: World) -> None:
         count_calls(world.employee, SEARCH, succeeded=3, within_20=2, longer=1, duration_ms=2_000_030, approved=1)
         count_calls(world.others_employee, SEARCH, days_ago=1, succeeded=1, **last_error(message="secret words"))
@@ -115,7 +133,7 @@ class TestWhatItTells:
         for number in range(20):
             world.run(RunStatus.QUEUED)
             Organization.objects.create(name=f"More {number}", slug=f"more-{number}")
-        with django_assert_max_num_queries(9):
+        with django_assert_max_num_queries(12):
             samples()
         with django_assert_max_num_queries(0):
             assert nobody().get("/metrics").status_code == 200

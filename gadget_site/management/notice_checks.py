@@ -1,0 +1,45 @@
+"""The doctor's checks of notices: the mail server, and addresses to which messages fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.conf import settings
+from django.core.mail import get_connection
+from django.db.models.functions import Now
+
+from agents.notices.channels import can_send_mail
+from agents.notices.mail import describe_failure
+from agents.notices.models import Channel, Delivery, DeliveryStatus
+from gadget_site.management.findings import Finding
+
+MAX_NAMED = 5
+LATE = timedelta(minutes=10)
+
+
+def check_notices() -> Iterator[Finding]:
+    """Check that the mail server answers, that no address fails, and that messages are sent in time."""
+    yield _check_mail_server()
+    failing = Channel.objects.filter(failing_since__isnull=False, confirmed_at__isnull=False)
+    for channel in failing.select_related("membership__user", "membership__organization").order_by("pk")[:MAX_NAMED]:
+        member = channel.membership
+        who = f"{member.organization.slug}/{member.user.get_username()}"
+        text = f"messages to {who} by {channel.get_kind_display()} fail: {channel.problem}"
+        yield Finding("notices", text, "check the mail server's log, or ask them to correct the address under Notices")
+    if late := Delivery.objects.filter(status=DeliveryStatus.WAITING, tries=0, due_at__lt=Now() - LATE).count():
+        waited = "1 message has waited" if late == 1 else f"{late:,} messages have waited"
+        yield Finding("notices", f"{waited} for over 10 minutes", "check that a worker is running")
+
+
+def _check_mail_server() -> Finding:
+    if not can_send_mail():
+        return Finding("notices", "there is no mail server, so nobody is told by e-mail")
+    where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
+    server = get_connection()
+    try:
+        server.open()
+        server.close()
+    except OSError as error:
+        return Finding("notices", f"{where}: {describe_failure(error)}", "check MAIL_URL")
+    return Finding("notices", f"the mail server {where} answers")

@@ -1,0 +1,109 @@
+"""kill -9 of a worker while it sends notices: everybody is told, and each kill repeats only what it hit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import DjangoDbBlocker
+
+from agents.accounts.models import Membership, Role
+from agents.notices.models import Delivery, DeliveryStatus
+from agents.runs.models import RunStatus
+from tests.awaiting import await_that
+from tests.emptying import empty_tables
+from tests.faults.site import Site, effect, read
+from tests.mail_server import MailServer
+from tests.notices.conftest import add_address
+from tests.probes import RECORDER_VARIABLE
+from tests.processes import Installation
+from tests.recorder import Recorder
+
+TIMING_SCALE = 0.05
+KILLS = 3
+APPROVERS = 4
+CARDS = 6
+
+
+@pytest.fixture(scope="module")
+def mail() -> Iterator[MailServer]:
+    """A mail server whose answers can be held."""
+    with MailServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def installation(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder, mail: MailServer
+) -> Iterator[Installation]:
+    """Gadget with a mail server."""
+    variables = {RECORDER_VARIABLE: recorder.url, "MAIL_URL": mail.url, "MAIL_FROM": "gadget@example.com"}
+    with Installation(timing_scale=TIMING_SCALE, variables=variables, is_forked=True) as running:
+        yield running
+    with django_db_blocker.unblock():
+        empty_tables()
+
+
+@pytest.fixture(autouse=True)
+def approvers(site: Site, mail: MailServer) -> Iterator[list[str]]:
+    """Yield the addresses of people who are told; the server forgets earlier messages."""
+    mail.received.clear()
+    names = [f"told{number}" for number in range(APPROVERS)]
+    for name in names:
+        member = Membership.objects.create(
+            organization=site.workshop.organization, user=User.objects.create_user(name), role=Role.APPROVER
+        )
+        add_address(member)
+    yield [f"{name}@example.com" for name in names]
+    mail.release()
+
+
+def count_told(mail: MailServer) -> Counter[tuple[str, str]]:
+    """Count how often each person was told of each card, by the card's path."""
+    return Counter(
+        (each.recipient, urlsplit(line).path)
+        for each in mail.received
+        for line in each.text.splitlines()
+        if "/approvals/" in line
+    )
+
+
+def test_everybody_is_told_and_a_kill_repeats_only_what_it_hit(
+    site: Site, mail: MailServer, approvers: list[str]
+) -> None:
+    mail.hold()
+    site.have_workers(1)
+    calls = [call for number in range(CARDS) for call in effect(f"pay{number}")["calls"]]
+    run = site.submit("Pay", {"calls": calls})
+    site.await_status(run, RunStatus.WAITING)
+    for _ in range(KILLS):
+        mail.wait_for_held()
+        site.workers()[0].kill()
+        mail.release()
+        await_that(lambda: not mail.held, "the dead sender's message arrives")
+        mail.hold()
+        site.have_workers(1)
+    mail.release()
+    await_that(lambda: not Delivery.objects.filter(status=DeliveryStatus.WAITING).exists(), "everything is sent", 60)
+    told = count_told(mail)
+    expected = {(who, f"/approvals/{card.pk}/") for who in approvers for card in site.workshop.cards(run)}
+    assert {each for each in told if each[0] in approvers} == expected
+    repeats = Counter({each: count - 1 for each, count in told.items() if count > 1})
+    assert 0 < sum(repeats.values()) <= KILLS * CARDS, "each kill hit a message that had arrived"
+    assert max(repeats.values(), default=0) <= KILLS
+
+
+def test_a_mail_server_that_hangs_delays_no_run(site: Site, mail: MailServer) -> None:
+    mail.hold()
+    site.have_workers(1)
+    first = site.submit("Pay", effect("pay"))
+    site.await_status(first, RunStatus.WAITING)
+    mail.wait_for_held()
+    second = site.submit("Read", read("read"))
+    site.recorder.await_arrival("read")
+    site.await_status(second, RunStatus.SUCCEEDED, seconds=30)
+    assert mail.held
+    site.workshop.deny(site.workshop.card(first))
