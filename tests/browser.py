@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import sync_playwright
@@ -46,6 +47,23 @@ def find_browser() -> str:
     return found
 
 
+def find_full_browser() -> str:
+    """Return the path of a Chromium that can show notifications, which the lightest cannot; install one if needed.
+
+    Raises:
+        BrowserMissingError: none could be installed; the text says what to do.
+    """
+    given = os.environ.get(PATH_VARIABLE, "")
+    if given and LIGHTEST not in given:
+        return given
+    found = _find_on_path(PROGRAMS[1:]) or _find_in_playwright()
+    if found is None and _may_install() and _succeeds([*INSTALL, DEBIAN_PACKAGES[1]]):
+        found = _find_on_path(PROGRAMS[1:])
+    if found is None:
+        raise BrowserMissingError(MISSING)
+    return found
+
+
 def launch_arguments() -> list[str]:
     """Return the arguments that Chromium needs as root or in a container with little shared memory."""
     arguments = ["--disable-dev-shm-usage"]
@@ -60,8 +78,8 @@ def _find_lightest() -> str | None:
     return shutil.which(LIGHTEST)
 
 
-def _find_on_path() -> str | None:
-    return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+def _find_on_path(programs: Sequence[str] = PROGRAMS) -> str | None:
+    return next((found for name in programs if (found := shutil.which(name))), None)
 
 
 def _find_in_playwright() -> str | None:

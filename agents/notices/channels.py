@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from hashlib import sha256
 from typing import Any
 
 from django.conf import settings
@@ -17,6 +18,8 @@ from agents.accounts import audit
 from agents.accounts.models import Membership
 from agents.notices.models import Channel, ChannelKind, Delivery, Notice, NoticeKind
 from agents.notices.outbox import send_soon
+from agents.notices.texts import clean_name
+from agents.notices.web_push import Subscription
 from agents.platform.refusals import Conflict, Invalid, NotFound
 
 MAX_CHANNELS = 5
@@ -50,21 +53,9 @@ def add_email(member: Membership, address: str) -> Channel:
         raise Invalid("email", "This is not an e-mail address.") from None
     try:
         with transaction.atomic():
-            Membership.objects.select_for_update().get(pk=member.pk)  # so that two requests do not add one too many
-            if Channel.objects.filter(membership=member).count() >= MAX_CHANNELS:
-                raise Conflict(f"You have {MAX_CHANNELS} channels. Remove one first.")
-            channel = Channel.objects.create(
-                membership=member,
-                kind=ChannelKind.EMAIL,
-                address=address,
-                label=address,
-                code=f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}",
-            )
-            _send_code(channel)
-            _record(member, "channel_added", channel)
+            return _add(member, ChannelKind.EMAIL, address, address)
     except IntegrityError:
         raise Conflict("You have added this address already.") from None
-    return channel
 
 
 def confirm_channel(member: Membership, channel_id: int, code: str) -> Channel:
@@ -106,9 +97,48 @@ def remove_channel(member: Membership, channel_id: int) -> Channel:
     return channel
 
 
+def add_browser(member: Membership, subscription: Subscription, name: str) -> Channel:
+    """Add a browser, and send it a code, which its page enters by itself. A browser that was added before is renewed.
+
+    Args:
+        name: the browser in words, such as `Chrome on Linux`.
+
+    Raises:
+        Invalid: the subscription is not valid.
+        Conflict: there are too many channels.
+    """
+    if fault := subscription.find_fault():
+        raise Invalid("subscription", f"This browser cannot be added: {fault}.")
+    mark = sha256(subscription.endpoint.encode()).hexdigest()[:6]
+    label = f"{clean_name(name)[:60] or 'Browser'} ({mark})"
+    with transaction.atomic():
+        Channel.objects.filter(membership=member, kind=ChannelKind.PUSH, label=label).delete()
+        return _add(member, ChannelKind.PUSH, subscription.dump(), label)
+
+
+def forget_channel(channel: Channel) -> None:
+    """Remove a channel whose address is gone."""
+    with transaction.atomic():
+        entry = audit.NewEntry("gadget", "channel_removed", f"channel:{channel.pk}", {"kind": channel.kind})
+        audit.append(channel.membership.organization_id, [entry])
+        Channel.objects.filter(pk=channel.pk).delete()
+
+
 def list_channels(member: Membership) -> list[Channel]:
     """List the member's channels, the oldest first."""
     return list(Channel.objects.filter(membership=member))
+
+
+def _add(member: Membership, kind: ChannelKind, address: str, label: str) -> Channel:
+    """Add a channel and send it a code, inside the caller's transaction."""
+    Membership.objects.select_for_update().get(pk=member.pk)  # so that two requests do not add one too many
+    if Channel.objects.filter(membership=member).count() >= MAX_CHANNELS:
+        raise Conflict(f"You have {MAX_CHANNELS} channels. Remove one first.")
+    code = f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}"
+    channel = Channel.objects.create(membership=member, kind=kind, address=address, label=label, code=code)
+    _send_code(channel)
+    _record(member, "channel_added", channel)
+    return channel
 
 
 def _send_code(channel: Channel) -> None:

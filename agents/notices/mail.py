@@ -24,7 +24,7 @@ def send_mail(address: str, message: OutgoingMessage) -> None:
     try:
         mail.send()
     except OSError as error:
-        raise DeliveryError(describe_failure(error), _is_final(error)) from error
+        raise DeliveryError(describe_failure(error), is_final=_is_final(error)) from error
 
 
 def describe_failure(error: OSError) -> str:

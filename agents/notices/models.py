@@ -68,6 +68,7 @@ class ChannelKind(models.TextChoices):
     """The ways to reach a person."""
 
     EMAIL = "email", "E-mail"
+    PUSH = "push", "Browser"
 
 
 class Channel(models.Model):
@@ -78,6 +79,7 @@ class Channel(models.Model):
         label: what pages show of the address.
         code: the code that was sent there, while it is unconfirmed.
         wrong_codes: the number of wrong codes that were entered.
+        gone_answers: the number of answers in a row that said that the address is gone.
         failing_since, problem: the time since which sending fails, and the reason.
     """
 
@@ -87,6 +89,7 @@ class Channel(models.Model):
     label = models.CharField(max_length=200)
     code = EncryptedTextField(blank=True)
     wrong_codes = models.PositiveSmallIntegerField(default=0)
+    gone_answers = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField(db_default=Now())
     confirmed_at = models.DateTimeField(null=True)
     failing_since = models.DateTimeField(null=True)
@@ -101,6 +104,18 @@ class Channel(models.Model):
 
     def __str__(self) -> str:
         return self.label
+
+
+class PushKey(models.Model):
+    """The installation's key pair for browser push, in one row; a new one would end all subscriptions."""
+
+    private_key = EncryptedTextField()
+
+    class Meta:
+        constraints = (models.CheckConstraint(condition=Q(pk=1), name="there_is_one_push_key"),)
+
+    def __str__(self) -> str:
+        return "push key"
 
 
 class DeliveryStatus(models.TextChoices):
@@ -121,6 +136,7 @@ class Delivery(models.Model):
         due_at: the time from which to send it; while somebody sends it, the time at which another one may try.
         tries: the number of times that sending began.
         problem: the reason why the last try failed, or why it was dropped.
+        is_on_screen: a browser was sent it, and its notification was not withdrawn since.
     """
 
     notice = models.ForeignKey(Notice, on_delete=models.CASCADE, related_name="deliveries")
@@ -129,6 +145,7 @@ class Delivery(models.Model):
     due_at = models.DateTimeField()
     tries = models.PositiveSmallIntegerField(default=0)
     problem = models.CharField(max_length=300, blank=True)
+    is_on_screen = models.BooleanField(default=False)
     created_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True)
 
@@ -138,6 +155,7 @@ class Delivery(models.Model):
         indexes = (
             models.Index(fields=("due_at", "id"), name="deliveries_due", condition=Q(status="waiting")),
             models.Index(fields=("id",), name="deliveries_failed", condition=Q(status="failed")),
+            models.Index(fields=("id",), name="deliveries_on_screens", condition=Q(is_on_screen=True)),
             models.Index(fields=("channel", "-id"), name="deliveries_of_channel"),
         )
         constraints = (

@@ -9,19 +9,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
+from agents.approvals.models import Approval, ApprovalStatus
 from agents.notices.audience import Audience
-from agents.notices.channels import can_send_mail
+from agents.notices.channels import can_send_mail, forget_channel
 from agents.notices.failures import DeliveryError
 from agents.notices.mail import send_mail
 from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, NoticeKind
-from agents.notices.texts import OutgoingMessage, write_message
+from agents.notices.texts import OutgoingMessage, count_waiting, write_message
+from agents.notices.web_push import push, send_push
 from agents.platform.database_connections import release_connection
 from agents.runs.engine.timing import timing
 
@@ -29,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 MAX_IN_ONE_MESSAGE = 100
 MAX_TRIES = 8
+MAX_GONE_ANSWERS = 3
 TRY_S = 120.0
 """Seconds after which a try counts as lost; longer than every sender's own time limit."""
 _RELATED = ("channel__membership__organization", "notice__organization", "notice__run__employee")
@@ -70,19 +73,38 @@ def send_next(kind: ChannelKind) -> bool:
         _record_failure(needed, error)
     else:
         _end(needed, DeliveryStatus.SENT)
-        Channel.objects.filter(pk=needed.channel.pk, failing_since__isnull=False).update(failing_since=None, problem="")
+        if kind == ChannelKind.PUSH:
+            Delivery.objects.filter(pk__in=[each.pk for each in needed.deliveries]).update(is_on_screen=True)
+        failing = Channel.objects.filter(pk=needed.channel.pk, failing_since__isnull=False)
+        failing.update(failing_since=None, problem="", gone_answers=0)
     return True
 
 
-def find_next_due() -> datetime | None:
-    """Find the time at which the next delivery is due; None if none waits."""
-    waiting = Delivery.objects.filter(status=DeliveryStatus.WAITING).order_by("due_at", "pk")
-    return waiting.values_list("due_at", flat=True).first()
+def withdraw_next() -> bool:
+    """Take the notifications of closed cards off one browser's screen, at most once; return False if there are none."""
+    closed = [status for status in ApprovalStatus if status != ApprovalStatus.PENDING]
+    shown = Delivery.objects.filter(is_on_screen=True, notice__approval__status__in=closed)
+    with transaction.atomic():
+        rows = shown.select_for_update(skip_locked=True, no_key=True, of=("self",))
+        rows = rows.select_related("channel__membership")
+        first = rows.order_by("pk").first()
+        if first is None:
+            return False
+        taken = list(rows.filter(channel=first.channel).order_by("pk")[:MAX_IN_ONE_MESSAGE])
+        Delivery.objects.filter(pk__in=[each.pk for each in taken]).update(is_on_screen=False)
+        cards = Approval.objects.filter(notices__deliveries__in=taken).distinct().values_list("pk", flat=True)
+        tags, waiting = [f"card-{pk}" for pk in cards], count_waiting(first.channel.membership.organization_id)
+    release_connection()
+    try:
+        push(first.channel.address, {"close": tags, "waiting": waiting})
+    except DeliveryError as error:
+        logger.info("channel %s: a closed card stays on its screen: %s", first.channel.pk, error.problem)
+    return True
 
 
 def _find_sender(kind: ChannelKind) -> Send | None:
     """Return the function that sends by this kind of channel; None if the installation cannot send by it."""
-    return {ChannelKind.EMAIL: send_mail if can_send_mail() else None}[kind]
+    return {ChannelKind.EMAIL: send_mail if can_send_mail() else None, ChannelKind.PUSH: send_push}[kind]
 
 
 def _take_batch(kind: ChannelKind) -> DeliveryBatch | None:
@@ -123,9 +145,14 @@ def _record_failure(batch: DeliveryBatch, error: DeliveryError) -> None:
     tries = batch.deliveries[0].tries + 1
     is_last = error.is_final or tries >= MAX_TRIES
     logger.warning("channel %s: %s (try %d)", batch.channel.pk, error.problem, tries)
-    Channel.objects.filter(pk=batch.channel.pk).update(
-        failing_since=Coalesce("failing_since", Now()), problem=error.problem[:300]
+    gone_answers = F("gone_answers") + 1 if error.is_gone else 0
+    channel = Channel.objects.filter(pk=batch.channel.pk)
+    channel.update(
+        failing_since=Coalesce("failing_since", Now()), problem=error.problem[:300], gone_answers=gone_answers
     )
+    if channel.filter(gone_answers__gte=MAX_GONE_ANSWERS).exists():
+        forget_channel(batch.channel)
+        return
     if is_last:
         _end(batch, DeliveryStatus.FAILED, error.problem)
     else:

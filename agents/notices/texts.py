@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.urls import reverse
 
+from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.toolboxes import load_toolbox
 from agents.notices.models import Channel, Notice, NoticeKind
 from agents.runs.models import RunStatus
@@ -50,13 +51,21 @@ class OutgoingMessage:
         key: the same for each try, so that a receiver can recognize a repeat.
         subject: one line.
         items: the notices, each with its absolute link.
+        path: the page to open: that of the notice, or one that lists all.
+        tag: a later message with the same tag takes the place of this one; at most 32 letters, digits, - and _.
+        waiting: the number of cards that wait in the organization.
         settings_link: the page on which the receiver changes what they are told.
+        code: the code that confirms the channel, if that is what it is about.
     """
 
     key: str
     subject: str
     items: tuple[tuple[str, str], ...]
+    path: str
+    tag: str
+    waiting: int
     settings_link: str
+    code: str = ""
 
     @property
     def text(self) -> str:
@@ -97,7 +106,27 @@ def write_message(notices: Sequence[Notice], channel: Channel, key: str) -> Outg
         subject = "Your code for Gadget"
     else:
         subject = texts[0].sentence if len(texts) == 1 else count_kinds([notice.kind for notice in notices])
-    return OutgoingMessage(key, subject, items, f"{base}{reverse('notices')}")
+    is_one = len(notices) == 1
+    return OutgoingMessage(
+        key=key,
+        subject=subject,
+        items=items,
+        path=texts[0].path if is_one else reverse("approvals"),
+        tag=_tag(notices[0]) if is_one else "several",
+        waiting=count_waiting(notices[0].organization_id),
+        code=channel.code if notices[0].kind == NoticeKind.CODE else "",
+        settings_link=f"{base}{reverse('notices')}",
+    )
+
+
+def count_waiting(organization_id: int) -> int:
+    """Count the organization's cards that wait for people."""
+    return Approval.objects.filter(organization_id=organization_id, status=ApprovalStatus.PENDING).count()
+
+
+def _tag(notice: Notice) -> str:
+    """Return the same tag for all notices of a card, so that a reminder takes the place of the first one."""
+    return f"card-{notice.approval_id}" if notice.approval_id else f"{notice.kind}-{notice.run_id or notice.pk}"
 
 
 def count_kinds(kinds: Collection[str]) -> str:

@@ -1,4 +1,4 @@
-"""The threads that spread and send notices: one spreads, and one sends by each kind of channel.
+"""The threads of notices: one spreads them, one sends by each kind of channel, and one withdraws.
 
 A server that hangs keeps only its own kind waiting; no run and no page waits for any of them.
 """
@@ -12,7 +12,7 @@ from functools import partial
 from django.db import connection
 
 from agents.notices.models import ChannelKind
-from agents.notices.sending import send_next
+from agents.notices.sending import send_next, withdraw_next
 from agents.notices.spreading import spread_notices
 from agents.platform.error_boundary import log_and_continue
 from agents.runs.engine.timing import timing
@@ -58,9 +58,9 @@ class NoticeSender:
     """The threads of one worker."""
 
     def __init__(self) -> None:
-        self._senders = [
-            RepeatingThread(f"send-{kind}", partial(send_next, kind), lambda: None) for kind in ChannelKind
-        ]
+        works: dict[str, Callable[[], bool]] = {f"send-{kind}": partial(send_next, kind) for kind in ChannelKind}
+        works["withdraw-notices"] = withdraw_next
+        self._senders = [RepeatingThread(name, work, lambda: None) for name, work in works.items()]
         self._spreader = RepeatingThread("spread-notices", spread_notices, self._wake_senders)
 
     def start(self) -> None:

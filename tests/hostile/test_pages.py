@@ -104,6 +104,8 @@ TELLS_NO_TEXT = {
     "notice-repeat": "leads on to the notices",
     "notice-choices": "leads on to the notices",
     "channel-add": "leads on to the notices",
+    "browser-add": "leads on to the notices, and cleans the browser's name",
+    "service-worker": "is a script, the same for everybody",
     "channel-confirm": "leads on to the notices, and names the address, whose form is checked",
     "channel-remove": "leads on to the notices, and names the address, whose form is checked",
     "follow": "leads on to the run",

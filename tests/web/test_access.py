@@ -65,7 +65,9 @@ RULES = (
     *("invite", "revoke-invitation", "change-role", "remove-member", "password-link", "audit-verify"),
     *OF_SIMULATOR,
 )
-OF_NOTICES = ("notice-repeat", "notice-choices", "channel-add", "channel-confirm", "channel-remove", "follow")
+OF_NOTICES = (
+    *("notice-repeat", "notice-choices", "channel-add", "browser-add", "channel-confirm", "channel-remove", "follow"),
+)
 OWN_SETTINGS = ("snooze", "end-snooze", "save-view", "delete-view", "deputy-end", *OF_NOTICES)
 """A member's own settings, for every role."""
 DECISIONS = ("approve", "deny", "edit", "undo", "resolve")
@@ -93,7 +95,7 @@ MODELS: tuple[type[Model], ...] = (
 OF_ONE = ("cancel", "follow", "message", "continue", "answer", "shadow-start", "shadow-stop", *DECISIONS)
 """Actions on one run, card or draft, which has a page."""
 DAILY = ("0 9 * * *", "UTC")
-OPEN = ("login", "logout", "join-link", "join", "new-password-link", "new-password")
+OPEN = ("login", "logout", "service-worker", "join-link", "join", "new-password-link", "new-password")
 LISTS_OF_THINGS = ("records", "records-import", "drafts", "files", "schedules", "grants")
 LISTS_OF_ADMINS = ("audit", "oversight", "simulator")
 LISTS = (
@@ -120,6 +122,7 @@ WITHOUT_ROW = (
     "simulator-save",
     "notice-choices",
     "channel-add",
+    "browser-add",
 )
 OF_ROLES = (
     dict.fromkeys(("cancel", "message", "continue", "answer", "try-tool", "files-upload", *OF_SCHEDULES), "operator")

@@ -15,6 +15,7 @@ from agents.accounts.models import Membership, Role
 from agents.notices.channels import (
     MAX_CHANNELS,
     accepts_addresses,
+    add_browser,
     add_email,
     can_send_mail,
     confirm_channel,
@@ -27,6 +28,7 @@ from agents.notices.following import follow_run, unfollow_run
 from agents.notices.models import Delivery, DeliveryStatus, NoticeChoices, NoticeKind
 from agents.notices.pace import Pace
 from agents.notices.texts import describe
+from agents.notices.web_push import Subscription, get_public_key
 from agents.platform.refusals import Conflict, Forbidden, Invalid, Refusal
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.views.pages import member_view, render_page
@@ -120,6 +122,17 @@ def add_channel(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 
 @member_view("POST", page="notices")
+def add_this_browser(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Add the browser that sends this form, whose script has filled it in."""
+    subscription = Subscription(*(request.POST.get(name, "") for name in ("endpoint", "p256dh", "auth")))
+    try:
+        add_browser(member, subscription, request.POST.get("name", ""))
+    except (Invalid, Conflict) as refusal:
+        return _render(request, member, refusal)
+    return redirect("notices")
+
+
+@member_view("POST", page="notices")
 def confirm(request: HttpRequest, member: Membership, channel_id: int) -> HttpResponseBase:
     """Confirm an address with the code that was sent there."""
     try:
@@ -166,6 +179,8 @@ def _render(request: HttpRequest, member: Membership, refusal: Refusal | None = 
         "accepts_addresses": accepts_addresses(),
         "sends_mail": can_send_mail(),
         "max_channels": MAX_CHANNELS,
+        "push_key": get_public_key(),
+        "code": request.GET.get("code", ""),
         "kinds": [(kind.value, kind.label, _read_pace(choices, kind)) for kind in _list_kinds(member)],
         "paces": PACES,
         "choices": choices,

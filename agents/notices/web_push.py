@@ -1,0 +1,196 @@
+"""Browser push: encrypt a message for one browser (RFC 8291), sign it with the installation's key (RFC 8292), send it.
+
+`cryptography` does all the arithmetic; the libraries for push bring an HTTP client of their own each, which would go
+around our network rules.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import asdict, dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.conf import settings
+
+from agents.notices.failures import DeliveryError
+from agents.notices.models import PushKey
+from agents.notices.texts import OutgoingMessage
+from tools.contract import NetworkAccess, ToolError
+from tools.network import NetworkLimits, get_host, read_url, request
+
+RECORD_SIZE = 4096
+POINT_BYTES = 65
+SECRET_BYTES = 16
+TOKEN_S = 12 * 3600
+KEPT_S = 24 * 3600
+"""Seconds for which the push service keeps a message for a browser that is not running."""
+GONE = (404, 410)
+_LIMITS = NetworkLimits(total_s=20.0, response_bytes=20_000, redirects=0)
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """A browser's address for push messages.
+
+    Attributes:
+        endpoint: the address at the push service of the browser's maker.
+        p256dh: the browser's public key, as base64url of an uncompressed point.
+        auth: the browser's secret of 16 bytes, as base64url.
+    """
+
+    endpoint: str
+    p256dh: str
+    auth: str
+
+    @classmethod
+    def parse(cls, text: str) -> Subscription:
+        """Read it from its JSON, as `dump` writes it."""
+        return cls(**json.loads(text))
+
+    def dump(self) -> str:
+        return json.dumps(asdict(self))
+
+    def find_fault(self) -> str:
+        """Say what is wrong with it; empty if nothing is."""
+        scheme = urlsplit(self.endpoint).scheme
+        if len(self.endpoint) > 1000 or scheme not in ("https", "http") or (scheme == "http" and not settings.DEBUG):
+            return "the address of the push service is not valid"
+        try:
+            _read_point(decode(self.p256dh))
+            has_secret = len(decode(self.auth)) == SECRET_BYTES
+        except ValueError:
+            return "the browser's key is not valid"
+        return "" if has_secret else "the browser's secret is not valid"
+
+
+def send_push(address: str, message: OutgoingMessage) -> None:
+    """Send a message to one browser, whose service worker shows it.
+
+    Args:
+        address: a subscription, as JSON.
+
+    Raises:
+        DeliveryError: the push service refused it, or was not there.
+    """
+    shown = {"title": message.subject, "path": message.path, "tag": message.tag, "waiting": message.waiting}
+    if message.code:
+        shown = {**shown, "title": "Gadget can reach this browser", "code": message.code}
+    push(address, shown, topic=message.tag)
+
+
+def push(address: str, content: dict[str, Any], topic: str = "") -> None:
+    """Encrypt the content for one browser, and hand it over to its push service.
+
+    Args:
+        address: a subscription, as JSON.
+        content: less than 4 KB as JSON.
+        topic: a later message with the same topic takes the place of this one while the browser is not running.
+
+    Raises:
+        DeliveryError: the push service refused it, or was not there.
+    """
+    subscription = Subscription.parse(address)
+    headers = {
+        "authorization": sign(subscription.endpoint, load_key()),
+        "content-encoding": "aes128gcm",
+        "content-type": "application/octet-stream",
+        "ttl": str(KEPT_S),
+        "urgency": "high",
+        **({"topic": topic} if topic else {}),
+    }
+    body = encrypt(json.dumps(content).encode(), subscription)
+    try:
+        host = get_host(read_url(subscription.endpoint))
+        reach = NetworkAccess(requested=frozenset({host}), installation=settings.ALLOWED_PRIVATE_HOSTS)
+        answer = request(
+            "POST", subscription.endpoint, reach=reach, headers=headers, body=body, limits=_LIMITS, repeatable=True
+        )
+    except ToolError as error:
+        raise DeliveryError(error.message) from error
+    if answer.status in GONE:
+        raise DeliveryError(f"the browser is gone: {host} answered {answer.status}", is_gone=True)
+    if not 200 <= answer.status < 300:
+        raise DeliveryError(f"{host} answered {answer.status}", is_final=answer.status in (400, 413))
+
+
+def encrypt(plain: bytes, subscription: Subscription) -> bytes:
+    """Encrypt for the browser, in one record of at most 4 KB; each call takes a new key and salt."""
+    browsers_key = decode(subscription.p256dh)
+    own = ec.generate_private_key(ec.SECP256R1())
+    shared = own.exchange(ec.ECDH(), _read_point(browsers_key))
+    own_key, salt = encode_point(own.public_key()), os.urandom(SECRET_BYTES)
+    secret = _derive(shared, decode(subscription.auth), b"WebPush: info\0" + browsers_key + own_key, 32)
+    key = _derive(secret, salt, b"Content-Encoding: aes128gcm\0", 16)
+    nonce = _derive(secret, salt, b"Content-Encoding: nonce\0", 12)
+    header = salt + RECORD_SIZE.to_bytes(4, "big") + bytes([POINT_BYTES]) + own_key
+    return header + AESGCM(key).encrypt(nonce, plain + b"\x02", None)
+
+
+def sign(endpoint: str, key: ec.EllipticCurvePrivateKey) -> str:
+    """Build the Authorization header that shows the push service who sends."""
+    parts = urlsplit(endpoint)
+    subject = f"mailto:{settings.DEFAULT_FROM_EMAIL}"
+    claims = {"aud": f"{parts.scheme}://{parts.netloc}", "exp": int(time.time()) + TOKEN_S, "sub": subject}
+    signed = f"{_encode_json({'typ': 'JWT', 'alg': 'ES256'})}.{_encode_json(claims)}"
+    r, s = decode_dss_signature(key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
+    signature = encode(r.to_bytes(32, "big") + s.to_bytes(32, "big"))
+    return f"vapid t={signed}.{signature}, k={encode(encode_point(key.public_key()))}"
+
+
+def load_key() -> ec.EllipticCurvePrivateKey:
+    """Load the installation's key, which the first call makes."""
+    row = PushKey.objects.filter(pk=1).first()
+    if row is None:
+        private = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        row = PushKey.objects.get_or_create(pk=1, defaults={"private_key": private.decode()})[0]
+    key = serialization.load_pem_private_key(row.private_key.encode(), password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise TypeError("the push key is of another kind")
+    return key
+
+
+def get_public_key() -> str:
+    """Return the installation's public key, which browsers need to subscribe, as base64url."""
+    return encode(encode_point(load_key().public_key()))
+
+
+def encode(raw: bytes) -> str:
+    """Encode as base64url without padding."""
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def decode(text: str) -> bytes:
+    """Decode base64url, with or without padding.
+
+    Raises:
+        ValueError: it is not base64url.
+    """
+    return urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+
+
+def encode_point(key: ec.EllipticCurvePublicKey) -> bytes:
+    """Encode a public key as an uncompressed point of 65 bytes."""
+    return key.public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
+
+
+def _read_point(raw: bytes) -> ec.EllipticCurvePublicKey:
+    return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), raw)
+
+
+def _derive(secret: bytes, salt: bytes, info: bytes, length: int) -> bytes:
+    return HKDF(algorithm=hashes.SHA256(), length=length, salt=salt, info=info).derive(secret)
+
+
+def _encode_json(value: dict[str, Any]) -> str:
+    return encode(json.dumps(value, separators=(",", ":")).encode())

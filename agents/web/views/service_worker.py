@@ -1,0 +1,23 @@
+"""The service worker: the script that shows notices while no page is open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.contrib.staticfiles import finders
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.views.decorators.http import require_safe
+
+
+@require_safe
+def service_worker(_request: HttpRequest) -> HttpResponseBase:
+    """Serve the script at the root, because a service worker serves the pages below its own address.
+
+    It is the same for everybody, and browsers look for a new one at each start.
+    """
+    path = finders.find("js/service-worker.js")
+    if not isinstance(path, str):
+        raise Http404
+    answer = HttpResponse(Path(path).read_bytes(), content_type="text/javascript; charset=utf-8")
+    answer["Cache-Control"] = "no-cache"
+    return answer

@@ -1,0 +1,75 @@
+// Shows notices while no page is open. It answers no requests and caches nothing.
+let lastCode = "";
+
+self.addEventListener("install", () => self.skipWaiting());
+self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
+
+self.addEventListener("push", (event) => {
+  event.waitUntil(receive(event.data ? event.data.json() : {}));
+});
+
+async function receive(message) {
+  await showCount(message.waiting ?? 0);
+  if (message.close) {
+    await closeNotifications(message.close);
+    return;
+  }
+  if (message.code) {
+    lastCode = message.code;
+    await tellPages();
+  }
+  await self.registration.showNotification(message.title ?? "Gadget", {
+    tag: message.tag,
+    renotify: true,
+    icon: "/static/icons/icon-192.png",
+    data: { path: message.code ? `/notices/?code=${encodeURIComponent(message.code)}` : message.path },
+  });
+}
+
+async function closeNotifications(tags) {
+  for (const tag of tags) {
+    for (const notification of await self.registration.getNotifications({ tag })) {
+      notification.close();
+    }
+  }
+}
+
+// The number on the icon of the installed page.
+async function showCount(count) {
+  try {
+    await (count ? self.navigator.setAppBadge?.(count) : self.navigator.clearAppBadge?.());
+  } catch {
+    // Only installed pages have one.
+  }
+}
+
+async function tellPages() {
+  for (const page of await self.clients.matchAll({ type: "window", includeUncontrolled: true })) {
+    page.postMessage({ code: lastCode });
+  }
+}
+
+self.addEventListener("message", (event) => {
+  if (event.data === "code?" && lastCode) {
+    event.source.postMessage({ code: lastCode });
+  }
+});
+
+self.addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  event.waitUntil(open(event.notification.data?.path ?? "/"));
+});
+
+async function open(path) {
+  const address = new URL(path, self.location.origin);
+  if (address.origin !== self.location.origin) {
+    return;
+  }
+  for (const page of await self.clients.matchAll({ type: "window" })) {
+    if (new URL(page.url).pathname === address.pathname) {
+      await page.focus();
+      return;
+    }
+  }
+  await self.clients.openWindow(address.href);
+}

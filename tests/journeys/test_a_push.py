@@ -1,0 +1,94 @@
+"""A push reaches the service worker while no page is open; the card is opened, decided, and gone elsewhere.
+
+The browser's developer protocol delivers the message, because no real push service is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from playwright.sync_api import Browser, BrowserContext, CDPSession, Page, expect
+
+from tests.awaiting import await_that
+from tests.browser import find_full_browser, launch_arguments
+from tests.journeys.office import Office
+from tests.journeys.visitor import STANDS_STILL_S, STILL, Visit
+from tests.workshop import asking, call
+
+REGISTER = """async () => {
+  await navigator.serviceWorker.register("/service-worker.js");
+  await navigator.serviceWorker.ready;
+}"""
+LIST_NOTIFICATIONS = """async () => {
+  const registration = await navigator.serviceWorker.getRegistration("/");
+  const shown = await registration.getNotifications();
+  return shown.map((one) => ({ title: one.title, tag: one.tag, path: one.data?.path }));
+}"""
+
+
+class Worker:
+    """The service worker of one browser, watched from an empty page of no site."""
+
+    def __init__(self, context: BrowserContext, office: Office) -> None:
+        context.grant_permissions(["notifications"], origin=office.url)
+        page = context.new_page()
+        page.goto("/notices/")
+        page.evaluate(REGISTER)
+        self._registration = ""
+        self._watcher: Page = context.new_page()
+        self._protocol: CDPSession = context.new_cdp_session(self._watcher)
+        self._protocol.on("ServiceWorker.workerRegistrationUpdated", self._learn)
+        self._protocol.send("ServiceWorker.enable")
+        page.close()
+        self._context, self._office = context, office
+
+    def push(self, **message: Any) -> None:
+        await_that(lambda: self._watcher.evaluate("1") and self._registration, "the worker is registered")
+        self._protocol.send(
+            "ServiceWorker.deliverPushMessage",
+            {"origin": self._office.url, "registrationId": self._registration, "data": json.dumps(message)},
+        )
+
+    def await_notifications(self, *expected: dict[str, str]) -> None:
+        """Wait until exactly these are shown, seen from a page that holds nothing but a script's text."""
+        page = self._context.new_page()
+        page.goto("/service-worker.js")
+        await_that(lambda: page.evaluate(LIST_NOTIFICATIONS) == list(expected), f"{expected} are shown")
+        page.close()
+
+    def _learn(self, event: dict[str, Any]) -> None:
+        for registration in event["registrations"]:
+            self._registration = registration["registrationId"]
+
+
+@pytest.fixture
+def phone(office: Office, chromium: Browser) -> Iterator[BrowserContext]:
+    """Yield a phone whose browser shows notifications, with the approver logged in."""
+    launched = chromium.browser_type.launch(executable_path=find_full_browser(), args=launch_arguments())
+    with launched, launched.new_context(base_url=office.url, viewport={"width": 360, "height": 740}) as context:
+        session = office.session(office.member("approver"))
+        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": office.url}])
+        yield context
+
+
+def test_a_push_leads_to_the_card_and_leaves_with_it(office: Office, phone: BrowserContext, visit: Visit) -> None:
+    office.workshop.play(asking(call("probe.effect", name="a")))
+    card = office.workshop.card(office.workshop.work())
+    desk, worker = visit("admin"), Worker(phone, office)
+    desk.page.goto("/approvals/")
+    expect(desk.page.locator(f"#row-{card.pk}")).to_be_visible()
+    shown = {"title": "A decision is waiting", "tag": f"card-{card.pk}", "path": f"/approvals/{card.pk}/"}
+    worker.push(**shown, waiting=1)
+    worker.await_notifications(shown)
+    page = phone.new_page()
+    page.goto(shown["path"])
+    shown_card = page.locator(".card")
+    await_that(lambda: shown_card.evaluate(STILL) > STANDS_STILL_S * 1000, "the card does not move")
+    shown_card.locator(".approve-button").click()
+    expect(desk.page.locator(f"#row-{card.pk}")).to_have_count(0)
+    worker.push(close=[shown["tag"]], waiting=0)
+    worker.await_notifications()
