@@ -89,6 +89,8 @@ def test_a_push_leads_to_the_card_and_leaves_with_it(office: Office, phone: Brow
     shown_card = page.locator(".card")
     await_that(lambda: shown_card.evaluate(STILL) > STANDS_STILL_S * 1000, "the card does not move")
     shown_card.locator(".approve-button").click()
+    expect(desk.page.locator("main")).to_contain_text("Approved by acme-approver")
+    desk.page.reload()
     expect(desk.page.locator(f"#row-{card.pk}")).to_have_count(0)
     worker.push(close=[shown["tag"]], waiting=0)
     worker.await_notifications()
