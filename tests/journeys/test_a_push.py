@@ -77,7 +77,7 @@ def phone(office: Office, chromium: Browser) -> Iterator[BrowserContext]:
 
 def test_a_push_leads_to_the_card_and_leaves_with_it(office: Office, phone: BrowserContext, visit: Visit) -> None:
     office.workshop.play(asking(call("probe.effect", name="a")))
-    card = office.workshop.card(office.workshop.work())
+    (card,) = office.await_cards(office.submit().pk)
     desk, worker = visit("admin"), Worker(phone, office)
     desk.page.goto("/approvals/")
     expect(desk.page.locator(f"#row-{card.pk}")).to_be_visible()
