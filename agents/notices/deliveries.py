@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.accounts.models import Membership, Role
-from agents.notices.models import Delivery, DeliveryStatus
+from agents.notices.models import Delivery, DeliveryStatus, Notice
 from agents.notices.outbox import send_soon
 from agents.platform.refusals import Conflict, NotFound
 
@@ -25,6 +26,13 @@ def select_deliveries(member: Membership, *, of_all: bool) -> QuerySet[Delivery]
     if not (of_all and member.may(Role.ADMIN)):
         rows = rows.filter(channel__membership=member)
     return rows.select_related(*_RELATED, *_RELATED_TO_CARD).order_by("-pk")
+
+
+def drop_all(reason: str) -> None:
+    """Drop every notice that was not sent; nobody can know whether it was sent after the backup that holds it."""
+    Notice.objects.filter(spread_at=None).update(spread_at=Now())
+    waiting = Delivery.objects.filter(status=DeliveryStatus.WAITING)
+    waiting.update(status=DeliveryStatus.DROPPED, problem=reason, ended_at=Now())
 
 
 def send_again(member: Membership, delivery_id: int) -> Delivery:

@@ -23,7 +23,7 @@ class NoticeKind(models.TextChoices):
     UNKNOWN = "unknown", "The outcome of a call is unknown"
     CARD_EXPIRING = "card_expiring", "A decision expires soon"
     CARD_EXPIRED = "card_expired", "Nobody decided in time"
-    RUN_FAILED = "run_failed", "A run that you started or follow failed"
+    RUN_FAILED = "run_failed", "A run of yours failed"
     RUN_ENDED = "run_ended", "A run that you follow has ended"
     CODE = "code", "A new address is confirmed"
 

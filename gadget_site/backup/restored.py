@@ -1,7 +1,7 @@
 """Make a restored backup safe to start: nobody can know what happened since it was taken.
 
 Everything stays stopped until an admin lifts the stop. Approved calls that had not started are asked again, sessions
-and tokens end, and open cards carry a warning.
+and tokens end, unsent notices are dropped, and open cards carry a warning.
 """
 
 from django.contrib.sessions.models import Session
@@ -12,6 +12,7 @@ from agents.accounts import audit
 from agents.accounts.models import ApiToken, Invitation, Organization, PasswordReset
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.approvals.unstarted_cards import replace_unstarted_card
+from agents.notices.deliveries import drop_all
 from agents.platform import identity
 from agents.platform.models import Installation
 from agents.runs import schedules, stops
@@ -20,6 +21,7 @@ from agents.runs.engine.transaction import run_transaction
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
 
 STOPPED_BY = "Restoring a backup"
+RESTORED = "a backup was restored"
 
 
 def stop_everything() -> None:
@@ -36,6 +38,7 @@ def stop_everything() -> None:
         ApiToken.objects.filter(revoked_at=None).update(revoked_at=Now())
         Invitation.objects.filter(accepted_at=None, revoked_at=None).update(revoked_at=Now())
         PasswordReset.objects.filter(used_at=None, revoked_at=None).update(revoked_at=Now())
+        drop_all(RESTORED)
 
 
 def settle(made_at: str = "") -> dict[str, int]:

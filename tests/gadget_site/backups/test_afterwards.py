@@ -11,12 +11,15 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db.models.functions import Now
 from django.test import Client
+from django.utils import timezone
 
 from agents.accounts.membership import issue_token
 from agents.accounts.models import AuditEntry, Invitation, Membership, Organization, Role
 from agents.approvals import bulk, decisions
 from agents.approvals.models import RESTORED_SINCE, Approval, ApprovalKind, ApprovalStatus
 from agents.employees.models import Grant
+from agents.notices.models import Delivery, DeliveryStatus, Notice
+from agents.notices.spreading import spread_notices
 from agents.platform import identity
 from agents.platform.models import Installation
 from agents.runs import stops
@@ -25,6 +28,7 @@ from agents.worker.sweeper import sweep_once
 from gadget_site.backup import restored
 from gadget_site.backup.archive import Manifest
 from gadget_site.backup.restoring import RestoredBackup
+from tests.notices.conftest import add_address
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, asking, call, make_due, write_in_flight
 from tools.contract import canonical_json
@@ -203,3 +207,15 @@ def test_the_command_for_other_kinds_of_backups_does_the_same(workshop: Workshop
     assert "EVERYTHING IS STOPPED" in told.getvalue().splitlines()[-1]
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
     assert again(card.run).stopped_because == "Restoring a backup stopped everything."
+
+
+def test_unsent_notices_are_dropped(workshop: Workshop) -> None:
+    first, second = waiting(workshop, "a", "b")
+    channel = add_address(workshop.approver)
+    told = Notice.objects.get(approval=first)
+    Notice.objects.filter(pk=told.pk).update(spread_at=Now())
+    Delivery.objects.create(notice=told, channel=channel, due_at=timezone.now())
+    restored.settle()
+    delivery = Delivery.objects.get()
+    assert (delivery.status, delivery.problem) == (DeliveryStatus.DROPPED, "a backup was restored")
+    assert spread_notices() == 0, f"card {second.pk} was told before or after the backup"
