@@ -4,10 +4,14 @@ import logging
 from dataclasses import dataclass
 from datetime import timedelta
 
+from django.db import transaction
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from agents.accounts.models import Organization
 from agents.employees.toolboxes import load_network_access, load_own_credentials
+from agents.notices.models import Notice, NoticeKind
+from agents.notices.outbox import add_fact
 from agents.platform import notify
 from agents.platform.database_connections import release_connection
 from agents.platform.queries.sweeps import select_due_sources
@@ -138,7 +142,23 @@ def _save(source: Source, found: SourceDescription) -> SourceReport:
         return SourceReport(error.message)
     summary = f"{_summarize(len(found.tools), result)} {found.note}".strip()
     record_import_log(source, summary)
+    _tell_of_quarantine(source, result)
     return SourceReport(summary=summary)
+
+
+def _tell_of_quarantine(source: Source, result: RefreshResult) -> None:
+    """Tell admins of changed tools, which nobody can use until one of them looks."""
+    if result.changed:
+        key = f"{NoticeKind.QUARANTINE}:{source.pk}:{timezone.now().isoformat()}"
+        with transaction.atomic():
+            add_fact(
+                Notice(
+                    organization_id=source.organization_id,
+                    kind=NoticeKind.QUARANTINE,
+                    key=key,
+                    detail=f"{_count_noun(len(result.changed), 'tool')} of {source.name}"[:200],
+                )
+            )
 
 
 def _summarize(count: int, result: RefreshResult) -> str:

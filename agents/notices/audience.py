@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from agents.accounts.models import Membership, Organization, Role
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.votes import CardStanding, find_standings
-from agents.notices.models import CARD_KINDS, RUN_KINDS, Channel, FollowedRun, Notice, NoticeKind
+from agents.notices.models import ADMIN_KINDS, CARD_KINDS, RUN_KINDS, Channel, FollowedRun, Notice, NoticeKind
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,10 @@ class Audience:
         return "" if is_meant else "it is no longer for this person"
 
     def _concerns(self, notice: Notice, member: Membership) -> bool:
+        if notice.kind in ADMIN_KINDS:
+            return member.may(Role.ADMIN)
+        if notice.user_id is not None:
+            return notice.user_id == member.user_id
         if notice.approval is not None:
             return self._may_decide(notice.approval, member)
         if notice.kind == NoticeKind.RUN_FAILED and notice.run and notice.run.created_by_id == member.user_id:

@@ -5,6 +5,7 @@ A notice is one fact. Spreading makes a delivery for each person and channel tha
 
 from datetime import time
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -25,12 +26,23 @@ class NoticeKind(models.TextChoices):
     CARD_EXPIRED = "card_expired", "Nobody decided in time"
     RUN_FAILED = "run_failed", "A run of yours failed"
     RUN_ENDED = "run_ended", "A run that you follow has ended"
+    ESCALATED = "escalated", "A decision waits for a second group too"
+    STUCK = "stuck", "A decision can be made by nobody"
+    STOPPED = "stopped", "Somebody stopped work"
+    BUDGET = "budget", "A budget is used up"
+    QUARANTINE = "quarantine", "Changed tools wait for an admin"
+    SCHEDULE = "schedule", "Your schedule did not start"
     CODE = "code", "A new address is confirmed"
 
 
-CARD_KINDS = (NoticeKind.CARD, NoticeKind.QUESTION, NoticeKind.UNKNOWN, NoticeKind.CARD_EXPIRING)
+CARD_KINDS = (
+    *(NoticeKind.CARD, NoticeKind.QUESTION, NoticeKind.UNKNOWN, NoticeKind.CARD_EXPIRING),
+    *(NoticeKind.ESCALATED, NoticeKind.STUCK),
+)
 """Kinds whose notices nobody needs once their card is closed."""
 RUN_KINDS = (NoticeKind.RUN_FAILED, NoticeKind.RUN_ENDED)
+ADMIN_KINDS = (NoticeKind.STUCK, NoticeKind.STOPPED, NoticeKind.BUDGET, NoticeKind.QUARANTINE)
+"""Kinds that only admins are told."""
 
 
 class Notice(models.Model):
@@ -38,6 +50,8 @@ class Notice(models.Model):
 
     Attributes:
         key: makes it unique, such as `card:17`.
+        user: the only person that it is for; None if its kind says who that is.
+        detail: what it is about besides run and card: a name that a person gave, never a model's words.
         spread_at: the time at which its deliveries were made; None if they are still to be made.
     """
 
@@ -46,6 +60,8 @@ class Notice(models.Model):
     kind = models.CharField(max_length=16, choices=NoticeKind)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="notices")
     approval = models.ForeignKey(Approval, on_delete=models.CASCADE, null=True, related_name="notices", db_index=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, related_name="+")
+    detail = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(db_default=Now())
     spread_at = models.DateTimeField(null=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 
 from django.db import IntegrityError, transaction
@@ -29,6 +30,16 @@ def build_run_notice(kind: NoticeKind, run: Run) -> Notice:
     return Notice(organization_id=run.organization_id, key=key, kind=kind, run_id=run.pk)
 
 
+def build_budget_notice(run: Run, now: datetime) -> Notice:
+    """Build the notice that the employee's runs end for lack of a budget; there is one in each month."""
+    return Notice(
+        organization_id=run.organization_id,
+        key=f"{NoticeKind.BUDGET}:{run.employee_id}:{now:%Y-%m}",
+        kind=NoticeKind.BUDGET,
+        detail=f"runs of {run.employee.name}"[:200],
+    )
+
+
 def add_notice(notice: Notice) -> bool:
     """Write the notice unless it is there, in a transaction of its own; return True if it was new."""
     try:
@@ -38,6 +49,12 @@ def add_notice(notice: Notice) -> bool:
         return False
     send_soon()
     return True
+
+
+def add_fact(notice: Notice) -> None:
+    """Write the notice unless it is there, inside the caller's transaction."""
+    Notice.objects.bulk_create([notice], ignore_conflicts=True)
+    send_soon()
 
 
 def send_soon() -> None:

@@ -23,6 +23,12 @@ _FACTS = {
     NoticeKind.CARD_EXPIRED: "Nobody decided in time",
     NoticeKind.RUN_FAILED: "A run failed",
     NoticeKind.RUN_ENDED: "A run that you follow has ended",
+    NoticeKind.ESCALATED: "A decision waits for a second group too",
+    NoticeKind.STUCK: "A decision can be made by nobody, because its approval rule cannot be met",
+    NoticeKind.STOPPED: "Work was stopped",
+    NoticeKind.BUDGET: "A budget is used up",
+    NoticeKind.QUARANTINE: "Changed tools wait for you",
+    NoticeKind.SCHEDULE: "Your schedule did not start",
 }
 _COUNTED = {
     NoticeKind.CARD: ("decision is waiting", "decisions are waiting"),
@@ -32,7 +38,20 @@ _COUNTED = {
     NoticeKind.CARD_EXPIRED: ("decision was not made in time", "decisions were not made in time"),
     NoticeKind.RUN_FAILED: ("run failed", "runs failed"),
     NoticeKind.RUN_ENDED: ("run has ended", "runs have ended"),
+    NoticeKind.ESCALATED: ("decision waits for a second group too", "decisions wait for a second group too"),
+    NoticeKind.STUCK: ("decision can be made by nobody", "decisions can be made by nobody"),
+    NoticeKind.STOPPED: ("stop", "stops"),
+    NoticeKind.BUDGET: ("budget is used up", "budgets are used up"),
+    NoticeKind.QUARANTINE: ("source has changed tools", "sources have changed tools"),
+    NoticeKind.SCHEDULE: ("schedule did not start", "schedules did not start"),
 }
+_PAGES = {
+    NoticeKind.STOPPED: "stop",
+    NoticeKind.BUDGET: "employees",
+    NoticeKind.QUARANTINE: "admin:connections_source_changelist",
+    NoticeKind.SCHEDULE: "schedules",
+}
+"""The pages of kinds that are about neither a card nor a run."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +102,8 @@ def describe(notice: Notice, channel: Channel) -> NoticeText:
     kind = NoticeKind(notice.kind)
     if kind == NoticeKind.CODE:
         return NoticeText(f"Enter this code in Gadget to confirm the address: {channel.code}", reverse("notices"))
+    if kind in _PAGES:
+        return NoticeText(f"{_FACTS[kind]}: {clean_name(notice.detail)}", reverse(_PAGES[kind]))
     if notice.approval is not None:
         return NoticeText(f"{_FACTS[kind]}: {_describe_card(notice)}", reverse("approval", args=[notice.approval_id]))
     if notice.run is None:

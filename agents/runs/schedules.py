@@ -16,6 +16,8 @@ from django.db.models.functions import Now
 from agents.accounts import audit
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
+from agents.notices.models import Notice, NoticeKind
+from agents.notices.outbox import add_fact
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal
 from agents.runs import actions
 from agents.runs.engine.transaction import MACHINE
@@ -142,6 +144,15 @@ def _skip_time(schedule: Schedule, why: str, next_at: datetime | None) -> None:
     schedule.next_at, schedule.is_active, schedule.problem = next_at, next_at is not None, why[:300]
     schedule.save(update_fields=["next_at", "is_active", "problem"])
     _audit(MACHINE, "schedule_skipped", schedule, time=time, problem=schedule.problem)
+    _tell(schedule, time)
+
+
+def _tell(schedule: Schedule, time: str) -> None:
+    """Tell the person who made the schedule that it did not start at this time."""
+    if schedule.made_by_id is not None:
+        notice = Notice(organization_id=schedule.organization_id, kind=NoticeKind.SCHEDULE, user_id=schedule.made_by_id)
+        notice.key, notice.detail = f"{NoticeKind.SCHEDULE}:{schedule.pk}:{time}", f"schedule {schedule.pk}"
+        add_fact(notice)
 
 
 def _fire_locked(schedule: Schedule, time: datetime, now: datetime) -> bool:
@@ -150,6 +161,7 @@ def _fire_locked(schedule: Schedule, time: datetime, now: datetime) -> bool:
     if problem := _explain_end(schedule, member, next_at):
         changes.pause_schedule(schedule, problem)
         _audit(MACHINE, "schedule_switched_off", schedule, problem=problem)
+        _tell(schedule, time.isoformat())
         return True
     assert member is not None
     try:

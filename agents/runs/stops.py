@@ -13,11 +13,15 @@ from functools import partial
 from django.db import OperationalError, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Organization, Role
 from agents.employees.models import Employee, ToolRule
 from agents.employees.toolboxes import load_toolbox
+from agents.notices.models import Notice, NoticeKind
+from agents.notices.outbox import add_fact
+from agents.notices.texts import clean_name
 from agents.platform import notify
 from agents.platform.refusals import Conflict, Forbidden, NotFound
 from agents.runs.engine import ending, next_step
@@ -52,6 +56,7 @@ def stop_everything(member: Membership) -> None:
         if not running.update(stopped_at=Now(), stopped_by=_name(member)):
             raise Conflict("Everything is already stopped.")
         _audit(member, _STOP, f"organization:{member.organization_id}")
+        _tell(member, "everything")
         _ring_inbox(member)
     _apply_to_runs(Run.objects.filter(organization_id=member.organization_id))
 
@@ -87,6 +92,7 @@ def stop_employee(member: Membership, employee_id: int) -> Employee:
         if not running.update(stopped_at=Now(), stopped_by=_name(member)):
             raise Conflict(f"{employee.name} is already stopped.")
         _audit(member, _STOP, f"employee:{employee_id}", name=employee.name)
+        _tell(member, employee.name)
     _apply_to_runs(Run.objects.filter(employee_id=employee_id))
     return employee
 
@@ -129,6 +135,7 @@ def stop_tool(member: Membership, tool: str) -> None:
         if not running.update(stopped_at=Now(), stopped_by=_name(member)):
             raise Conflict(f"{tool} is already stopped.")
         _audit(member, _STOP, f"tool:{tool}")
+        _tell(member, found.title)
 
 
 def release_tool(member: Membership, tool: str) -> None:
@@ -173,6 +180,13 @@ def apply(run_id: int, wait: bool = False) -> bool:
         run.stopped_because = why
         _publish(tx, why)
         return True
+
+
+def _tell(member: Membership, what: str) -> None:
+    """Tell admins that somebody stopped this."""
+    detail = f"{clean_name(what)}, by {_name(member)}"[:200]
+    key = f"{NoticeKind.STOPPED}:{timezone.now().isoformat()}"
+    add_fact(Notice(organization_id=member.organization_id, kind=NoticeKind.STOPPED, key=key, detail=detail))
 
 
 def _publish(tx: Transaction, why: str) -> None:

@@ -22,6 +22,7 @@ from agents.approvals.unstarted_cards import replace_unstarted_card
 from agents.employees import sources
 from agents.insight import counting
 from agents.notices.reminders import remind
+from agents.notices.rule_watch import RuleWatch
 from agents.platform import notify
 from agents.platform.database_connections import release_connection
 from agents.platform.database_outages import OUTAGE_ERRORS, UNREACHABLE, describe_outage
@@ -104,6 +105,7 @@ class Sweeper:
         self._watch = LeaseWatch()
         self._shadows = ShadowComparison()
         self._grants = ChangeWatch()
+        self._rules = RuleWatch()
 
     def sweep(self) -> int:
         """Do everything that is due; return the number of changed rows.
@@ -129,6 +131,8 @@ class Sweeper:
             self._shadows.compare_if_due()
         with log_and_continue("ending changed standing grants"):
             self._grants.end_if_due()
+        with log_and_continue("watching cards under approval rules"):
+            self._rules.tell_if_due()
         return done
 
     def _apply(self, act: Callable[[Any], bool], subjects: Sequence[Any]) -> int:

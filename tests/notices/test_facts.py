@@ -7,22 +7,45 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
+from agents.accounts.models import Membership
+from agents.approval_rules.models import ApprovalRule, ApproverGroup
 from agents.approvals.models import Approval
-from agents.employees.models import Grant
+from agents.employees.models import Employee, Grant
+from agents.notices import rule_watch
 from agents.notices.following import follow_run
-from agents.notices.models import Notice, NoticeKind
+from agents.notices.models import Delivery, Notice, NoticeKind
+from agents.notices.rule_watch import RuleWatch
+from agents.notices.spreading import spread_notices
+from agents.runs import schedules, stops
 from agents.runs.engine.transaction import run_transaction
-from agents.runs.models import Run, RunStatus
+from agents.runs.models import ExitReason, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.notices.conftest import add_address
 from tests.workshop import Workshop, asking, call, expire_card
 from tests.workshop.colleagues import ASK
+from tools.schedules.models import Schedule
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def list_kinds() -> list[str]:
     return list(Notice.objects.order_by("pk").values_list("kind", flat=True))
+
+
+def list_receivers(workshop: Workshop) -> list[str]:
+    """Give everybody an address, and list the people whom the newest notice goes to."""
+    for member in Membership.objects.select_related("user"):
+        add_address(member)
+    while spread_notices():
+        pass
+    rows = Delivery.objects.filter(notice=Notice.objects.latest("pk"))
+    return sorted(rows.values_list("channel__membership__user__username", flat=True))
+
+
+def add_group(workshop: Workshop, name: str, *members: Membership) -> ApproverGroup:
+    group = ApproverGroup.objects.create(organization=workshop.organization, name=name)
+    group.members.set(members)
+    return group
 
 
 def make_card(workshop: Workshop) -> Approval:
@@ -100,6 +123,73 @@ def test_a_run_that_fails_is_told(workshop: Workshop) -> None:
     sweep_once()
     assert Run.objects.get(pk=run.pk).status == RunStatus.FAILED
     assert list_kinds() == ["run_failed"]
+
+
+def test_a_card_that_escalates_is_told_once_to_both_groups(workshop: Workshop) -> None:
+    first, second = add_group(workshop, "First", workshop.approver), add_group(workshop, "Second", workshop.admin)
+    ApprovalRule.objects.create(
+        organization=workshop.organization, name="pay", group=first, escalate_hours=4, second_group=second
+    )
+    card = make_card(workshop)
+    watch = RuleWatch()
+    assert watch.tell_if_due() == 0, "it is new"
+    ToolCall.objects.filter(pk=card.tool_call_id).update(created_at=Now() - timedelta(hours=5))
+    assert [RuleWatch().tell_if_due(), RuleWatch().tell_if_due()] == [1, 0]
+    for member in (workshop.approver, workshop.admin):
+        add_address(member)
+    Notice.objects.filter(kind=NoticeKind.CARD).delete()
+    spread_notices()
+    assert Delivery.objects.filter(notice__kind=NoticeKind.ESCALATED).count() == 2
+
+
+def test_a_card_that_nobody_can_approve_is_told_to_admins_once(workshop: Workshop) -> None:
+    group = add_group(workshop, "Finance", workshop.approver)
+    ApprovalRule.objects.create(organization=workshop.organization, name="pay", group=group)
+    make_card(workshop)
+    assert RuleWatch().tell_if_due() == 0
+    group.members.clear()
+    assert [RuleWatch().tell_if_due(), RuleWatch().tell_if_due()] == [1, 0]
+    assert list_receivers(workshop) == ["acme-admin"]
+
+
+def test_a_watch_goes_through_all_cards(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule_watch, "MAX_CARDS", 1)
+    monkeypatch.setattr(rule_watch, "EVERY_S", 0.0)
+    group = add_group(workshop, "Finance")
+    ApprovalRule.objects.create(organization=workshop.organization, name="pay", group=group)
+    workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
+    workshop.work()
+    watch = RuleWatch()
+    assert sum(watch.tell_if_due() for _ in range(4)) == 2
+
+
+def test_a_stop_is_told_to_admins(workshop: Workshop) -> None:
+    stops.stop_employee(workshop.operator, workshop.employee.pk)
+    notice = Notice.objects.get()
+    assert (notice.kind, notice.detail) == (NoticeKind.STOPPED, "Dana, by acme-operator")
+    assert list_receivers(workshop) == ["acme-admin"]
+
+
+def test_a_budget_that_is_used_up_is_told_once_in_a_month(workshop: Workshop) -> None:
+    runs = [workshop.submit(), workshop.submit()]
+    Employee.objects.filter(pk=workshop.employee.pk).update(month_tokens=0)
+    assert {workshop.drive(run).exit_reason for run in runs} == {ExitReason.BUDGET_EXHAUSTED}
+    assert sorted(list_kinds()) == ["budget", "run_failed", "run_failed"]
+    assert Notice.objects.get(kind=NoticeKind.BUDGET).detail == "runs of Dana"
+
+
+def test_a_schedule_that_does_not_start_is_told_to_its_maker(workshop: Workshop) -> None:
+    schedule = schedules.create(workshop.operator, workshop.employee.pk, "Look", ("0 9 * * *", "UTC"))
+    Schedule.objects.filter(pk=schedule.pk).update(next_at=Now() - timedelta(minutes=1))
+    Employee.objects.filter(pk=workshop.employee.pk).update(is_active=False)
+    sweep_once()
+    notice = Notice.objects.get()
+    assert (notice.kind, notice.user, notice.detail) == (
+        NoticeKind.SCHEDULE,
+        workshop.operator.user,
+        f"schedule {schedule.pk}",
+    )
+    assert list_receivers(workshop) == ["acme-operator"]
 
 
 def test_a_run_that_ends_is_told_to_those_who_follow_it(workshop: Workshop) -> None:

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.employees import budgets
 from agents.notices.models import NoticeKind
+from agents.notices.outbox import add_fact, build_budget_notice
 from agents.platform import notify
 from agents.platform.queries.engine import OPEN_OR_LAST_CALLS
 from agents.providers.base import CutOff
@@ -105,6 +106,8 @@ def end_run(tx: Transaction, ending: Ending) -> None:
     tx.publish(RunFinished.of(run, budgets.to_currency(budgets.compute_run_cost(run))))
     if run.origin in _OF_PEOPLE:
         tx.tell(NoticeKind.RUN_FAILED if status == RunStatus.FAILED else NoticeKind.RUN_ENDED)
+    if reason == ExitReason.BUDGET_EXHAUSTED:
+        add_fact(build_budget_notice(run, tx.now))
     if run.parent_id is not None:
         transaction.on_commit(partial(notify.wake_run, run.parent_id))
 

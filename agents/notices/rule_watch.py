@@ -1,0 +1,65 @@
+"""Watches cards under approval rules: those that escalate, and those that nobody can approve any more."""
+
+from __future__ import annotations
+
+import time
+
+from agents.accounts.models import Organization
+from agents.approval_rules.models import ApprovalRule
+from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.approvals.votes import CardStanding, find_standings
+from agents.notices.models import Notice, NoticeKind
+from agents.notices.outbox import add_notice, build_card_notice
+from agents.runs.engine.timing import timing
+
+EVERY_S = 30.0
+MAX_CARDS = 200
+"""Cards of one organization in one look; the next look goes on from there."""
+
+
+class RuleWatch:
+    """Looks at the waiting cards of organizations with approval rules, and remembers how far it came in each."""
+
+    def __init__(self) -> None:
+        self._due_at = 0.0
+        self._last: dict[int, int] = {}
+
+    def tell_if_due(self) -> int:
+        """Tell what is new, every 30 seconds; return the number of notices."""
+        if time.monotonic() < self._due_at:
+            return 0
+        self._due_at = time.monotonic() + EVERY_S * timing().scale
+        ruled = ApprovalRule.objects.filter(is_active=True).values("organization_id")
+        organizations = Organization.objects.filter(pk__in=ruled) | Organization.objects.filter(four_eyes=True)
+        return sum(self._look(organization) for organization in organizations.order_by("pk"))
+
+    def _look(self, organization: Organization) -> int:
+        waiting = Approval.objects.filter(
+            organization=organization,
+            status=ApprovalStatus.PENDING,
+            kind=ApprovalKind.APPROVAL,
+            pk__gt=self._last.get(organization.pk, 0),
+        )
+        cards = list(waiting.select_related("tool_call", "run").order_by("pk")[:MAX_CARDS])
+        self._last[organization.pk] = cards[-1].pk if len(cards) == MAX_CARDS else 0
+        standings = find_standings(organization, cards)
+        found = {
+            (card.pk, kind): card
+            for card in cards
+            if (standing := standings.get(card.pk))
+            for kind in _list_kinds(standing)
+        }
+        told = set(Notice.objects.filter(approval__in=[pk for pk, _ in found]).values_list("approval_id", "kind"))
+        return sum(
+            add_notice(build_card_notice(kind, card)) for (pk, kind), card in found.items() if (pk, kind) not in told
+        )
+
+
+def _list_kinds(standing: CardStanding) -> list[NoticeKind]:
+    """List the notices that a card's standing asks for."""
+    has_escalated = any(
+        rule.escalates_after is not None and rule.second_group and standing.ruled.age >= rule.escalates_after
+        for rule in standing.rules
+    )
+    kinds = [NoticeKind.ESCALATED] if has_escalated else []
+    return [*kinds, NoticeKind.STUCK] if standing.stuck else kinds
