@@ -58,6 +58,9 @@ def send_next(kind: ChannelKind) -> bool:
     batch = _take_batch(kind)
     if batch is None:
         return False
+    if batch.deliveries[0].tries >= MAX_TRIES:
+        _end(batch, DeliveryStatus.FAILED, "each try ended without a result; the log of the workers says why")
+        return True
     needed = _drop_unneeded(batch)
     if needed is None:
         return True
@@ -68,6 +71,8 @@ def send_next(kind: ChannelKind) -> bool:
     message = write_message([each.notice for each in needed.deliveries], needed.channel, needed.key)
     release_connection()
     try:
+        if not needed.channel.address:
+            raise DeliveryError("the address cannot be read, because its encryption key is missing", is_final=True)
         send(needed.channel.address, message)
     except DeliveryError as error:
         _record_failure(needed, error)
@@ -84,6 +89,8 @@ def withdraw_next() -> bool:
     """Take the notifications of closed cards off one browser's screen, at most once; return False if there are none."""
     closed = [status for status in ApprovalStatus if status != ApprovalStatus.PENDING]
     shown = Delivery.objects.filter(is_on_screen=True, notice__approval__status__in=closed)
+    if not shown.exists():
+        return False
     with transaction.atomic():
         rows = shown.select_for_update(skip_locked=True, no_key=True, of=("self",))
         rows = rows.select_related("channel__membership")
@@ -108,11 +115,12 @@ def _find_sender(kind: ChannelKind) -> Send | None:
 
 
 def _take_batch(kind: ChannelKind) -> DeliveryBatch | None:
-    """Take what is due for one channel, and record that a try begins."""
+    """Take what is due for one channel, and record that a try begins. With nothing due, no lock is taken."""
+    due = Delivery.objects.filter(status=DeliveryStatus.WAITING, due_at__lte=Now(), channel__kind=kind)
+    if not due.exists():
+        return None
     with transaction.atomic():
-        due = Delivery.objects.select_for_update(skip_locked=True, no_key=True, of=("self",)).filter(
-            status=DeliveryStatus.WAITING, due_at__lte=Now(), channel__kind=kind
-        )
+        due = due.select_for_update(skip_locked=True, no_key=True, of=("self",))
         due = due.select_related(*_RELATED, *_RELATED_TO_CARD)
         first = due.order_by("due_at", "pk").first()
         if first is None:

@@ -16,9 +16,11 @@ class BlockFailure:
 
     Attributes:
         outage: the database outage that made the block fail; empty for any other error.
+        is_failed: the block failed, for whatever reason.
     """
 
     outage: str = ""
+    is_failed: bool = False
 
 
 @contextmanager
@@ -28,7 +30,8 @@ def log_and_continue(action: str) -> Iterator[BlockFailure]:
     try:
         yield failure
     except OUTAGE_ERRORS as error:
-        failure.outage = describe_outage(error) or UNREACHABLE
+        failure.outage, failure.is_failed = describe_outage(error) or UNREACHABLE, True
         logger.warning("%s: %s (%s)", action, failure.outage, error)
     except Exception:
+        failure.is_failed = True
         logger.exception("%s failed", action)

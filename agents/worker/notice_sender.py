@@ -18,6 +18,7 @@ from agents.platform.error_boundary import log_and_continue
 from agents.runs.engine.timing import timing
 
 POLL_S = 2.0
+SHORTEST_POLL_S = 0.5
 
 
 class RepeatingThread(threading.Thread):
@@ -42,7 +43,7 @@ class RepeatingThread(threading.Thread):
                 while not self._stopping and self._work():
                     self._and_then()
             connection.close()
-            self._woken.wait(POLL_S * timing().scale)
+            self._woken.wait(max(POLL_S * timing().scale, SHORTEST_POLL_S))
 
     def wake(self) -> None:
         """Work soon."""

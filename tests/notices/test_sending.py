@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Role
@@ -12,7 +13,7 @@ from agents.approvals.decisions import Decision, deny
 from agents.notices import sending
 from agents.notices.channels import add_email
 from agents.notices.deliveries import send_again
-from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, NoticeKind
+from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, NoticeChoices, NoticeKind
 from agents.notices.outbox import add_notice, build_card_notice
 from agents.notices.sending import MAX_TRIES, find_pause, send_next
 from agents.notices.spreading import spread_notices
@@ -221,3 +222,39 @@ def test_a_code_goes_out_alone(world: World, mail: MailServer) -> None:
 def test_pauses_grow_to_an_hour() -> None:
     scale = find_pause(1).total_seconds() / 15
     assert [find_pause(tries).total_seconds() / scale for tries in (1, 2, 3, 4, 5, 8)] == [15, 60, 240, 960, 3600, 3600]
+
+
+def test_a_message_whose_sender_always_dies_is_given_up(world: World, mail: MailServer) -> None:
+    add_address(world.member("approver"))
+    tell_card(world)
+    spread_notices()
+    for _ in range(MAX_TRIES):
+        assert sending._take_batch(ChannelKind.EMAIL) is not None
+        let_all_be_due()
+    assert send_next(ChannelKind.EMAIL)
+    delivery = Delivery.objects.get()
+    assert delivery.status == DeliveryStatus.FAILED
+    assert "without a result" in delivery.problem
+    assert mail.received == []
+
+
+def test_an_address_that_cannot_be_read_fails(world: World, mail: MailServer) -> None:
+    channel = add_address(world.member("approver"))
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE notices_channel SET address = 'of another key' WHERE id = %s", [channel.pk])
+    tell_card(world)
+    send_all()
+    assert Delivery.objects.get().problem == "the address cannot be read, because its encryption key is missing"
+    assert mail.received == []
+
+
+def test_a_notice_that_cannot_be_spread_stands_in_nobodys_way(world: World, mail: MailServer) -> None:
+    add_address(world.member("approver"))
+    NoticeChoices.objects.create(membership=world.member("approver"), time_zone="Mars/Base")
+    tell_card(world)
+    tell_card(world)
+    assert [spread_notices(), spread_notices(), spread_notices()] == [1, 1, 0]
+    NoticeChoices.objects.all().delete()
+    tell_card(world)
+    send_all()
+    assert len(mail.received) == 1
