@@ -70,6 +70,7 @@ class SiteSettings:
     demo_pace: float
     metrics_token: str
     mail: MailServer
+    private_push_hosts: PrivateHosts
 
     @property
     def is_only_local(self) -> bool:
@@ -135,7 +136,7 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
         redis_is_embedded=not redis_url,
         allowed_hosts=allowed_hosts or LOCAL_NAMES,
         allowed_origins=read(_read_allowed_origins, variables),
-        allowed_private_hosts=read(_read_allowed_private_hosts, variables, debug),
+        allowed_private_hosts=read(_read_private_hosts, variables, "ALLOWED_PRIVATE_HOSTS", debug),
         trusted_proxies=read(_read_trusted_proxies, variables),
         host=host,
         port=read(variables.number, "PORT", 8000, (1, 65535)),
@@ -154,6 +155,7 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
         demo_pace=read(_read_demo_pace, variables),
         metrics_token=read(_read_metrics_token, variables),
         mail=read(read_mail_server, variables),
+        private_push_hosts=read(_read_private_hosts, variables, "GADGET_PRIVATE_PUSH_HOSTS", debug),
     )
     faults.raise_all()
     return site
@@ -276,10 +278,10 @@ def _read_allowed_origins(variables: Variables) -> tuple[str, ...]:
     return origins
 
 
-def _read_allowed_private_hosts(variables: Variables, debug: bool) -> PrivateHosts:
+def _read_private_hosts(variables: Variables, name: str, debug: bool) -> PrivateHosts:
     """Return the setting, or this machine itself while DEBUG is on."""
-    words = variables.words("ALLOWED_PRIVATE_HOSTS")
-    return read_private_hosts(words) if words or not debug else LOOPBACK
+    words = variables.words(name)
+    return read_private_hosts(words, name) if words or not debug else LOOPBACK
 
 
 def _read_trusted_proxies(variables: Variables) -> tuple[IPv4Network | IPv6Network, ...]:

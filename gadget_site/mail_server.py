@@ -61,4 +61,6 @@ def _parse(url: str) -> MailServer:
         raise SettingError("MAIL_URL", f"{hide_password(url)!r} is not smtp://user:password@host:port", EXAMPLE)
     encryption, usual_port = ENCRYPTIONS[parts.scheme]
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if not (user + password).isascii():
+        raise SettingError("MAIL_URL", "its user or password has other characters than ASCII", EXAMPLE)
     return MailServer(parts.hostname or "", port or usual_port, user, password, encryption)

@@ -29,6 +29,7 @@ OWN_NAMES = {
     "GADGET_DEMO_PACE": "0.7",
     "GADGET_ENCRYPTION_KEYS": "new-key,old-key",
     "GADGET_METRICS_TOKEN": "at-least-20-characters",
+    "GADGET_PRIVATE_PUSH_HOSTS": "push.internal",
     "GADGET_QUEUE": "gadget",
     "GADGET_TIMING_SCALE": "1.0",
 }

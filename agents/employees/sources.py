@@ -137,28 +137,23 @@ def _record_failure(source: Source, error: ToolError) -> str:
 
 def _save(source: Source, found: SourceDescription) -> SourceReport:
     try:
-        result = save_description(source, found)
+        with transaction.atomic():
+            result = save_description(source, found)
+            _tell_of_quarantine(source, result)
     except ToolError as error:
         return SourceReport(error.message)
     summary = f"{_summarize(len(found.tools), result)} {found.note}".strip()
     record_import_log(source, summary)
-    _tell_of_quarantine(source, result)
     return SourceReport(summary=summary)
 
 
 def _tell_of_quarantine(source: Source, result: RefreshResult) -> None:
     """Tell admins of changed tools, which nobody can use until one of them looks."""
     if result.changed:
-        key = f"{NoticeKind.QUARANTINE}:{source.pk}:{timezone.now().isoformat()}"
-        with transaction.atomic():
-            add_fact(
-                Notice(
-                    organization_id=source.organization_id,
-                    kind=NoticeKind.QUARANTINE,
-                    key=key,
-                    detail=f"{_count_noun(len(result.changed), 'tool')} of {source.name}"[:200],
-                )
-            )
+        notice = Notice(organization_id=source.organization_id, kind=NoticeKind.QUARANTINE)
+        notice.key = f"{NoticeKind.QUARANTINE}:{source.pk}:{timezone.now().isoformat()}"
+        notice.detail = f"{_count_noun(len(result.changed), 'tool')} of {source.name}"[:200]
+        add_fact(notice)
 
 
 def _summarize(count: int, result: RefreshResult) -> str:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import secrets
-from hashlib import sha256
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
+from django.core.validators import MaxLengthValidator, validate_email
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 
 from agents.accounts import audit
-from agents.accounts.models import Membership
+from agents.accounts.models import AuditEntry, Membership
 from agents.notices.models import Channel, ChannelKind, Delivery, Notice, NoticeKind
 from agents.notices.outbox import send_soon
 from agents.notices.texts import clean_name
@@ -24,6 +25,8 @@ from agents.platform.refusals import Conflict, Invalid, NotFound
 
 MAX_CHANNELS = 5
 MAX_WRONG_CODES = 5
+MAX_ADDED_IN_AN_HOUR = 10
+MAX_ADDRESS = 200
 CODE_DIGITS = 8
 
 
@@ -49,11 +52,12 @@ def add_email(member: Membership, address: str) -> Channel:
         raise Conflict("This installation has no mail server. Ask an administrator to set MAIL_URL.")
     try:
         validate_email(address)
+        MaxLengthValidator(MAX_ADDRESS)(address)
     except ValidationError:
         raise Invalid("email", "This is not an e-mail address.") from None
     try:
         with transaction.atomic():
-            return _add(member, ChannelKind.EMAIL, address, address)
+            return _add(member, ChannelKind.EMAIL, address, mask_address(address))
     except IntegrityError:
         raise Conflict("You have added this address already.") from None
 
@@ -72,7 +76,7 @@ def confirm_channel(member: Membership, channel_id: int, code: str) -> Channel:
             raise Conflict("This address is confirmed already.")
         if channel.wrong_codes >= MAX_WRONG_CODES:
             raise Conflict("Too many wrong codes. Remove the address and add it again.")
-        is_right = secrets.compare_digest("".join(code.split()).encode(), channel.code.encode())
+        is_right = bool(channel.code) and secrets.compare_digest("".join(code.split()).encode(), channel.code.encode())
         if is_right:
             channel.confirmed_at, channel.code = timezone.now(), ""
             channel.save(update_fields=["confirmed_at", "code"])
@@ -97,6 +101,18 @@ def remove_channel(member: Membership, channel_id: int) -> Channel:
     return channel
 
 
+def add_known_email(member: Membership, address: str) -> Channel:
+    """Add an e-mail address that needs no code, because nothing is sent there: for the demo."""
+    return Channel.objects.create(
+        membership=member,
+        kind=ChannelKind.EMAIL,
+        address=address,
+        label=mask_address(address),
+        fingerprint=_find_fingerprint(address),
+        confirmed_at=timezone.now(),
+    )
+
+
 def add_browser(member: Membership, subscription: Subscription, name: str) -> Channel:
     """Add a browser, and send it a code, which its page enters by itself. A browser that was added before is renewed.
 
@@ -109,11 +125,10 @@ def add_browser(member: Membership, subscription: Subscription, name: str) -> Ch
     """
     if fault := subscription.find_fault():
         raise Invalid("subscription", f"This browser cannot be added: {fault}.")
-    mark = sha256(subscription.endpoint.encode()).hexdigest()[:6]
-    label = f"{clean_name(name)[:60] or 'Browser'} ({mark})"
+    address = subscription.dump()
     with transaction.atomic():
-        Channel.objects.filter(membership=member, kind=ChannelKind.PUSH, label=label).delete()
-        return _add(member, ChannelKind.PUSH, subscription.dump(), label)
+        Channel.objects.filter(membership=member, fingerprint=_find_fingerprint(address)).delete()
+        return _add(member, ChannelKind.PUSH, address, clean_name(name)[:60] or "Browser")
 
 
 def forget_channel(channel: Channel) -> None:
@@ -134,11 +149,40 @@ def _add(member: Membership, kind: ChannelKind, address: str, label: str) -> Cha
     Membership.objects.select_for_update().get(pk=member.pk)  # so that two requests do not add one too many
     if Channel.objects.filter(membership=member).count() >= MAX_CHANNELS:
         raise Conflict(f"You have {MAX_CHANNELS} channels. Remove one first.")
-    code = f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}"
-    channel = Channel.objects.create(membership=member, kind=kind, address=address, label=label, code=code)
+    if _count_recent(member) >= MAX_ADDED_IN_AN_HOUR:
+        raise Conflict("You have added many addresses. Try again in an hour.")
+    channel = Channel.objects.create(
+        membership=member,
+        kind=kind,
+        address=address,
+        label=label,
+        fingerprint=_find_fingerprint(address),
+        code=f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}",
+    )
     _send_code(channel)
     _record(member, "channel_added", channel)
     return channel
+
+
+def mask_address(address: str) -> str:
+    """Return the address as others may see it, such as `a…@example.com`."""
+    name, _, domain = address.rpartition("@")
+    return f"{name[:1]}…@{domain}"
+
+
+def _find_fingerprint(address: str) -> str:
+    """Return a keyed hash of the address, which finds it again but does not show it."""
+    return salted_hmac("notices.channel", address).hexdigest()
+
+
+def _count_recent(member: Membership) -> int:
+    """Count the addresses that the member has added within an hour, also those that were removed."""
+    entries = AuditEntry.objects.filter(organization_id=member.organization_id, action="channel_added")
+    return entries.filter(actor=_name_actor(member), at__gt=Now() - timedelta(hours=1)).count()
+
+
+def _name_actor(member: Membership) -> str:
+    return f"user:{member.user.get_username()}"
 
 
 def _send_code(channel: Channel) -> None:
@@ -162,7 +206,5 @@ def _lock_own(member: Membership, channel_id: int) -> Channel:
 
 def _record(member: Membership, action: str, channel: Channel, **payload: Any) -> None:
     """Audit a change, without the address: it may be private, and the audit is kept for ever."""
-    entry = audit.NewEntry(
-        f"user:{member.user.get_username()}", action, f"channel:{channel.pk}", {"kind": channel.kind, **payload}
-    )
+    entry = audit.NewEntry(_name_actor(member), action, f"channel:{channel.pk}", {"kind": channel.kind, **payload})
     audit.append(member.organization_id, [entry])

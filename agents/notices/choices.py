@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import time
@@ -14,6 +15,8 @@ from agents.accounts.models import Membership
 from agents.notices.models import NoticeChoices, NoticeKind
 from agents.notices.pace import Pace, PaceRules
 from agents.platform.refusals import Invalid
+
+logger = logging.getLogger(__name__)
 
 CHOSEN_KINDS = tuple(kind for kind in NoticeKind if kind != NoticeKind.CODE)
 """The kinds that members choose a pace for."""
@@ -32,7 +35,7 @@ class ChosenTimes:
 def load_pace_rules(member_ids: Collection[int]) -> dict[int, PaceRules]:
     """Load members' choices by membership id, in one query; members without choices are missing."""
     rows = NoticeChoices.objects.filter(membership_id__in=member_ids)
-    return {row.membership_id: _read(row) for row in rows}
+    return {row.membership_id: _read_or_default(row) for row in rows}
 
 
 def load_choices(member: Membership) -> NoticeChoices:
@@ -69,6 +72,15 @@ def save_choices(member: Membership, paces: Mapping[str, str], times: ChosenTime
         row.save()
         _record(member, chosen)
     return row
+
+
+def _read_or_default(row: NoticeChoices) -> PaceRules:
+    """Read the row; one that cannot be read, such as with a zone that this machine lacks, counts as the defaults."""
+    try:
+        return _read(row)
+    except (KeyError, ValueError) as error:
+        logger.error("choices %s cannot be read, so their defaults count: %s", row.pk, error)  # noqa: TRY400
+        return PaceRules()
 
 
 def _read(row: NoticeChoices) -> PaceRules:

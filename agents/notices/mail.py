@@ -10,6 +10,7 @@ from django.core.mail import EmailMessage
 
 from agents.notices.failures import DeliveryError
 from agents.notices.texts import OutgoingMessage
+from agents.platform.database_connections import release_connection
 
 
 def send_mail(address: str, message: OutgoingMessage) -> None:
@@ -20,6 +21,7 @@ def send_mail(address: str, message: OutgoingMessage) -> None:
     """
     domain = parseaddr(settings.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2]
     headers = {"Message-ID": f"<{message.key}@{domain}>", "Auto-Submitted": "auto-generated"}
+    release_connection()
     mail = EmailMessage(message.subject, message.text, to=[address], headers=headers)
     try:
         mail.send()

@@ -92,7 +92,8 @@ class Channel(models.Model):
 
     Attributes:
         address: encrypted, because addresses of some kinds are secrets.
-        label: what pages show of the address.
+        label: what pages show to others than its owner.
+        fingerprint: a keyed hash of the address, by which an address is not added twice.
         code: the code that was sent there, while it is unconfirmed.
         wrong_codes: the number of wrong codes that were entered.
         gone_answers: the number of answers in a row that said that the address is gone.
@@ -103,6 +104,7 @@ class Channel(models.Model):
     kind = models.CharField(max_length=10, choices=ChannelKind)
     address = EncryptedTextField()
     label = models.CharField(max_length=200)
+    fingerprint = models.CharField(max_length=64)
     code = EncryptedTextField(blank=True)
     wrong_codes = models.PositiveSmallIntegerField(default=0)
     gone_answers = models.PositiveSmallIntegerField(default=0)
@@ -114,12 +116,17 @@ class Channel(models.Model):
     class Meta:
         ordering = ("id",)
         constraints = (
-            models.UniqueConstraint(fields=("membership", "kind", "label"), name="one_channel_per_address"),
+            models.UniqueConstraint(fields=("membership", "fingerprint"), name="one_channel_per_address"),
             models.CheckConstraint(condition=Q(kind__in=ChannelKind.values), name="channel_kind_is_known"),
         )
 
     def __str__(self) -> str:
         return self.label
+
+    @property
+    def own_name(self) -> str:
+        """The channel as its owner sees it: an e-mail address is whole."""
+        return self.address if self.kind == ChannelKind.EMAIL else self.label
 
 
 class PushKey(models.Model):

@@ -10,6 +10,7 @@ from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.votes import CardStanding, find_standings
 from agents.notices.models import Notice, NoticeKind
 from agents.notices.outbox import add_notice, build_card_notice
+from agents.platform.error_boundary import log_and_continue
 from agents.runs.engine.timing import timing
 
 EVERY_S = 30.0
@@ -31,7 +32,11 @@ class RuleWatch:
         self._due_at = time.monotonic() + EVERY_S * timing().scale
         ruled = ApprovalRule.objects.filter(is_active=True).values("organization_id")
         organizations = Organization.objects.filter(pk__in=ruled) | Organization.objects.filter(four_eyes=True)
-        return sum(self._look(organization) for organization in organizations.order_by("pk"))
+        found = 0
+        for organization in organizations.order_by("pk"):
+            with log_and_continue(f"watching the cards of organization {organization.pk}"):
+                found += self._look(organization)
+        return found
 
     def _look(self, organization: Organization) -> int:
         waiting = Approval.objects.filter(

@@ -10,7 +10,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import sha256
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce, Now
@@ -21,10 +23,9 @@ from agents.notices.audience import Audience
 from agents.notices.channels import can_send_mail, forget_channel
 from agents.notices.failures import DeliveryError
 from agents.notices.mail import send_mail
-from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, NoticeKind
-from agents.notices.texts import OutgoingMessage, count_waiting, write_message
+from agents.notices.models import CARD_KINDS, Channel, ChannelKind, Delivery, DeliveryStatus, NoticeKind
+from agents.notices.texts import SEVERAL, OutgoingMessage, count_waiting, write_message
 from agents.notices.web_push import push, send_push
-from agents.platform.database_connections import release_connection
 from agents.runs.engine.timing import timing
 
 logger = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ logger = logging.getLogger(__name__)
 MAX_IN_ONE_MESSAGE = 100
 MAX_TRIES = 8
 MAX_GONE_ANSWERS = 3
-TRY_S = 120.0
+TRY_S = 300.0
 """Seconds after which a try counts as lost; longer than every sender's own time limit."""
 _RELATED = ("channel__membership__organization", "notice__organization", "notice__run__employee")
 _RELATED_TO_CARD = ("notice__approval__tool_call", "notice__approval__run__employee")
@@ -50,7 +51,8 @@ class DeliveryBatch:
     @property
     def key(self) -> str:
         """The same for each try of the same deliveries."""
-        return f"{self.deliveries[0].pk}-{len(self.deliveries)}.gadget"
+        ids = ",".join(str(each.pk) for each in self.deliveries)
+        return f"{sha256(ids.encode()).hexdigest()[:32]}.gadget"
 
 
 def send_next(kind: ChannelKind) -> bool:
@@ -65,24 +67,33 @@ def send_next(kind: ChannelKind) -> bool:
     if needed is None:
         return True
     send = _find_sender(kind)
-    if send is None:
+    is_code = needed.deliveries[0].notice.kind == NoticeKind.CODE
+    if send is None and not (is_code and not settings.DEBUG):
         _end(needed, DeliveryStatus.SHOWN)
         return True
-    message = write_message([each.notice for each in needed.deliveries], needed.channel, needed.key)
-    release_connection()
     try:
-        if not needed.channel.address:
-            raise DeliveryError("the address cannot be read, because its encryption key is missing", is_final=True)
-        send(needed.channel.address, message)
+        _send(needed, send)
     except DeliveryError as error:
         _record_failure(needed, error)
+    except Exception:
+        logger.exception("message %s", needed.key)
+        _record_failure(needed, DeliveryError("it could not be sent; the log of the workers says why"))
     else:
         _end(needed, DeliveryStatus.SENT)
         if kind == ChannelKind.PUSH:
-            Delivery.objects.filter(pk__in=[each.pk for each in needed.deliveries]).update(is_on_screen=True)
+            shown = [each.pk for each in needed.deliveries if each.notice.kind in CARD_KINDS]
+            Delivery.objects.filter(pk__in=shown).update(is_on_screen=True)
         failing = Channel.objects.filter(pk=needed.channel.pk, failing_since__isnull=False)
         failing.update(failing_since=None, problem="", gone_answers=0)
     return True
+
+
+def _send(batch: DeliveryBatch, send: Send | None) -> None:
+    if send is None:
+        raise DeliveryError("there is no mail server")
+    if not batch.channel.address:
+        raise DeliveryError("the address cannot be read, because its encryption key is missing", is_final=True)
+    send(batch.channel.address, write_message([each.notice for each in batch.deliveries], batch.channel, batch.key))
 
 
 def withdraw_next() -> bool:
@@ -101,7 +112,7 @@ def withdraw_next() -> bool:
         Delivery.objects.filter(pk__in=[each.pk for each in taken]).update(is_on_screen=False)
         cards = Approval.objects.filter(notices__deliveries__in=taken).distinct().values_list("pk", flat=True)
         tags, waiting = [f"card-{pk}" for pk in cards], count_waiting(first.channel.membership.organization_id)
-    release_connection()
+    tags = tags if waiting else [*tags, SEVERAL]
     try:
         push(first.channel.address, {"close": tags, "waiting": waiting})
     except DeliveryError as error:
@@ -122,7 +133,8 @@ def _take_batch(kind: ChannelKind) -> DeliveryBatch | None:
     with transaction.atomic():
         due = due.select_for_update(skip_locked=True, no_key=True, of=("self",))
         due = due.select_related(*_RELATED, *_RELATED_TO_CARD)
-        first = due.order_by("due_at", "pk").first()
+        healthy_first = F("channel__failing_since").asc(nulls_first=True)
+        first = due.order_by(healthy_first, "due_at", "pk").first()
         if first is None:
             return None
         same = due.filter(channel=first.channel, tries=first.tries).order_by("pk")
@@ -164,7 +176,10 @@ def _record_failure(batch: DeliveryBatch, error: DeliveryError) -> None:
     if is_last:
         _end(batch, DeliveryStatus.FAILED, error.problem)
     else:
-        _select(batch).update(due_at=timezone.now() + find_pause(tries), problem=error.problem[:300])
+        next_try = timezone.now() + find_pause(tries)
+        _select(batch).update(due_at=next_try, problem=error.problem[:300])
+        others = Delivery.objects.filter(channel=batch.channel, status=DeliveryStatus.WAITING, due_at__lt=next_try)
+        others.update(due_at=next_try)
 
 
 def find_pause(tries: int) -> timedelta:
@@ -173,7 +188,12 @@ def find_pause(tries: int) -> timedelta:
 
 
 def _end(batch: DeliveryBatch, status: DeliveryStatus, problem: str = "") -> None:
-    _select(batch).update(status=status, ended_at=Now(), problem=problem[:300])
+    """End the deliveries. What was sent counts, even if another sender has begun a later try."""
+    rows = _select(batch)
+    if status == DeliveryStatus.SENT:
+        ids = [each.pk for each in batch.deliveries]
+        rows = Delivery.objects.filter(pk__in=ids, status=DeliveryStatus.WAITING)
+    rows.update(status=status, ended_at=Now(), problem=problem[:300])
 
 
 def _select(batch: DeliveryBatch) -> QuerySet[Delivery]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Collection
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -16,8 +16,6 @@ from agents.notices.choices import load_pace_rules
 from agents.notices.models import Channel, Delivery, Notice
 from agents.notices.pace import PaceRules
 from agents.platform.error_boundary import log_and_continue
-
-logger = logging.getLogger(__name__)
 
 MAX_NOTICES = 200
 _RELATED = ("run__employee", "approval__tool_call", "approval__run__employee")
@@ -32,27 +30,29 @@ def spread_notices() -> int:
     if oldest is None:
         return 0
     done = 0
-    for most in (MAX_NOTICES, 1):
-        with log_and_continue("spreading notices") as failure:
-            done = _spread_oldest(most)
-        if done or failure.outage or not failure.is_failed:
-            return done
-    logger.error("notice %s reaches nobody, because it could not be spread", oldest)
-    return Notice.objects.filter(pk=oldest, spread_at=None).update(spread_at=Now())
+    with log_and_continue("spreading notices") as failure:
+        done = _spread(Notice.objects.all())
+    if not failure.is_failed:
+        return done
+    with log_and_continue(f"spreading notice {oldest}") as failure:
+        done = _spread(Notice.objects.filter(pk=oldest))
+    if failure.is_failed and not failure.outage:
+        done = Notice.objects.filter(pk=oldest, spread_at=None).update(spread_at=Now())  # it reaches nobody
+    return done
 
 
-def _spread_oldest(most: int) -> int:
-    """Spread in one transaction. Notices that another worker spreads at this moment are left to it."""
+def _spread(notices: QuerySet[Notice]) -> int:
+    """Spread the oldest of these in one transaction; those that another worker spreads now are left to it."""
     with transaction.atomic():
-        waiting = Notice.objects.select_for_update(skip_locked=True, no_key=True, of=("self",))
+        waiting = notices.select_for_update(skip_locked=True, no_key=True, of=("self",))
         waiting = waiting.filter(spread_at=None).select_related(*_RELATED).order_by("pk")
         first = waiting.first()
         if first is None:
             return 0
-        notices = list(waiting.filter(organization_id=first.organization_id)[:most])
-        Delivery.objects.bulk_create(_build_deliveries(notices), ignore_conflicts=True)
-        Notice.objects.filter(pk__in=[notice.pk for notice in notices]).update(spread_at=Now())
-    return len(notices)
+        found = list(waiting.filter(organization_id=first.organization_id)[:MAX_NOTICES])
+        Delivery.objects.bulk_create(_build_deliveries(found), ignore_conflicts=True)
+        Notice.objects.filter(pk__in=[notice.pk for notice in found]).update(spread_at=Now())
+    return len(found)
 
 
 def _build_deliveries(notices: Collection[Notice]) -> list[Delivery]:

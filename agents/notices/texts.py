@@ -15,6 +15,8 @@ from agents.notices.models import Channel, Notice, NoticeKind
 from agents.runs.models import RunStatus
 
 MAX_NAME = 80
+SEVERAL = "several"
+"""The tag of a message about several notices."""
 _FACTS = {
     NoticeKind.CARD: "A decision is waiting",
     NoticeKind.QUESTION: "A question is waiting",
@@ -74,7 +76,7 @@ class OutgoingMessage:
         tag: a later message with the same tag takes the place of this one; at most 32 letters, digits, - and _.
         waiting: the number of cards that wait in the organization.
         settings_link: the page on which the receiver changes what they are told.
-        code: the code that confirms the channel, if that is what it is about.
+        code: the code that confirms the channel, if that is what it is about; `channel_id` names the channel.
     """
 
     key: str
@@ -85,6 +87,7 @@ class OutgoingMessage:
     waiting: int
     settings_link: str
     code: str = ""
+    channel_id: int = 0
 
     @property
     def text(self) -> str:
@@ -133,9 +136,10 @@ def write_message(notices: Sequence[Notice], channel: Channel, key: str) -> Outg
         subject=subject,
         items=items,
         path=texts[0].path if is_one else reverse("approvals"),
-        tag=_tag(notices[0]) if is_one else "several",
+        tag=_tag(notices[0]) if is_one else SEVERAL,
         waiting=count_waiting(notices[0].organization_id),
         code=channel.code if notices[0].kind == NoticeKind.CODE else "",
+        channel_id=channel.pk,
         settings_link=f"{base}{reverse('notices')}",
     )
 

@@ -24,6 +24,7 @@ from django.conf import settings
 from agents.notices.failures import DeliveryError
 from agents.notices.models import PushKey
 from agents.notices.texts import OutgoingMessage
+from agents.platform.database_connections import release_connection
 from tools.contract import NetworkAccess, ToolError
 from tools.network import NetworkLimits, get_host, read_url, request
 
@@ -61,7 +62,10 @@ class Subscription:
 
     def find_fault(self) -> str:
         """Say what is wrong with it; empty if nothing is."""
-        scheme = urlsplit(self.endpoint).scheme
+        try:
+            scheme = read_url(self.endpoint).scheme
+        except ToolError:
+            scheme = ""
         if len(self.endpoint) > 1000 or scheme not in ("https", "http") or (scheme == "http" and not settings.DEBUG):
             return "the address of the push service is not valid"
         try:
@@ -81,9 +85,14 @@ def send_push(address: str, message: OutgoingMessage) -> None:
     Raises:
         DeliveryError: the push service refused it, or was not there.
     """
-    shown = {"title": message.subject, "path": message.path, "tag": message.tag, "waiting": message.waiting}
+    shown: dict[str, Any] = {
+        "title": message.subject,
+        "path": message.path,
+        "tag": message.tag,
+        "waiting": message.waiting,
+    }
     if message.code:
-        shown = {**shown, "title": "Gadget can reach this browser", "code": message.code}
+        shown |= {"title": "Gadget can reach this browser", "code": message.code, "channel": message.channel_id}
     push(address, shown, topic=message.tag)
 
 
@@ -110,7 +119,8 @@ def push(address: str, content: dict[str, Any], topic: str = "") -> None:
     body = encrypt(json.dumps(content).encode(), subscription)
     try:
         host = get_host(read_url(subscription.endpoint))
-        reach = NetworkAccess(requested=frozenset({host}), installation=settings.ALLOWED_PRIVATE_HOSTS)
+        reach = NetworkAccess(requested=frozenset({host}), installation=settings.PRIVATE_PUSH_HOSTS)
+        release_connection()
         answer = request(
             "POST", subscription.endpoint, reach=reach, headers=headers, body=body, limits=_LIMITS, repeatable=True
         )
@@ -147,22 +157,34 @@ def sign(endpoint: str, key: ec.EllipticCurvePrivateKey) -> str:
 
 
 def load_key() -> ec.EllipticCurvePrivateKey:
-    """Load the installation's key, which the first call makes."""
+    """Load the installation's key.
+
+    Raises:
+        DeliveryError: there is none yet, or its encryption key is missing.
+    """
     row = PushKey.objects.filter(pk=1).first()
-    if row is None:
-        private = ec.generate_private_key(ec.SECP256R1()).private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        row = PushKey.objects.get_or_create(pk=1, defaults={"private_key": private.decode()})[0]
+    if row is None or not row.private_key:
+        raise DeliveryError("the installation's key for push is missing or cannot be read")
     key = serialization.load_pem_private_key(row.private_key.encode(), password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise TypeError("the push key is of another kind")
     return key
 
 
+def make_key_if_missing() -> None:
+    """Make the installation's key; any number of workers may call it at their start."""
+    private = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    PushKey.objects.get_or_create(pk=1, defaults={"private_key": private.decode()})
+
+
 def get_public_key() -> str:
-    """Return the installation's public key, which browsers need to subscribe, as base64url."""
-    return encode(encode_point(load_key().public_key()))
+    """Return the installation's public key, which browsers need to subscribe, as base64url; empty without one."""
+    try:
+        return encode(encode_point(load_key().public_key()))
+    except DeliveryError:
+        return ""
 
 
 def encode(raw: bytes) -> str:

@@ -6,6 +6,7 @@ A server that hangs keeps only its own kind waiting; no run and no page waits fo
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -14,6 +15,7 @@ from django.db import connection
 from agents.notices.models import ChannelKind
 from agents.notices.sending import send_next, withdraw_next
 from agents.notices.spreading import spread_notices
+from agents.notices.web_push import make_key_if_missing
 from agents.platform.error_boundary import log_and_continue
 from agents.runs.engine.timing import timing
 
@@ -65,7 +67,9 @@ class NoticeSender:
         self._spreader = RepeatingThread("spread-notices", spread_notices, self._wake_senders)
 
     def start(self) -> None:
-        """Start all threads."""
+        """Start all threads, and make the installation's key for push at the first start."""
+        with log_and_continue("making the key for push"):
+            make_key_if_missing()
         for thread in (self._spreader, *self._senders):
             thread.start()
 
@@ -74,13 +78,14 @@ class NoticeSender:
         self._spreader.wake()
         self._wake_senders()
 
-    def stop(self, patience_s: float = 20.0) -> None:
+    def stop(self, patience_s: float = 25.0) -> None:
         """Send no more, and wait for what is being sent; after the patience another worker repeats it."""
         threads = (self._spreader, *self._senders)
         for thread in threads:
             thread.stop()
+        deadline = time.monotonic() + patience_s
         for thread in threads:
-            thread.join(patience_s / len(threads))
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     def _wake_senders(self) -> None:
         for thread in self._senders:

@@ -5,7 +5,6 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models.functions import Now
 
 from agents.accounts import audit
 from agents.accounts.members import update_admin_access
@@ -13,8 +12,8 @@ from agents.accounts.models import Membership, Organization, Role
 from agents.admin.delegates import list_delegate_names, set_delegates
 from agents.admin.employees import set_grants
 from agents.employees.models import Employee, ModelProvider, ProviderKind
-from agents.notices.channels import can_send_mail
-from agents.notices.models import Channel, ChannelKind
+from agents.notices.channels import add_known_email, can_send_mail
+from agents.notices.models import Channel
 from gadget_site.demo import staff
 from gadget_site.demo.companies import add_demo_companies
 from gadget_site.demo.names import EMAIL_DOMAIN, ORGANIZATION, OTHER_ORGANIZATION, PASSWORD
@@ -134,8 +133,8 @@ def _add_address(organization: Organization, user: User) -> None:
     """Give a member an address, so that the page of notices shows what would be sent; none where mail is sent."""
     if not can_send_mail():
         membership = Membership.objects.get(organization=organization, user=user)
-        address = {"address": user.email, "confirmed_at": Now()}
-        Channel.objects.get_or_create(membership=membership, kind=ChannelKind.EMAIL, label=user.email, defaults=address)
+        if not Channel.objects.filter(membership=membership).exists():
+            add_known_email(membership, user.email)
 
 
 def _add_script_provider(organization: Organization, worker: staff.Worker, built: DemoChanges) -> ModelProvider:

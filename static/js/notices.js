@@ -4,14 +4,16 @@ import { announce } from "./page/announce.js";
 const form = document.querySelector("[data-add-browser]");
 const worker = navigator.serviceWorker;
 
-if (form && worker && "PushManager" in window && "Notification" in window) {
-  form.hidden = false;
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    addThisBrowser().catch((error) => explain(`This browser cannot be added: ${error.message}`));
-  });
-  worker.addEventListener("message", ({ data }) => enterCode(data.code));
+if (worker && "PushManager" in window && "Notification" in window) {
+  worker.addEventListener("message", ({ data }) => enterCode(data));
   worker.getRegistration("/").then((registration) => registration?.active?.postMessage("code?"));
+  if (form) {
+    form.hidden = false;
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      addThisBrowser().catch((error) => explain(`This browser cannot be added: ${error.message}`));
+    });
+  }
 }
 
 async function addThisBrowser() {
@@ -26,10 +28,10 @@ async function addThisBrowser() {
     applicationServerKey: form.dataset.addBrowser,
   });
   const { endpoint, keys } = subscription.toJSON();
-  Object.assign(form.elements.endpoint, { value: endpoint });
-  Object.assign(form.elements.p256dh, { value: keys.p256dh });
-  Object.assign(form.elements.auth, { value: keys.auth });
-  Object.assign(form.elements.name, { value: nameBrowser() });
+  const fields = { endpoint, p256dh: keys.p256dh, auth: keys.auth, name: nameBrowser() };
+  for (const [name, value] of Object.entries(fields)) {
+    form.elements.namedItem(name).value = value;
+  }
   form.submit();
 }
 
@@ -40,8 +42,9 @@ function nameBrowser() {
   return `${browser === "Edg" ? "Edge" : browser}${system ? ` on ${system}` : ""}`;
 }
 
-function enterCode(code) {
-  const field = document.querySelector("[data-code-of-browser] input[name=code]");
+// The worker hands each code over once, so that a refused one is not sent again.
+function enterCode({ code, channel }) {
+  const field = document.querySelector(`[data-code-of="${Number(channel)}"] input[name=code]`);
   if (code && field) {
     field.value = code;
     field.form.requestSubmit();

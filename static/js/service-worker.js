@@ -1,5 +1,5 @@
 // Shows notices while no page is open. It answers no requests and caches nothing.
-let lastCode = "";
+let lastCode = null; // { code, channel }, until a page has taken it
 
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
@@ -15,7 +15,7 @@ async function receive(message) {
     return;
   }
   if (message.code) {
-    lastCode = message.code;
+    lastCode = { code: message.code, channel: message.channel };
     await tellPages();
   }
   await self.registration.showNotification(message.title ?? "Gadget", {
@@ -45,13 +45,17 @@ async function showCount(count) {
 
 async function tellPages() {
   for (const page of await self.clients.matchAll({ type: "window", includeUncontrolled: true })) {
-    page.postMessage({ code: lastCode });
+    if (lastCode && new URL(page.url).pathname === "/notices/") {
+      page.postMessage(lastCode);
+      lastCode = null;
+    }
   }
 }
 
 self.addEventListener("message", (event) => {
   if (event.data === "code?" && lastCode) {
-    event.source.postMessage({ code: lastCode });
+    event.source.postMessage(lastCode);
+    lastCode = null;
   }
 });
 

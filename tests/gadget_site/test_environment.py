@@ -53,6 +53,7 @@ WRONG = [
     ("OPENAI_BASE_URL", "api.openai.com", "is not an http:// or https:// address"),
     ("OLLAMA_HOST", "localhost:11434", "is not an http:// or https:// address"),
     ("ALLOWED_PRIVATE_HOSTS", "http://ollama.internal", "'http://ollama.internal' is not a host name"),
+    ("GADGET_PRIVATE_PUSH_HOSTS", "http://push.internal", "'http://push.internal' is not a host name"),
     ("ALLOWED_PRIVATE_HOSTS", "10.0.0.5,10.0.0.5/8", "'10.0.0.5/8' is not a host name"),
     ("ALLOWED_PRIVATE_HOSTS", "127.1", "'127.1' is not a host name"),
     ("ALLOWED_PRIVATE_HOSTS", "*.internal", "'*.internal' is not a host name"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from django.utils import timezone
 from pytest_django import Settings
 
 from agents.accounts.models import Membership
-from agents.notices.models import Channel, ChannelKind
+from agents.notices.channels import add_known_email
+from agents.notices.models import Channel
 from tests.mail_server import MailServer
 from tests.workshop.fixtures import (  # noqa: F401
     _django_db_helper,
@@ -39,6 +39,4 @@ def world() -> World:
 def add_address(member: Membership, address: str = "") -> Channel:
     """Give the member a confirmed e-mail address; by default one with their name."""
     address = address or f"{member.user.get_username()}@example.com"
-    return Channel.objects.create(
-        membership=member, kind=ChannelKind.EMAIL, address=address, label=address, confirmed_at=timezone.now()
-    )
+    return add_known_email(member, address)

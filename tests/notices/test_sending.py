@@ -11,13 +11,16 @@ from django.db.models.functions import Now
 from agents.accounts.models import Membership, Role
 from agents.approvals.decisions import Decision, deny
 from agents.notices import sending
+from agents.notices.audience import Audience
 from agents.notices.channels import add_email
 from agents.notices.deliveries import send_again
-from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, NoticeChoices, NoticeKind
-from agents.notices.outbox import add_notice, build_card_notice
+from agents.notices.failures import DeliveryError
+from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, Notice, NoticeChoices, NoticeKind
+from agents.notices.outbox import add_notice, build_card_notice, build_run_notice
 from agents.notices.sending import MAX_TRIES, find_pause, send_next
 from agents.notices.spreading import spread_notices
 from agents.platform.refusals import Conflict, NotFound
+from agents.runs.models import Run
 from tests.mail_server import MailServer
 from tests.notices.conftest import add_address
 from tests.world import World, change
@@ -182,7 +185,7 @@ def test_a_sender_that_dies_leaves_its_message_to_another_one(world: World, mail
     assert Delivery.objects.get().tries == 2
 
 
-def test_the_end_of_an_overtaken_try_changes_nothing(world: World, mail: MailServer) -> None:
+def test_the_failure_of_an_overtaken_try_changes_nothing_but_its_success_counts(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
@@ -191,8 +194,10 @@ def test_the_end_of_an_overtaken_try_changes_nothing(world: World, mail: MailSer
     let_all_be_due()
     mail.answer = "451 try later"
     assert send_next(ChannelKind.EMAIL)
-    sending._end(slow, DeliveryStatus.SENT)
+    sending._end(slow, DeliveryStatus.FAILED)
     assert Delivery.objects.get().status == DeliveryStatus.WAITING
+    sending._end(slow, DeliveryStatus.SENT)
+    assert Delivery.objects.get().status == DeliveryStatus.SENT
 
 
 def test_without_a_mail_server_messages_are_only_shown(world: World) -> None:
@@ -248,13 +253,92 @@ def test_an_address_that_cannot_be_read_fails(world: World, mail: MailServer) ->
     assert mail.received == []
 
 
-def test_a_notice_that_cannot_be_spread_stands_in_nobodys_way(world: World, mail: MailServer) -> None:
+def test_a_notice_that_cannot_be_spread_stands_in_nobodys_way(
+    world: World, mail: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     add_address(world.member("approver"))
-    NoticeChoices.objects.create(membership=world.member("approver"), time_zone="Mars/Base")
+    bad = world.card()
+    add_notice(build_card_notice(NoticeKind.CARD, bad))
     tell_card(world)
-    tell_card(world)
+    find = Audience.find
+
+    def fail(self: Audience, notice: Notice) -> list[Membership]:
+        if notice.approval_id == bad.pk:
+            raise ZeroDivisionError
+        return find(self, notice)
+
+    monkeypatch.setattr(Audience, "find", fail)
     assert [spread_notices(), spread_notices(), spread_notices()] == [1, 1, 0]
-    NoticeChoices.objects.all().delete()
-    tell_card(world)
     send_all()
     assert len(mail.received) == 1
+
+
+def test_a_notice_that_another_worker_spreads_is_not_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    tell_card(world)
+    monkeypatch.setattr("agents.notices.spreading._spread", lambda _: 0)
+    assert spread_notices() == 0
+    assert Notice.objects.get().spread_at is None
+
+
+def test_choices_that_cannot_be_read_count_as_the_defaults(world: World, mail: MailServer) -> None:
+    for name in ("approver", "admin"):
+        add_address(world.member(name))
+    NoticeChoices.objects.create(membership=world.member("admin"), time_zone="Mars/Base")
+    tell_card(world)
+    send_all()
+    assert sorted(each.recipient for each in mail.received) == ["admin@example.com", "approver@example.com"]
+
+
+def test_notices_of_two_organizations_stay_apart(world: World, mail: MailServer) -> None:
+    for name in ("approver", "outsider"):
+        add_address(world.member(name))
+    other = Run.objects.create(
+        organization=world.globex, employee=world.others_employee, created_by=world.users["outsider"], task="x"
+    )
+    tell_card(world)
+    add_notice(build_run_notice(NoticeKind.RUN_FAILED, other))
+    send_all()
+    told = {each.recipient: each.subject for each in mail.received}
+    assert told == {
+        "approver@example.com": "A decision is waiting: Update a record, asked by Dana",
+        "outsider@example.com": f"A run failed: run {other.pk} of Hank",
+    }
+
+
+def test_a_failing_address_delays_no_other(world: World, mail: MailServer) -> None:
+    for name in ("approver", "admin"):
+        add_address(world.member(name))
+    bad = Channel.objects.get(membership=world.member("approver"))
+    Channel.objects.filter(pk=bad.pk).update(failing_since=Now())
+    tell_card(world)
+    spread_notices()
+    Delivery.objects.filter(channel=bad).update(due_at=Now() - timedelta(hours=1))
+    assert send_next(ChannelKind.EMAIL)
+    assert [each.recipient for each in mail.received] == ["admin@example.com"]
+
+
+def test_what_is_due_for_a_failing_address_waits_for_its_next_try(world: World, mail: MailServer) -> None:
+    add_address(world.member("approver"))
+    tell_card(world)
+    spread_notices()
+    mail.answer = "451 try later"
+    batch = sending._take_batch(ChannelKind.EMAIL)
+    assert batch is not None
+    tell_card(world)
+    spread_notices()
+    sending._record_failure(batch, DeliveryError("away"))
+    assert not send_next(ChannelKind.EMAIL)
+
+
+def test_a_code_and_a_card_are_never_in_one_message(world: World, mail: MailServer) -> None:
+    channel = add_address(world.member("approver"))
+    tell_card(world)
+    spread_notices()
+    notice = Notice.objects.create(organization=world.acme, key="code:1", kind=NoticeKind.CODE, spread_at=Now())
+    Delivery.objects.create(notice=notice, channel=channel, due_at=Now())
+    Channel.objects.filter(pk=channel.pk).update(confirmed_at=None)
+    send_all()
+    assert sorted(each.subject for each in mail.received) == [
+        "A decision is waiting: Update a record, asked by Dana",
+        "Your code for Gadget",
+    ]

@@ -7,19 +7,22 @@ from collections.abc import Iterator
 import pytest
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric import ec
+from django.db import connection
 from django.db.models.functions import Now
 from django.utils import timezone
 from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry
 from agents.approvals.decisions import Decision, deny
+from agents.approvals.models import Approval, ApprovalStatus
 from agents.notices.channels import add_browser, confirm_channel
 from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, NoticeKind
 from agents.notices.outbox import add_notice, build_card_notice
 from agents.notices.sending import send_next, withdraw_next
 from agents.notices.spreading import spread_notices
-from agents.notices.web_push import Subscription, encrypt, get_public_key
+from agents.notices.web_push import Subscription, encrypt, get_public_key, make_key_if_missing
 from agents.platform.refusals import Invalid
+from gadget_site.private_hosts import LOOPBACK
 from tests.push_service import BrowserKeys, PushService, from_base64, to_base64
 from tests.world import World, change
 from tools.contract import PrivateHosts
@@ -32,6 +35,8 @@ CANARY = "canary-4711"
 @pytest.fixture
 def service(settings: Settings) -> Iterator[PushService]:
     settings.DEBUG = True  # a push service without TLS is for the demo and for tests
+    settings.PRIVATE_PUSH_HOSTS = LOOPBACK
+    make_key_if_missing()
     with PushService() as running:
         yield running
 
@@ -167,7 +172,7 @@ def test_a_push_service_that_fails_is_tried_again(world: World, service: PushSer
 def test_a_private_address_is_refused_unless_the_installation_allows_it(
     world: World, service: PushService, settings: Settings
 ) -> None:
-    settings.ALLOWED_PRIVATE_HOSTS = PrivateHosts()
+    settings.PRIVATE_PUSH_HOSTS = PrivateHosts()
     tell_card(world)
     send_all()
     assert service.messages == []
@@ -190,6 +195,7 @@ def test_a_decided_card_leaves_the_screen_once(world: World, service: PushServic
 @pytest.mark.parametrize(
     ("field", "value"),
     [
+        ("endpoint", "https://["),
         ("endpoint", "ftp://push.example.com/1"),
         ("endpoint", "javascript:alert(1)"),
         ("p256dh", "AAAA"),
@@ -215,3 +221,42 @@ def test_the_same_browser_is_renewed(world: World, service: PushService, channel
     again = add_browser(world.member("approver"), Subscription(**service.form), "Chrome on Linux")
     assert list(Channel.objects.all()) == [again]
     assert again.confirmed_at is None
+
+
+def test_a_card_that_expired_stays_on_the_screen(world: World, service: PushService, channel: Channel) -> None:
+    card = world.card()
+    Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.EXPIRED)
+    add_notice(build_card_notice(NoticeKind.CARD_EXPIRED, card))
+    spread_notices()
+    send_all()
+    assert [message["title"] for message in service.messages] == [
+        "Nobody decided in time: Update a record, asked by Dana"
+    ]
+    assert not withdraw_next()
+
+
+def test_several_leave_the_screen_with_the_last_card(world: World, service: PushService, channel: Channel) -> None:
+    cards = [tell_card(world), tell_card(world)]
+    send_all()
+    assert service.messages[0]["tag"] == "several"
+    service.messages.clear()
+    for pk in cards:
+        deny(world.member("admin"), pk, Decision(Approval.objects.get(pk=pk).digest))
+    assert withdraw_next()
+    assert service.messages == [{"close": [f"card-{pk}" for pk in cards] + ["several"], "waiting": 0}]
+
+
+def test_another_failure_forgives_earlier_answers(world: World, service: PushService, channel: Channel) -> None:
+    tell_card(world)
+    for service.status in (410, 410, 503, 410):
+        send_all()
+    assert Channel.objects.get(pk=channel.pk).gone_answers == 1
+
+
+def test_without_its_key_the_installation_sends_nothing(world: World, service: PushService, channel: Channel) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE notices_pushkey SET private_key = 'of another key'")
+    assert get_public_key() == ""
+    tell_card(world)
+    send_all()
+    assert Delivery.objects.get().problem == "the installation's key for push is missing or cannot be read"

@@ -104,7 +104,7 @@ def end_run(tx: Transaction, ending: Ending) -> None:
     run.finished_at = tx.now
     run.outcome = judge_outcome(_list_call_kinds(run))
     tx.publish(RunFinished.of(run, budgets.to_currency(budgets.compute_run_cost(run))))
-    if run.origin in _OF_PEOPLE:
+    if run.origin in _OF_PEOPLE or run.followers.exists():
         tx.tell(NoticeKind.RUN_FAILED if status == RunStatus.FAILED else NoticeKind.RUN_ENDED)
     if reason == ExitReason.BUDGET_EXHAUSTED:
         add_fact(build_budget_notice(run, tx.now))

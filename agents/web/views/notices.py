@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from zoneinfo import available_timezones
 
+from django.conf import settings
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -25,7 +26,7 @@ from agents.notices.channels import (
 from agents.notices.choices import CHOSEN_KINDS, ChosenTimes, load_choices, save_choices
 from agents.notices.deliveries import select_deliveries, send_again
 from agents.notices.following import follow_run, unfollow_run
-from agents.notices.models import Delivery, DeliveryStatus, NoticeChoices, NoticeKind
+from agents.notices.models import ADMIN_KINDS, RUN_KINDS, Delivery, DeliveryStatus, NoticeChoices, NoticeKind
 from agents.notices.pace import Pace
 from agents.notices.texts import describe
 from agents.notices.web_push import Subscription, get_public_key
@@ -34,6 +35,13 @@ from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.views.pages import member_view, render_page
 
 PAGE_SIZE = 50
+_ROLES = {
+    **dict.fromkeys(RUN_KINDS, Role.VIEWER),
+    **dict.fromkeys((NoticeKind.QUESTION, NoticeKind.CARD_EXPIRING, NoticeKind.CARD_EXPIRED), Role.OPERATOR),
+    NoticeKind.SCHEDULE: Role.OPERATOR,
+    **dict.fromkeys(ADMIN_KINDS, Role.ADMIN),
+}
+"""The least role that each kind of notice can reach; approvers for all others."""
 LATEST = 10
 """Messages that the page of one's own notices shows."""
 PACES = (
@@ -58,9 +66,10 @@ class MessageLine:
         return self.delivery.status == DeliveryStatus.WAITING and self.delivery.due_at > timezone.now()
 
     @classmethod
-    def of(cls, delivery: Delivery) -> MessageLine:
-        """Describe the delivery; a code is shown only if it was not sent anywhere."""
-        if delivery.notice.kind == NoticeKind.CODE and delivery.status != DeliveryStatus.SHOWN:
+    def of(cls, delivery: Delivery, viewer: Membership) -> MessageLine:
+        """Describe the delivery; a code is shown in the demo alone, to its owner, if it was not sent anywhere."""
+        is_shown = delivery.status == DeliveryStatus.SHOWN and settings.DEBUG and not can_send_mail()
+        if delivery.notice.kind == NoticeKind.CODE and not (is_shown and delivery.channel.membership_id == viewer.pk):
             return cls(delivery, "A code to confirm this address", "")
         text = describe(delivery.notice, delivery.channel)
         return cls(delivery, text.sentence, "" if delivery.notice.kind == NoticeKind.CODE else text.path)
@@ -87,7 +96,7 @@ def message_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
     found = list((rows if before is None else rows.filter(pk__lt=before))[: PAGE_SIZE + 1])
     shown = found[:PAGE_SIZE]
     context = {
-        "lines": [MessageLine.of(each) for each in shown],
+        "lines": [MessageLine.of(each, member) for each in shown],
         "next_before": shown[-1].pk if len(found) > PAGE_SIZE else None,
         "is_later_page": before is not None,
         "of_all": of_all,
@@ -139,7 +148,7 @@ def confirm(request: HttpRequest, member: Membership, channel_id: int) -> HttpRe
         channel = confirm_channel(member, channel_id, request.POST.get("code", ""))
     except (Invalid, Conflict) as refusal:
         return _render(request, member, refusal)
-    messages.success(request, f"{channel.label} is confirmed.")
+    messages.success(request, f"{channel.own_name} is confirmed.")
     return redirect("notices")
 
 
@@ -147,7 +156,7 @@ def confirm(request: HttpRequest, member: Membership, channel_id: int) -> HttpRe
 def remove(request: HttpRequest, member: Membership, channel_id: int) -> HttpResponseBase:
     """Remove an address."""
     channel = remove_channel(member, channel_id)
-    messages.success(request, f"{channel.label} is removed.")
+    messages.success(request, f"{channel.own_name} is removed.")
     return redirect("notices")
 
 
@@ -185,7 +194,7 @@ def _render(request: HttpRequest, member: Membership, refusal: Refusal | None = 
         "paces": PACES,
         "choices": choices,
         "zones": sorted(available_timezones()),
-        "lines": [MessageLine.of(each) for each in _latest(member)],
+        "lines": [MessageLine.of(each, member) for each in _latest(member)],
         "of_all": False,
         "is_admin": member.may(Role.ADMIN),
         "typed": typed,
@@ -199,11 +208,7 @@ def _render(request: HttpRequest, member: Membership, refusal: Refusal | None = 
 
 def _list_kinds(member: Membership) -> list[NoticeKind]:
     """List the kinds that can reach somebody with this role."""
-    operator = (NoticeKind.QUESTION, NoticeKind.CARD_EXPIRING, NoticeKind.CARD_EXPIRED)
-    viewer = (NoticeKind.RUN_FAILED, NoticeKind.RUN_ENDED)
-    if member.may(Role.APPROVER):
-        return list(CHOSEN_KINDS)
-    return [kind for kind in CHOSEN_KINDS if kind in viewer or (kind in operator and member.may(Role.OPERATOR))]
+    return [kind for kind in CHOSEN_KINDS if member.may(_ROLES.get(kind, Role.APPROVER))]
 
 
 def _read_pace(choices: NoticeChoices, kind: NoticeKind) -> str:
