@@ -245,7 +245,7 @@ def _redis_answers(url: str) -> bool:
     try:
         with redis.Redis.from_url(url, socket_timeout=2) as client:
             return bool(client.ping())
-    except redis.ConnectionError:
+    except (redis.ConnectionError, redis.TimeoutError):
         return False
 
 
