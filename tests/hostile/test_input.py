@@ -160,7 +160,8 @@ def test_reasons_and_proofs_that_are_refused_come_back_as_text(world: World) -> 
 
 def test_a_task_that_cannot_start_stays_in_its_form(world: World) -> None:
     client = world.client("operator")
-    told = assert_tame(lambda text: client.post("/", {"employee": "none", "task": text}), packed(2_000, "\n"))
+    texts = (*packed(2_000, "\n"), "<img src=x onerror=window.hacked=1>")
+    told = assert_tame(lambda text: client.post("/", {"employee": "none", "task": text}), texts)
     assert "<imgsrc=xonerror=window.hacked=1>" in told
     run = world.run(RunStatus.SUCCEEDED)
     assert_tame(lambda text: client.post(f"/runs/{run.pk}/continue/", {"max_passes": f"x{text}"}), packed(200))
