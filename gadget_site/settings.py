@@ -40,6 +40,7 @@ GADGET_METRICS_TOKEN = SITE.metrics_token
 GADGET_ONLY_LOCAL = SITE.is_only_local
 GADGET_ORIGIN = SITE.origin
 GADGET_LINK_BASE = SITE.link_base
+GADGET_SHOWS_MESSAGES = SITE.debug  # without a mail server, on a page; a setting of its own: workers switch DEBUG off
 GADGET_TRUSTED_PROXIES = SITE.trusted_proxies
 GADGET_WORKERS = SITE.workers
 GADGET_WORKER_THREADS = SITE.worker_threads

@@ -77,10 +77,10 @@ def test_the_same_address_and_too_many_are_refused(world: World) -> None:
 
 
 def test_without_a_mail_server_only_the_demo_accepts_addresses(world: World, settings: Settings) -> None:
-    settings.EMAIL_HOST, settings.DEBUG = "", False
+    settings.EMAIL_HOST, settings.GADGET_SHOWS_MESSAGES = "", False
     with pytest.raises(Conflict, match="MAIL_URL"):
         add_email(world.member("viewer"), ADDRESS)
-    settings.DEBUG = True
+    settings.GADGET_SHOWS_MESSAGES = True
     assert add_email(world.member("viewer"), ADDRESS).pk
 
 

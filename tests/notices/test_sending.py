@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 from django.db.models.functions import Now
+from pytest_django import Settings
 
 from agents.accounts.models import Membership, Role
 from agents.approvals.decisions import Decision, deny
@@ -342,3 +343,16 @@ def test_a_code_and_a_card_are_never_in_one_message(world: World, mail: MailServ
         "A decision is waiting: Update a record, asked by Dana",
         "Your code for Gadget",
     ]
+
+
+def test_a_code_is_shown_in_the_demo_alone(world: World, settings: Settings) -> None:
+    settings.EMAIL_HOST, settings.DEBUG = "", False  # as in a worker, which switches DEBUG off
+    settings.GADGET_SHOWS_MESSAGES = True
+    add_email(world.member("approver"), "ann@example.com")
+    settings.GADGET_SHOWS_MESSAGES = False
+    send_all()
+    assert Delivery.objects.get().problem == "there is no mail server"
+    settings.GADGET_SHOWS_MESSAGES = True
+    let_all_be_due()
+    send_all()
+    assert Delivery.objects.get().status == DeliveryStatus.SHOWN

@@ -23,7 +23,7 @@ CHOICES = {"quiet_from": "22:00", "quiet_until": "07:00", "digest_at": "09:30", 
 
 @pytest.fixture
 def world(settings: Settings) -> World:
-    settings.DEBUG = True
+    settings.GADGET_SHOWS_MESSAGES = True
     return make_world()
 
 
