@@ -28,7 +28,8 @@ from agents.api.schemas import (
 )
 from agents.approvals import bulk, decisions, questions
 from agents.approvals.call_order import sort_by_call
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.approvals.claims import find_claims
+from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus, Claim
 from agents.approvals.votes import CardStanding, find_standings
 from agents.platform.refusals import Forbidden
 from agents.runs.models import ToolCall
@@ -67,7 +68,13 @@ def decide_many(request: HttpRequest, payload: BulkDecisions) -> DecisionResults
     if not member.may(Role.APPROVER):
         raise Forbidden("Only approvers can decide. Ask an admin for the role.")
     items = [
-        (each.approval_id, each.action, decisions.Decision(each.digest, each.decision_id, each.reason, each.grace_s))
+        (
+            each.approval_id,
+            each.action,
+            decisions.Decision(
+                *(each.digest, each.decision_id, each.reason, each.grace_s), despite_claim_of=each.despite_claim_of
+            ),
+        )
         for each in payload.decisions
     ]
     return _build_results(bulk.decide_many(member, items, payload.bulk_id))
@@ -110,7 +117,11 @@ def approve(request: HttpRequest, approval_id: PathId, payload: ApproveRequest) 
     """
     member = get_member(request)
     decision = decisions.Decision(
-        digest=payload.digest, decision_id=payload.decision_id, grace_s=payload.grace_s, confirm=payload.confirm
+        digest=payload.digest,
+        decision_id=payload.decision_id,
+        grace_s=payload.grace_s,
+        confirm=payload.confirm,
+        despite_claim_of=payload.despite_claim_of,
     )
     if payload.params is None:
         return _build_detail(decisions.approve(member, approval_id, decision))
@@ -127,7 +138,9 @@ def approve(request: HttpRequest, approval_id: PathId, payload: ApproveRequest) 
 def deny(request: HttpRequest, approval_id: PathId, payload: DenyRequest) -> ApprovalDetail:
     """Deny the call; the reason is sent to the model."""
     member = get_member(request)
-    decision = decisions.Decision(payload.digest, payload.decision_id, payload.reason)
+    decision = decisions.Decision(
+        payload.digest, payload.decision_id, payload.reason, despite_claim_of=payload.despite_claim_of
+    )
     return _build_detail(decisions.deny(member, approval_id, decision))
 
 
@@ -187,8 +200,15 @@ def _build_details(cards: Sequence[Approval]) -> list[ApprovalDetail]:
     ids = {(call, sequence): pk for call, sequence, pk in others.values_list("tool_call_id", "sequence", "pk")}
     waiting = [card for card in cards if (card.kind, card.status) == (ApprovalKind.APPROVAL, ApprovalStatus.PENDING)]
     standings = find_standings(waiting[0].run.organization, waiting) if waiting else {}
+    claims = find_claims(waiting[0].organization_id) if waiting else {}
     return [
-        _fill_detail(card, ids.get((card.tool_call_id, card.sequence + 1)), standings.get(card.pk)) for card in cards
+        _fill_detail(
+            card,
+            ids.get((card.tool_call_id, card.sequence + 1)),
+            standings.get(card.pk),
+            claims.get(card.tool_call_id) if card in waiting else None,
+        )
+        for card in cards
     ]
 
 
@@ -206,7 +226,9 @@ def _list_outside_values(call: ToolCall) -> list[ValueFromOutside]:
     ]
 
 
-def _fill_detail(card: Approval, next_id: int | None, standing: CardStanding | None) -> ApprovalDetail:
+def _fill_detail(
+    card: Approval, next_id: int | None, standing: CardStanding | None, claim: Claim | None
+) -> ApprovalDetail:
     call = card.tool_call
     return ApprovalDetail(
         id=str(card.pk),
@@ -225,6 +247,7 @@ def _fill_detail(card: Approval, next_id: int | None, standing: CardStanding | N
         from_outside=_list_outside_values(call),
         warning=card.warning,
         confirm=decisions.make_confirmation_phrase(card),
+        claimed_by=claim.user.get_username() if claim else "",
         needs=standing.needs if standing else "",
         approved_by=standing.approved_by if standing else [],
         requested_at=card.requested_at,

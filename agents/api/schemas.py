@@ -49,6 +49,9 @@ Digest = Annotated[
 ]
 
 
+DESPITE_CLAIM = Field("", description="The card's `claimed_by`, to decide a card that another person has taken.")
+
+
 class RequestBody(BaseModel):
     """Base of request bodies; unknown fields are refused, because they may be misspelled."""
 
@@ -89,6 +92,7 @@ class DenyRequest(RequestBody):
     digest: Digest
     decision_id: Name = Field("", description="Your own id for this decision. Sent again, it gets the same response.")
     reason: Text = Field("", max_length=LONGEST_REASON, description="Sent to the model.")
+    despite_claim_of: Name = DESPITE_CLAIM
 
 
 class ApproveRequest(RequestBody):
@@ -105,6 +109,7 @@ class ApproveRequest(RequestBody):
     confirm: Text = Field(
         "", max_length=LONGEST_REASON, description="The text of the card's `confirm`; required at destructive level."
     )
+    despite_claim_of: Name = DESPITE_CLAIM
 
 
 class UndoRequest(RequestBody):
@@ -360,6 +365,9 @@ class ApprovalDetail(BaseModel):
     from_outside: list[ValueFromOutside] = Field(description="Values from the web, connected sources or files.")
     warning: str = Field(description="A warning to read before deciding; empty for most cards, and for decided ones.")
     confirm: str = Field(description="The text to send as `confirm` to approve; empty below destructive level.")
+    claimed_by: str = Field(
+        description="The username of a person who has taken the card for a while; empty for nobody."
+    )
     needs: str = Field(description="The approvals that an approval rule still needs; empty if one approver decides.")
     approved_by: list[str] = Field(description="The people whose approvals count while more are needed.")
     requested_at: datetime

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership
+from agents.approvals.claims import refuse_claimed
 from agents.approvals.closed_cards import find_next_card, refuse_closed
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.own_cards import find_own_card, lock_own_card, require_approver
@@ -53,6 +54,7 @@ class Decision:
         grace_s: the seconds before the call starts, in which the decision can be undone.
         confirm: the phrase that the person typed, at destructive level.
         bulk_id: the bulk decision that this one belongs to.
+        despite_claim_of: the username of a person who has taken the card, if the person was warned of that.
     """
 
     digest: str
@@ -61,19 +63,21 @@ class Decision:
     grace_s: int = 0
     confirm: str = ""
     bulk_id: UUID | None = None
+    despite_claim_of: str = ""
 
 
 def approve(member: Membership, approval_id: int, decision: Decision) -> Approval:
     """Approve a card, so that its call starts exactly as shown; or vote for it, if a rule needs more people.
 
     Raises:
-        Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Invalid
+        Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed, Invalid
     """
     _check_limits(decision)
     with lock_own_card(member, approval_id) as (tx, card):
         if _is_repeated(member, card, decision, (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)):
             return card
         _refuse_undecidable(card, decision.digest)
+        refuse_claimed(card, decision.despite_claim_of)
         _refuse_unsealed(card)
         right = require_vote(member, tx.run.organization, card, decision.decision_id)
         _check_confirmation(card, decision)
@@ -102,13 +106,14 @@ def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
     """Deny a card; its call ends, and the employee reads the reason. The first denial counts, whoever it is by.
 
     Raises:
-        Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Invalid
+        Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed, Invalid
     """
     _check_limits(decision)
     with lock_own_card(member, approval_id) as (tx, card):
         if _is_repeated(member, card, decision, (ApprovalStatus.DENIED,)):
             return card
         _refuse_undecidable(card, decision.digest)
+        refuse_claimed(card, decision.despite_claim_of)
         _record_decision(member, card, decision, ApprovalStatus.DENIED)
         because = f" Reason: {decision.reason}" if decision.reason else ""
         hint = "Respect this; do not ask for the same again."
@@ -125,7 +130,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
     """Change the params of a card's call; return the new card, which needs a decision like any other.
 
     Raises:
-        Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest
+        Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed
         Invalid: the params are wrong or not allowed; the card stays as it is.
     """
     require_approver(member)
@@ -134,6 +139,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
     if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
         return find_next_card(card) or card
     _refuse_undecidable(card, decision.digest, NOT_EDITED)
+    refuse_claimed(card, decision.despite_claim_of)
     context = replace(load_context(card.run_id), edited=list_edited(card.tool_call.params, params))
     try:
         tool, verdict, effect = _judge_edit(context, card.tool_call, params)
@@ -145,6 +151,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
         if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
             return find_next_card(card) or card
         _refuse_undecidable(card, decision.digest, NOT_EDITED)
+        refuse_claimed(card, decision.despite_claim_of)
         if tx.run.cancel_requested_at is not None:
             raise Conflict("the run was cancelled", approval_status=card.status)
         current = context.with_current_rules()

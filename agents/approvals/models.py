@@ -200,6 +200,20 @@ class Vote(models.Model):
         return f"{self.voter} on {self.approval_id}"
 
 
+class Claim(models.Model):
+    """A person's claim on a card: for a while, others are warned before they decide it.
+
+    It belongs to the call, so that it also holds for a card that replaces this one.
+    """
+
+    tool_call = models.OneToOneField(ToolCall, on_delete=models.CASCADE, related_name="claim")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    until = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.user} until {self.until:%Y-%m-%d %H:%M}"
+
+
 class Snooze(models.Model):
     """A person's wish not to see a card before a certain time; others still see it.
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db.models import Exists
+from django.db.models import Exists, OuterRef
+from django.db.models.functions import Now
 
 from agents.accounts.models import DECIDERS, Membership, Role
 from agents.approval_rules.loading import HAS_RULES
-from agents.approvals.models import Approval
+from agents.approvals.models import Approval, Claim
 from agents.platform.refusals import Forbidden, NotFound
 from agents.runs.engine.transaction import Transaction, run_transaction
 
@@ -35,12 +36,16 @@ def lock_own_card(member: Membership, approval_id: int) -> Iterator[tuple[Transa
 def find_own_card(member: Membership, approval_id: int) -> Approval:
     """Find the card, annotated with `has_rules`, and with `is_approvers` if the member may decide cards now.
 
+    `claimed_by` is the username of another person who has taken it; None without one.
+
     Raises:
         NotFound
     """
     still = Membership.objects.filter(pk=member.pk, role__in=DECIDERS, user__is_active=True)
     own = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
-    found = own.annotate(has_rules=HAS_RULES, is_approvers=Exists(still))
+    claims = Claim.objects.filter(tool_call_id=OuterRef("tool_call_id"), until__gt=Now())
+    others = claims.exclude(user_id=member.user_id).values("user__username")
+    found = own.annotate(has_rules=HAS_RULES, is_approvers=Exists(still), claimed_by=others[:1])
     card = found.select_related("tool_call", "decided_by", "run").first()
     if card is None:
         raise NotFound(f"there is no approval {approval_id}")

@@ -39,6 +39,12 @@ class AlreadyDecided(Conflict):
     code = "decided"
 
 
+class Claimed(Conflict):
+    """Another person has taken the card; `extra` has claimed_by."""
+
+    code = "claimed"
+
+
 class Expired(Refusal):
     """The card has expired."""
 

@@ -98,6 +98,8 @@ TELLS_NO_TEXT = {
     "theme": "leads back to the page",
     "snooze": "says until when",
     "end-snooze": "leads on to the inbox",
+    "take": "leads on to the card",
+    "release": "leads on to the card",
     "save-view": "leads on to the inbox",
     "delete-view": "leads on to the inbox",
     "deputy-end": "says a username, which has only letters, digits and a few signs",

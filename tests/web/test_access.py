@@ -16,7 +16,7 @@ from agents.accounts import invitations
 from agents.accounts.models import AuditEntry, Membership, Role
 from agents.approval_rules.deputies import name_deputy
 from agents.approval_rules.models import Deputy
-from agents.approvals.models import Approval, ApprovalStatus, SavedView, Snooze
+from agents.approvals.models import Approval, ApprovalStatus, Claim, SavedView, Snooze
 from agents.approvals.saved_views import save_view
 from agents.notices.models import Channel, Delivery, FollowedRun, Notice, NoticeChoices, NoticeKind
 from agents.policy import shadow
@@ -70,7 +70,7 @@ OF_NOTICES = (
 )
 OWN_SETTINGS = ("snooze", "end-snooze", "save-view", "delete-view", "deputy-end", *OF_NOTICES)
 """A member's own settings, for every role."""
-DECISIONS = ("approve", "deny", "edit", "undo", "resolve")
+DECISIONS = ("approve", "deny", "edit", "undo", "resolve", "take", "release")
 OF_GRANTS = ("grant-new", "grant-revoke")
 ACTS = (
     "switch-organization",
@@ -89,7 +89,7 @@ ACTS = (
     *RULES,
 )
 MODELS: tuple[type[Model], ...] = (
-    *(Approval, AuditEntry, Deputy, Membership, PolicyDraft, Run, SavedView, Schedule, Snooze, StandingGrant),
+    *(Approval, AuditEntry, Claim, Deputy, Membership, PolicyDraft, Run, SavedView, Schedule, Snooze, StandingGrant),
     *(Channel, Delivery, FollowedRun, NoticeChoices),
 )
 OF_ONE = ("cancel", "follow", "message", "continue", "answer", "shadow-start", "shadow-stop", *DECISIONS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from agents.approvals.models import Approval
+from agents.approvals.claims import find_claims
+from agents.approvals.models import Approval, Claim
 from agents.approvals.stale_targets import describe_staleness
 from agents.approvals.warnings.current_records import IN_RECORD, find_contact_likeness, load_record_states
 from agents.approvals.warnings.imitations import find_imitation
@@ -36,6 +37,7 @@ class Surroundings:
         same_target_cards: other open cards that affect the same targets.
         staleness: the reason why the call could not start as shown.
         total_objects: the number of all objects of the kind that the card affects.
+        claim: the claim of a person who has taken the card.
     """
 
     marks: tuple[Mark, ...] = ()
@@ -44,6 +46,7 @@ class Surroundings:
     same_target_cards: list[SameTargetCard] = field(default_factory=list)
     staleness: str = ""
     total_objects: int | None = None
+    claim: Claim | None = None
 
 
 def load_surroundings(cards: Collection[Approval], words: Mapping[int, str]) -> dict[int, Surroundings]:
@@ -57,6 +60,7 @@ def load_surroundings(cards: Collection[Approval], words: Mapping[int, str]) -> 
     organization_id = next(iter(cards)).organization_id
     readings, same_targets = {card.pk: read_card(card) for card in cards}, find_same_target_cards(cards)
     similar_names = find_similar_names(organization_id, {pk: reading.names for pk, reading in readings.items()})
+    claims = find_claims(organization_id)
     records = load_record_states(organization_id, (each for reading in readings.values() for each in reading.records))
     return {
         card.pk: Surroundings(
@@ -66,6 +70,7 @@ def load_surroundings(cards: Collection[Approval], words: Mapping[int, str]) -> 
             same_target_cards=same_targets.get(card.pk, []),
             staleness=describe_staleness(card, records),
             total_objects=count_objects(card),
+            claim=claims.get(card.tool_call_id),
         )
         for card in cards
     }

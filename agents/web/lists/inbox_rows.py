@@ -18,6 +18,7 @@ from django.template.loader import get_template
 from django.utils import timezone
 
 from agents.accounts.models import Membership, Organization
+from agents.approvals.claims import find_claims
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.snoozes import list_snoozed_calls
 from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
@@ -173,7 +174,8 @@ def _load(waiting: QuerySet[Approval], organization: Organization) -> list[Inbox
     readings = read_cards(organization.pk, {card.pk: card.digest for card in approvals})
     reasons = find_individual_reasons(organization, approvals, readings)
     toolbox = load_toolbox(organization.pk)
-    rows = (_build_row(card, toolbox) for card in cards)
+    claims = {call_id: each.user.get_username() for call_id, each in find_claims(organization.pk).items()}
+    rows = (replace(_build_row(card, toolbox), claimed_by=claims.get(card.tool_call_id, "")) for card in cards)
     return [
         replace(row, reasons=reasons.get(row.pk, ()), target_keys=_shorten_keys(readings[row.pk].target_keys))
         if row.pk in readings

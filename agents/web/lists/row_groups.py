@@ -31,6 +31,7 @@ class InboxRow:
         values: the params in which the cards of a group differ; those of a new row also have the others, at the end.
         reasons: the reasons why the card is approved individually, as labels.
         target_keys: a short key for each target, or `*` for many; cards with a common key affect the same target.
+        claimed_by: the username of the person who has taken the card.
         oddity: the value by which a row differs from the rest of its group: `email: different domain`.
     """
 
@@ -55,6 +56,7 @@ class InboxRow:
     target_keys: tuple[str, ...] = ()
     is_grouped: bool = False
     oddity: str = ""
+    claimed_by: str = ""
 
     @property
     def icon(self) -> str:

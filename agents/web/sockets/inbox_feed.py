@@ -18,6 +18,7 @@ from typing import Any
 from django.template.loader import get_template
 
 from agents.accounts.models import Organization
+from agents.approvals.claims import find_claims
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.web.jinja_environment import JINJA
 from agents.web.lists.inbox_rows import load_new_rows, render_rows
@@ -58,6 +59,7 @@ class InboxState:
 
     Attributes:
         newest: the id of the newest pending card, so that replacing a card also counts as a change.
+        claims: the claims on cards, each with the id of the call, the username and the end in seconds since 1970.
         stopped_by: the person who stopped the organization; empty without a stop.
     """
 
@@ -65,12 +67,13 @@ class InboxState:
     newest: int
     stopped_by: str = ""
     stopped_at: datetime | None = None
+    claims: tuple[tuple[int, str, float], ...] = ()
 
     def to_json(self, changes: Sequence[InboxChange] | None) -> str:
         """Build the message: `{"type": "inbox_changed", "payload": {"pending": 2, "stopped": {"by", "at"}}, "html"}`.
 
-        The HTML is the banner of the stop. For a page with the list, the payload also has `newest` and the ids that
-        are `gone`, and `rows` has the new rows as HTML.
+        The HTML is the banner of the stop. For a page with the list, the payload also has `newest`, the ids that are
+        `gone` and the `claims`, and `rows` has the new rows as HTML.
 
         Args:
             changes: the changes of the list; None for pages without it.
@@ -84,6 +87,7 @@ class InboxState:
         message = {"type": "inbox_changed", "payload": payload, "html": html}
         if changes is not None:
             payload |= {"newest": self.newest, "gone": [str(pk) for change in changes for pk in change.gone]}
+            payload["claims"] = [{"call": str(call), "by": by, "until": until} for call, by, until in self.claims]
             message["rows"] = "".join(change.html for change in changes)
         return json.dumps(message, ensure_ascii=False)
 
@@ -186,7 +190,9 @@ def _read_inbox(
         change = InboxChange(html, tuple(sorted(known - ids)), dict(changed.values_list("pk", "status")))
     stops = Organization.objects.filter(pk=organization_id, stopped_at__isnull=False)
     stopped_by, stopped_at = stops.values_list("stopped_by", "stopped_at").first() or ("", None)
-    state = InboxState(len(ids), max(ids, default=0), stopped_by, stopped_at)
+    claims = find_claims(organization_id) if True in wanted else {}
+    taken = tuple((call, each.user.get_username(), each.until.timestamp()) for call, each in claims.items())
+    state = InboxState(len(ids), max(ids, default=0), stopped_by, stopped_at, taken)
     return filter_allowed(viewers), state, ids, change
 
 

@@ -30,6 +30,7 @@ def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
         decision_id=_read_text(request, "decision_id"),
         grace_s=card.grace_s,
         confirm=_read_text(request, "confirm"),
+        despite_claim_of=_read_text(request, "despite_claim_of"),
     )
     try:
         decided = decisions.approve(member, approval_id, decision)
@@ -46,7 +47,10 @@ def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     card = find_card(member, approval_id)
     reason = ". ".join(part for part in (_read_text(request, "preset"), _read_text(request, "reason")) if part)
     decision = decisions.Decision(
-        digest=_read_text(request, "digest"), decision_id=_read_text(request, "decision_id"), reason=reason
+        digest=_read_text(request, "digest"),
+        decision_id=_read_text(request, "decision_id"),
+        reason=reason,
+        despite_claim_of=_read_text(request, "despite_claim_of"),
     )
     try:
         decisions.deny(member, approval_id, decision)
@@ -69,7 +73,10 @@ def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     try:
         refuse_closed(card.approval, decisions.NOT_EDITED)
         params = parse_form(fields, typed)
-        new_card = decisions.edit(member, approval_id, decisions.Decision(digest=_read_text(request, "digest")), params)
+        decision = decisions.Decision(
+            digest=_read_text(request, "digest"), despite_claim_of=_read_text(request, "despite_claim_of")
+        )
+        new_card = decisions.edit(member, approval_id, decision, params)
     except (InvalidFieldText, Invalid) as problem:
         form_input = FormInput(typed, find_problems(fields, problem))
         return _render_invalid_edit(request, member, replace(card, form_input=form_input))

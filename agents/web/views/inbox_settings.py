@@ -1,14 +1,14 @@
-"""A member's own settings of the inbox: snoozed cards and saved views."""
+"""A member's own settings of the inbox: snoozed cards, claimed cards and saved views."""
 
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
 from agents.accounts.models import Membership
-from agents.approvals import saved_views, snoozes
+from agents.approvals import claims, saved_views, snoozes
 from agents.platform.refusals import Refusal
 from agents.web.views.approvals import INBOX_PARAMS
 from agents.web.views.pages import find_previous_page, member_view
@@ -35,6 +35,28 @@ def end_snooze(_request: HttpRequest, member: Membership, approval_id: int) -> H
     """Show a snoozed card again."""
     snoozes.end_snooze(member, approval_id)
     return redirect(f"{reverse('approvals')}?card={approval_id}")
+
+
+@member_view("POST", page="approval")
+def take(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
+    """Take a card for a while; a script gets no content, a form the card."""
+    is_script = request.headers.get("accept") == "application/json"
+    try:
+        claims.claim(member, approval_id)
+    except Refusal as refusal:
+        if is_script:
+            return JsonResponse({"detail": refusal.detail}, status=refusal.status)
+        raise
+    if is_script:
+        return HttpResponse(status=204)
+    return redirect("approval", approval_id)
+
+
+@member_view("POST", page="approval")
+def release(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
+    """End the member's own claim on a card."""
+    claims.release(member, approval_id)
+    return redirect(find_previous_page(request, reverse("approval", args=[approval_id])))
 
 
 @member_view("POST", page="approvals")

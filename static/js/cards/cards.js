@@ -22,12 +22,17 @@ export function prepareCards() {
       watchEdit(card);
       allowOneOpenForm(card);
     }
-    for (const form of card.querySelectorAll("[data-only-user]")) {
-      form.hidden = form.dataset.onlyUser !== document.body.dataset.user;
-    }
+    showOwnForms(card);
     if (card.dataset.barredUsers?.split(" ").includes(document.body.dataset.user)) {
       card.dataset.isBarred = "";
     }
+  }
+}
+
+// Shows forms that are for one person to this person alone.
+export function showOwnForms(card) {
+  for (const form of card.querySelectorAll("[data-only-user]")) {
+    form.hidden = form.dataset.onlyUser !== document.body.dataset.user;
   }
 }
 

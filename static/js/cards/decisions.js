@@ -6,6 +6,12 @@ import { lock, showNote, unlock } from "./lock.js";
 import { isByPointer, isInert } from "./moves.js";
 
 const csrfToken = () => document.querySelector('meta[name="csrf-token"]').content;
+// The person who has taken the card, unless that is this reader.
+function findTaker(card) {
+  const name = card.querySelector("[data-claimed-by]")?.dataset.claimedBy ?? "";
+  return name === document.body.dataset.user ? "" : name;
+}
+
 const asSentence = (text) => (text.endsWith(".") ? text : `${text}.`);
 
 // The same action on the same card keeps its id, so that sending it again is no second decision.
@@ -19,9 +25,9 @@ function buildBody(form, card, submitter) {
   const decision = { digest: card.dataset.digest, decision_id: decisionId(card, form.dataset.action) };
   switch (form.dataset.action) {
     case "approve":
-      return { ...decision, grace_s: Number(form.dataset.grace), confirm: field("confirm") };
+      return { ...decision, grace_s: Number(form.dataset.grace), confirm: field("confirm"), despite_claim_of: findTaker(card) };
     case "deny":
-      return { ...decision, reason: [submitter?.value, field("reason")].filter(Boolean).join(". ") };
+      return { ...decision, reason: [submitter?.value, field("reason")].filter(Boolean).join(". "), despite_claim_of: findTaker(card) };
     case "undo":
       return {};
     case "answer":
@@ -118,6 +124,17 @@ function addToken(form) {
   }
 }
 
+// Warns once before a card is decided that another person has taken.
+function isWarnedOfTaker(form, card) {
+  const taker = ["approve", "deny"].includes(form.dataset.action) ? findTaker(card) : "";
+  const isWarned = !taker || card.dataset.warnedOf === taker;
+  if (!isWarned) {
+    card.dataset.warnedOf = taker;
+    showNote(card, `${taker} has taken this card. Press again to decide it anyway.`);
+  }
+  return isWarned;
+}
+
 document.addEventListener("submit", (event) => {
   const form = event.target;
   const card = form.closest("[data-card]");
@@ -138,5 +155,7 @@ document.addEventListener("submit", (event) => {
     return;
   }
   event.preventDefault();
-  decide(form, card, event.submitter);
+  if (isWarnedOfTaker(form, card)) {
+    decide(form, card, event.submitter);
+  }
 });

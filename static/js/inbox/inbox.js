@@ -12,6 +12,7 @@ import {
   addRows, allRows, findRow, isInDefaultOrder, linkOf, markSelected, neighborOf, nextAfter, removeRow, replaceRows,
   selectedRow, shareTargets, snoozedCalls, targetsOf,
 } from "./rows.js";
+import { startClaims, take } from "./claims.js";
 import { startPresence } from "./presence.js";
 import { snooze } from "./snooze.js";
 import { showToast, undoLast } from "./toasts.js";
@@ -427,8 +428,10 @@ function leaveForm(event) {
 
 if (desk) {
   startPresence();
+  startClaims();
   offerEarlierUndo();
   desk.querySelector("[data-snooze-button]").addEventListener("click", () => selectedRow() && snoozeRow(selectedRow()));
+  desk.querySelector("[data-take-button]")?.addEventListener("click", () => selectedRow() && take(selectedRow()));
   document.querySelector("[data-snooze-foot]").hidden = !selectedRow();
   awaitSnoozeEnd(Number(desk.dataset.snoozeEnds ?? 0));
   desk.addEventListener("click", (event) => {
@@ -463,6 +466,7 @@ if (desk) {
     d: () => withCard(unlessOwn((card) => openForm(card, "deny", "[name=reason]"))),
     e: () => withCard((card) => openForm(card, "edit", FIELD)),
     u: undoLast,
+    t: () => withCard(() => take(selectedRow())),
     s: () => selectedRow() && snoozeRow(selectedRow()),
     x: () => togglePick(selectedRow()),
     X: () => pickGroup(selectedRow()),

@@ -1,5 +1,5 @@
 // The card of the selected row. The next cards are fetched early, so that a decision leads to the next one at once.
-import { prepareCards } from "../cards/cards.js";
+import { prepareCards, showOwnForms } from "../cards/cards.js";
 import { noteMoves } from "../cards/moves.js";
 import { announce } from "../page/announce.js";
 import { elementsFrom, fetchPage } from "../page/fragments.js";
@@ -91,6 +91,8 @@ export async function refreshWarnings() {
   if (fresh && card.isConnected && shown.innerHTML !== fresh.innerHTML) {
     const known = shown.textContent;
     shown.replaceChildren(...elementsFrom(fresh.innerHTML));
+    localTimes(shown);
+    showOwnForms(card);
     noteMoves();
     if (known.trim() !== fresh.textContent.trim()) {
       announce(`This card’s warnings have changed. ${shown.textContent.replace(/\s+/g, " ").trim()}`);

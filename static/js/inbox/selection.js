@@ -24,10 +24,15 @@ export function togglePick(row) {
   updateBar();
 }
 
-// Selects the rows of the same shape that have no mark; unselects them if all are selected.
+// True if another person has taken the card of this row.
+function isTaken(row) {
+  return !["", document.body.dataset.user].includes(row.querySelector("[data-taken]").dataset.taken);
+}
+
+// Selects the rows of the same shape that have no mark and that nobody else has taken; unselects them if all are selected.
 export function pickGroup(row) {
   const group = row ? allRows().filter((other) => other.dataset.shape && other.dataset.shape === row.dataset.shape) : [];
-  const plain = group.filter((other) => boxOf(other) && !("odd" in other.dataset));
+  const plain = group.filter((other) => boxOf(other) && !("odd" in other.dataset) && !isTaken(other));
   const areAll = plain.length > 0 && plain.every((other) => boxOf(other).checked);
   plain.forEach((other) => (boxOf(other).checked = !areAll));
   updateBar();

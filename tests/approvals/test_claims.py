@@ -1,0 +1,155 @@
+"""Claims on cards: others see them, are warned before they decide, and can decide all the same."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from agents.approvals import claims, decisions
+from agents.approvals.models import Approval, ApprovalStatus, Claim
+from agents.platform.refusals import Claimed, Conflict, Forbidden, NotFound
+from tests.world import World, change, make_world
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.fixture
+def card(world: World) -> Approval:
+    """A card that the approver has taken."""
+    card = world.card()
+    claims.claim(world.member("approver"), card.pk)
+    return card
+
+
+def decide_as_admin(world: World, card: Approval, action: str, known: str = "") -> Approval:
+    decision = decisions.Decision(card.digest, despite_claim_of=known)
+    if action == "edit":
+        return decisions.edit(world.member("admin"), card.pk, decision, change(world.records[0], "+1 555 0199"))
+    act = decisions.approve if action == "approve" else decisions.deny
+    return act(world.member("admin"), card.pk, decision)
+
+
+def end_time() -> None:
+    Claim.objects.update(until=timezone.now() - timedelta(seconds=1))
+
+
+@pytest.mark.parametrize("action", ["approve", "deny", "edit"])
+def test_another_person_decides_only_after_the_warning(world: World, card: Approval, action: str) -> None:
+    for known in ("", "operator"):
+        with pytest.raises(Claimed, match="approver has taken this card") as refused:
+            decide_as_admin(world, card, action, known)
+    assert refused.value.extra["claimed_by"] == "approver"
+    assert Approval.objects.get().status == ApprovalStatus.PENDING
+    decide_as_admin(world, card, action, "approver")
+    assert Approval.objects.get(pk=card.pk).status != ApprovalStatus.PENDING
+
+
+@pytest.mark.parametrize("action", ["approve", "deny", "edit"])
+def test_without_a_claim_nobody_is_warned(world: World, action: str) -> None:
+    card = world.card()
+    decide_as_admin(world, card, action)
+    assert Approval.objects.get(pk=card.pk).status != ApprovalStatus.PENDING
+
+
+def test_its_own_person_is_not_warned(world: World, card: Approval) -> None:
+    decided = decisions.approve(world.member("approver"), card.pk, decisions.Decision(card.digest))
+    assert decided.status == ApprovalStatus.APPROVED
+
+
+def test_it_ends_after_fifteen_minutes(world: World, card: Approval) -> None:
+    left = Claim.objects.get().until - timezone.now()
+    assert timedelta(minutes=14) < left <= timedelta(minutes=15)
+    end_time()
+    assert claims.find_claims(world.acme.pk) == {}
+    assert decide_as_admin(world, card, "approve").status == ApprovalStatus.APPROVED
+
+
+def test_it_holds_for_the_card_that_replaces_it(world: World, card: Approval) -> None:
+    edited = decide_as_admin(world, card, "edit", "approver")
+    with pytest.raises(Claimed):
+        decide_as_admin(world, edited, "approve")
+
+
+def test_nobody_takes_a_card_of_another_person_until_it_is_released(world: World, card: Approval) -> None:
+    admin = world.member("admin")
+    with pytest.raises(Claimed):
+        claims.claim(admin, card.pk)
+    claims.release(admin, card.pk)
+    assert Claim.objects.get().user.get_username() == "approver"
+    claims.release(world.member("approver"), card.pk)
+    claims.claim(admin, card.pk)
+    assert Claim.objects.get().user.get_username() == "admin"
+
+
+def test_taking_it_again_renews_it(world: World, card: Approval) -> None:
+    Claim.objects.update(until=timezone.now() + timedelta(seconds=5))
+    claims.claim(world.member("approver"), card.pk)
+    assert Claim.objects.get().until > timezone.now() + timedelta(minutes=14)
+
+
+def test_only_approvers_take_waiting_cards_of_their_organization(world: World) -> None:
+    card = world.card()
+    with pytest.raises(Forbidden):
+        claims.claim(world.member("operator"), card.pk)
+    with pytest.raises(NotFound):
+        claims.claim(world.member("outsider"), card.pk)
+    decide_as_admin(world, card, "deny")
+    with pytest.raises(Conflict):
+        claims.claim(world.member("approver"), card.pk)
+    assert not Claim.objects.exists()
+
+
+def test_a_bulk_decision_leaves_it_out(world: World, card: Approval) -> None:
+    free = world.card()
+    body = {
+        "decisions": [{"approval_id": str(each.pk), "action": "deny", "digest": each.digest} for each in (card, free)]
+    }
+    outcomes = world.client("admin").post("/api/approvals/decide", body, "application/json").json()["outcomes"]
+    assert [(each["status"], each["code"]) for each in outcomes] == [(409, "claimed"), (200, "")]
+
+
+def test_rest_names_its_person_and_takes_the_decision_with_that_name(world: World, card: Approval) -> None:
+    client = world.client("admin")
+    address = f"/api/approvals/{card.pk}"
+    assert client.get(address).json()["claimed_by"] == "approver"
+    body = {"digest": card.digest}
+    refused = client.post(f"{address}/deny", body, "application/json")
+    assert (refused.status_code, refused.json()["code"], refused.json()["claimed_by"]) == (409, "claimed", "approver")
+    assert (
+        client.post(f"{address}/deny", body | {"despite_claim_of": "approver"}, "application/json").status_code == 200
+    )
+    assert client.get(address).json()["claimed_by"] == ""
+
+
+class TestPages:
+    def test_a_card_is_taken_and_released_by_plain_forms(self, world: World) -> None:
+        card, client = world.card(), world.client("approver")
+        assert client.post(f"/approvals/{card.pk}/take/")["Location"] == f"/approvals/{card.pk}/"
+        assert b"has taken this card" in client.get(f"/approvals/{card.pk}/").content
+        client.post(f"/approvals/{card.pk}/release/")
+        assert b"has taken this card" not in client.get(f"/approvals/{card.pk}/").content
+
+    def test_a_form_from_before_the_claim_is_refused_and_the_next_one_decides(self, world: World) -> None:
+        card, client = world.card(), world.client("admin")
+        claims.claim(world.member("approver"), card.pk)
+        refused = client.post(f"/approvals/{card.pk}/approve/", {"digest": card.digest})
+        assert refused.status_code == 409
+        assert 'name="despite_claim_of" value="approver"' in refused.content.decode()
+        client.post(f"/approvals/{card.pk}/approve/", {"digest": card.digest, "despite_claim_of": "approver"})
+        assert Approval.objects.get().status == ApprovalStatus.APPROVED
+
+    def test_the_list_says_who_has_taken_a_card(self, world: World, card: Approval) -> None:
+        assert self._count_taken(world.client("admin")) == 1
+        end_time()
+        assert self._count_taken(world.client("admin")) == 0
+
+    def _count_taken(self, client: Client) -> int:
+        return client.get("/approvals/").content.decode().count('data-taken="approver"')
