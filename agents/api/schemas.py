@@ -365,9 +365,7 @@ class ApprovalDetail(BaseModel):
     from_outside: list[ValueFromOutside] = Field(description="Values from the web, connected sources or files.")
     warning: str = Field(description="A warning to read before deciding; empty for most cards, and for decided ones.")
     confirm: str = Field(description="The text to send as `confirm` to approve; empty below destructive level.")
-    claimed_by: str = Field(
-        description="The username of a person who has taken the card for a while; empty for nobody."
-    )
+    claimed_by: str = Field(description="The username of a person who has taken the card; empty for nobody.")
     needs: str = Field(description="The approvals that an approval rule still needs; empty if one approver decides.")
     approved_by: list[str] = Field(description="The people whose approvals count while more are needed.")
     requested_at: datetime

@@ -150,7 +150,7 @@ document.addEventListener("submit", (event) => {
     event.preventDefault();
     return;
   }
-  if (form.dataset.action === "edit") {
+  if (form.dataset.action === "edit" || form.dataset.action === "release") {
     addToken(form);
     return;
   }

@@ -95,7 +95,7 @@ export async function refreshWarnings() {
     showOwnForms(card);
     noteMoves();
     if (known.trim() !== fresh.textContent.trim()) {
-      announce(`This card’s warnings have changed. ${shown.textContent.replace(/\s+/g, " ").trim()}`);
+      announce(`This card’s warnings have changed. ${shown.innerText.replace(/\s+/g, " ").trim()}`);
     }
   }
 }

@@ -1,0 +1,62 @@
+"""Claimed cards in two browsers: others see at once who has taken a card, and are warned before they decide it."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from agents.approvals import claims
+from agents.approvals.models import Approval, ApprovalStatus
+from tests.awaiting import await_that
+from tests.journeys.office import Office
+from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, row, toast, waiting
+from tests.journeys.visitor import Visit
+
+pytestmark = pytest.mark.once
+
+
+def get_status(card: Approval) -> str:
+    return Approval.objects.get(pk=card.pk).status
+
+
+def test_others_see_who_took_a_card_and_decide_it_at_the_second_press(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    taker, other = in_the_inbox(visit), in_the_inbox(visit, "admin")
+    assert_selected(other, first)
+    press(taker, "t")
+    expect(toast(taker)).to_contain_text("Yours for 15 minutes. Others are warned.")
+    expect(row(other, first)).to_contain_text("taken by acme-approver")
+    claim = other.card(first.pk).locator(".claim")
+    expect(claim).to_contain_text("acme-approver has taken this card")
+    expect(claim.get_by_role("button")).to_be_hidden()
+    press(other, "a")
+    expect(other.card(first.pk)).to_contain_text("acme-approver has taken this card. Press again to decide it anyway.")
+    assert get_status(first) == ApprovalStatus.PENDING
+    press(other, "a")
+    assert_selected(other, second)
+    assert get_status(first) == ApprovalStatus.APPROVED
+
+
+def test_its_own_person_releases_it_or_decides_at_once(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    press(visitor, "t")
+    visitor.card(first.pk).locator(".claim").get_by_role("button", name="Release it").click()
+    await_that(lambda: claims.find_claims(first.organization_id) == {}, "the claim is released")
+    expect(row(visitor, first)).not_to_contain_text("taken by")
+    press(visitor, "t")
+    expect(visitor.card(first.pk).locator(".claim")).to_be_visible()
+    press(visitor, "a")
+    assert_selected(visitor, second)
+    assert get_status(first) == ApprovalStatus.APPROVED
+
+
+def test_a_group_is_selected_without_the_cards_that_others_have_taken(office: Office, visit: Visit) -> None:
+    cards = waiting(office, 3)
+    claims.claim(office.member("admin"), cards[1].pk)
+    visitor = in_the_inbox(visit)
+    expect(row(visitor, cards[1])).to_contain_text("taken by acme-admin")
+    press(visitor, "Shift+X")
+    expect(visitor.page.locator("[data-bulk-count]")).to_have_text("2")
+    expect(row(visitor, cards[1]).locator("[data-pick]")).not_to_be_checked()
