@@ -92,6 +92,7 @@ urlpatterns = [
     path("approvals/views/", inbox_settings.save_view, name="save-view"),
     path("approvals/views/<int:view_id>/delete/", inbox_settings.delete_view, name="delete-view"),
     path("approvals/<int:approval_id>/snooze/", inbox_settings.snooze, name="snooze"),
+    path("approvals/<int:approval_id>/break-glass/", decisions.break_glass, name="break-glass"),
     path("approvals/<int:approval_id>/take/", inbox_settings.take, name="take"),
     path("approvals/<int:approval_id>/release/", inbox_settings.release, name="release"),
     path("approvals/<int:approval_id>/snooze/end/", inbox_settings.end_snooze, name="end-snooze"),

@@ -36,8 +36,8 @@ class OrganizationForm(ConfirmationForm):
     class Meta:
         model = Organization
         fields = (
-            *("name", "slug", "four_eyes", "card_days", "confirm_count", "confirm_percent", "plan_features"),
-            *("currency", "month_tokens", "month_cost"),
+            *("name", "slug", "four_eyes", "break_glass", "card_days", "confirm_count", "confirm_percent"),
+            *("plan_features", "currency", "month_tokens", "month_cost"),
         )
 
     def clean_currency(self) -> str:
@@ -51,6 +51,8 @@ class OrganizationForm(ConfirmationForm):
         """List weaker rules for approval, a new currency, and employees that a new cost limit does not cover."""
         if self.instance.pk and "four_eyes" in self.changed_data and not cleaned["four_eyes"]:
             yield "From now on, people can decide the cards of runs that they started themselves."
+        if self.instance.pk and "break_glass" in self.changed_data and cleaned["break_glass"]:
+            yield "From now on, an admin can approve a card alone in an emergency, past the approval rules."
         raised = [
             name for name in ("confirm_count", "confirm_percent") if cleaned.get(name, 0) > self.initial.get(name, 0)
         ]

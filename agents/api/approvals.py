@@ -248,6 +248,7 @@ def _fill_detail(
         warning=card.warning,
         confirm=decisions.make_confirmation_phrase(card),
         claimed_by=claim.user.get_username() if claim else "",
+        broke_glass=card.broke_glass,
         needs=standing.needs if standing else "",
         approved_by=standing.approved_by if standing else [],
         requested_at=card.requested_at,

@@ -366,6 +366,7 @@ class ApprovalDetail(BaseModel):
     warning: str = Field(description="A warning to read before deciding; empty for most cards, and for decided ones.")
     confirm: str = Field(description="The text to send as `confirm` to approve; empty below destructive level.")
     claimed_by: str = Field(description="The username of a person who has taken the card; empty for nobody.")
+    broke_glass: bool = Field(description="An admin approved it alone in an emergency, past the approval rules.")
     needs: str = Field(description="The approvals that an approval rule still needs; empty if one approver decides.")
     approved_by: list[str] = Field(description="The people whose approvals count while more are needed.")
     requested_at: datetime

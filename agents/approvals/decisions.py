@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership
+from agents.approvals.break_glass import require_glass
 from agents.approvals.claims import refuse_claimed
 from agents.approvals.closed_cards import find_next_card, refuse_closed
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
@@ -55,6 +56,7 @@ class Decision:
         confirm: the phrase that the person typed, at destructive level.
         bulk_id: the bulk decision that this one belongs to.
         despite_claim_of: the username of a person who has taken the card, if the person was warned of that.
+        breaks_glass: approve alone in an emergency, see `break_glass`.
     """
 
     digest: str
@@ -64,6 +66,7 @@ class Decision:
     confirm: str = ""
     bulk_id: UUID | None = None
     despite_claim_of: str = ""
+    breaks_glass: bool = False
 
 
 def approve(member: Membership, approval_id: int, decision: Decision) -> Approval:
@@ -79,7 +82,10 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
         _refuse_undecidable(card, decision.digest)
         refuse_claimed(card, decision.despite_claim_of)
         _refuse_unsealed(card)
-        right = require_vote(member, tx.run.organization, card, decision.decision_id)
+        if decision.breaks_glass:
+            right = require_glass(member, tx.run.organization, card, decision.reason)
+        else:
+            right = require_vote(member, tx.run.organization, card, decision.decision_id)
         _check_confirmation(card, decision)
         if not cast_vote(card, right, decision.decision_id):
             if not right.is_repeated:
@@ -95,9 +101,15 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
             start_after=start,
             valid_until=until,
             ruling=right.ruling,
+            broke_glass=decision.breaks_glass,
         )
         _move_call(card.tool_call, CallStatus.APPROVED)
         _publish_and_audit(tx, member, card, decision.reason)
+        if decision.breaks_glass:
+            tx.tell(NoticeKind.BREAK_GLASS, card)
+            tx.audit(
+                f"user:{member.user.get_username()}", "glass_broken", f"approval:{card.pk}", reason=decision.reason
+            )
         next_step.wake_if_possible(tx, member.user.get_username())
     return _reload(approval_id)
 

@@ -55,6 +55,7 @@ class Approval(models.Model):
         digest: SHA-256 over organization, run, call, tool, definition, level, params and preview.
         standing_grant: the standing grant that answered the card in the name of its maker, who is `decided_by`.
         ruling: the approval rules and votes by which it was approved, see `tools.toolbox.rulings`; None without rules.
+        broke_glass: an admin approved it alone in an emergency, although approval rules needed other people.
         start_after: the end of the grace period, until which the decision can be undone.
         valid_until: the time by which an approved call must start.
     """
@@ -80,6 +81,7 @@ class Approval(models.Model):
         "standing_grants.StandingGrant", on_delete=models.RESTRICT, null=True, related_name="answered", db_index=False
     )
     ruling = models.JSONField(null=True)
+    broke_glass = models.BooleanField(default=False)
     reason = models.TextField(blank=True)
     decision_id = models.CharField(max_length=200, blank=True)
     bulk_id = models.UUIDField(null=True)

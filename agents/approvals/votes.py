@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models.functions import Now
@@ -140,18 +140,21 @@ class VoteRight:
 
     Attributes:
         standing: None if no rule matches the card: one approver decides. A vote that was cast before is not cast again.
+        breaks_glass: see `break_glass`.
     """
 
     entitlement: Entitlement
     standing: CardStanding | None = None
     voter: Voter | None = None
+    breaks_glass: bool = False
 
     @property
     def ruling(self) -> dict[str, Any] | None:
         """The record of rules and votes that the card keeps if it is approved now; None if no rule matches it."""
         if self.standing is None or self.voter is None:
             return None
-        return Ruling.of(self.voter, self.standing.ruled, self.standing.votes, self.standing.rules).as_json()
+        found = Ruling.of(self.voter, self.standing.ruled, self.standing.votes, self.standing.rules)
+        return replace(found, breaks_glass=self.breaks_glass).as_json()
 
     @property
     def is_repeated(self) -> bool:

@@ -18,8 +18,8 @@ from agents.platform.refusals import Invalid
 
 logger = logging.getLogger(__name__)
 
-CHOSEN_KINDS = tuple(kind for kind in NoticeKind if kind != NoticeKind.CODE)
-"""The kinds that members choose a pace for."""
+CHOSEN_KINDS = tuple(kind for kind in NoticeKind if kind not in (NoticeKind.CODE, NoticeKind.BREAK_GLASS))
+"""The kinds that members choose a pace for; no admin can choose not to hear of a break-glass approval."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ class NoticeKind(models.TextChoices):
     RUN_ENDED = "run_ended", "A run that you follow has ended"
     ESCALATED = "escalated", "A decision waits for a second group too"
     STUCK = "stuck", "A decision can be made by nobody"
+    BREAK_GLASS = "break_glass", "An admin approved alone in an emergency"
     STOPPED = "stopped", "Somebody stopped work"
     BUDGET = "budget", "A budget is used up"
     QUARANTINE = "quarantine", "Changed tools wait for an admin"
@@ -41,7 +42,9 @@ CARD_KINDS = (
 )
 """Kinds whose notices nobody needs once their card is closed."""
 RUN_KINDS = (NoticeKind.RUN_FAILED, NoticeKind.RUN_ENDED)
-ADMIN_KINDS = (NoticeKind.STUCK, NoticeKind.STOPPED, NoticeKind.BUDGET, NoticeKind.QUARANTINE)
+ADMIN_KINDS = (
+    *(NoticeKind.STUCK, NoticeKind.BREAK_GLASS, NoticeKind.STOPPED, NoticeKind.BUDGET, NoticeKind.QUARANTINE),
+)
 """Kinds that only admins are told."""
 
 

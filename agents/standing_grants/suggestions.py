@@ -96,6 +96,7 @@ def _load_approved(organization_id: int, *, employee_id: int | None, shape: str 
         status__in=_APPROVED,
         standing_grant=None,
         bulk_id=None,
+        broke_glass=False,
     ).exclude(shape="")
     if shape:
         rows = rows.filter(shape=shape)

@@ -98,6 +98,7 @@ TELLS_NO_TEXT = {
     "theme": "leads back to the page",
     "snooze": "says until when",
     "end-snooze": "leads on to the inbox",
+    "break-glass": "leads on to the card",
     "take": "leads on to the card",
     "release": "leads on to the card",
     "save-view": "leads on to the inbox",

@@ -70,7 +70,7 @@ OF_NOTICES = (
 )
 OWN_SETTINGS = ("snooze", "end-snooze", "save-view", "delete-view", "deputy-end", *OF_NOTICES)
 """A member's own settings, for every role."""
-DECISIONS = ("approve", "deny", "edit", "undo", "resolve", "take", "release")
+DECISIONS = ("approve", "deny", "edit", "undo", "resolve", "take", "release", "break-glass")
 OF_GRANTS = ("grant-new", "grant-revoke")
 ACTS = (
     "switch-organization",

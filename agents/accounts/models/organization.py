@@ -25,6 +25,11 @@ class Organization(models.Model):
     four_eyes = models.BooleanField(
         "two-person rule", default=False, help_text="Two-person rule: whoever asked for a call cannot approve it."
     )
+    break_glass = models.BooleanField(
+        "break-glass",
+        default=False,
+        help_text="In an emergency, an admin can approve a card alone, past the approval rules. All admins are told.",
+    )
     card_days = models.PositiveSmallIntegerField(
         "card lifetime (days)", default=7, help_text="Days until an undecided card expires."
     )

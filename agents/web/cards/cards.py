@@ -134,7 +134,7 @@ class Card:
         approved = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
         earlier = self.earlier_decisions
         return len(earlier) >= MAX_EARLIER and all(
-            each.status in approved and each.standing_grant_id is None for each in earlier
+            each.status in approved and each.standing_grant_id is None and not each.broke_glass for each in earlier
         )
 
     @property

@@ -19,6 +19,7 @@ from tools.records.models import Record
 
 WORK_ACTIONS = {
     "card_approved": "approved a card",
+    "glass_broken": "approved a card alone, by break-glass",
     "card_denied": "denied a card",
     "card_answered": "answered a question",
     "card_edited": "edited a card",

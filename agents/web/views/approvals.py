@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.views.decorators.gzip import gzip_page
 
 from agents.accounts.models import Membership
+from agents.approvals.break_glass import MIN_REASON, explain_refusal
 from agents.approvals.decisions import DENY_REASONS, list_undoable
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.approvals.saved_views import list_views
@@ -137,14 +138,17 @@ def _show_history(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def card_page(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Show one card with all the items that it affects."""
     card = find_card(member, approval_id, all_targets=True)
-    return render_page(request, member, "approvals/one.html", build_card_context(request, card))
+    return render_page(request, member, "approvals/one.html", build_card_context(request, member, card))
 
 
-def build_card_context(request: HttpRequest, card: Card) -> dict[str, Any]:
+def build_card_context(request: HttpRequest, member: Membership, card: Card) -> dict[str, Any]:
     """Return the template variables for a card's own page."""
+    is_refused = card.is_open and explain_refusal(member, member.organization, card.approval, card.standing)
     return {
         "card": card,
         "call": card.call,
+        "may_break_glass": card.is_open and not is_refused,
+        "shortest_reason": MIN_REASON,
         "token": get_token(request),
         "place": "approvals",
         "refusal": None,

@@ -42,6 +42,26 @@ def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
 
 
 @member_view("POST", page="approval")
+def break_glass(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
+    """Approve the call alone in an emergency, although approval rules need other people."""
+    card = find_card(member, approval_id)
+    decision = decisions.Decision(
+        digest=_read_text(request, "digest"),
+        reason=_read_text(request, "reason"),
+        grace_s=card.grace_s,
+        confirm=_read_text(request, "confirm"),
+        despite_claim_of=_read_text(request, "despite_claim_of"),
+        breaks_glass=True,
+    )
+    try:
+        decisions.approve(member, approval_id, decision)
+    except (Conflict, Expired, StaleDigest, Invalid) as refusal:
+        return _render_refused_decision(request, member, card, refusal)
+    messages.success(request, "Approved by break-glass. All admins are told.")
+    return _redirect_back(request, card)
+
+
+@member_view("POST", page="approval")
 def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Deny the call; the reason is sent to the employee."""
     card = find_card(member, approval_id)
@@ -144,7 +164,7 @@ def _render_refused_decision(
         else replace(current, refused_answer=card.refused_answer)
     )
     extra = {"refusal": refusal, "typed_texts": _collect_typed_texts(card)}
-    page = render_page(request, member, "approvals/one.html", build_card_context(request, newest) | extra)
+    page = render_page(request, member, "approvals/one.html", build_card_context(request, member, newest) | extra)
     page.status_code = refusal.status
     return page
 
@@ -157,6 +177,6 @@ def _collect_typed_texts(card: Card) -> list[tuple[str, str]]:
 
 
 def _render_invalid_edit(request: HttpRequest, member: Membership, card: Card) -> HttpResponse:
-    page = render_page(request, member, "approvals/one.html", build_card_context(request, card))
+    page = render_page(request, member, "approvals/one.html", build_card_context(request, member, card))
     page.status_code = 422
     return page

@@ -1,0 +1,54 @@
+"""Break-glass: in an emergency, an admin approves a card alone, although approval rules need other people.
+
+An organization has to allow it. The card, the audit and a message to all admins tell of it for good.
+"""
+
+from agents.accounts.models import Membership, Organization, Role
+from agents.approvals.models import Approval
+from agents.approvals.requesters import find_requesters
+from agents.approvals.votes import CardStanding, VoteRight, find_standings
+from agents.platform.refusals import Conflict, Forbidden, Invalid
+from tools.toolbox.approval_rules import Entitlement
+
+MIN_REASON = 20
+
+
+def require_glass(member: Membership, organization: Organization, card: Approval, reason: str) -> VoteRight:
+    """Return this admin's right to approve the card alone; call it under the lock of the card's run.
+
+    Raises:
+        Forbidden: they may not, or the organization does not allow it.
+        Conflict: it is not needed, or nothing may start now.
+        Invalid: the reason is too short.
+    """
+    if len(reason.strip()) < MIN_REASON:
+        raise Invalid("reason", f"write a reason of at least {MIN_REASON} characters")
+    standing = find_standings(organization, [card]).get(card.pk)
+    if refusal := explain_refusal(member, organization, card, standing):
+        raise refusal
+    if standing is None:
+        raise Conflict("no approval rule holds this card back")
+    voter = standing.voters.get(member.user_id)
+    return VoteRight(Entitlement(None, completes=True), standing, voter, breaks_glass=True)
+
+
+def explain_refusal(
+    member: Membership, organization: Organization, card: Approval, standing: CardStanding | None
+) -> Forbidden | Conflict | None:
+    """Say why this member cannot break the glass for this card; None if they can."""
+    if barred := _explain_bar(member, organization, card):
+        return Forbidden(barred)
+    if standing is None or standing.may_decide(member).completes:
+        return Conflict("approve this card in the ordinary way: you can do so alone")
+    return Conflict("the run is stopped; break-glass never overrides a stop") if card.run.stopped_because else None
+
+
+def _explain_bar(member: Membership, organization: Organization, card: Approval) -> str:
+    admins = Membership.objects.filter(organization=organization, role=Role.ADMIN, user__is_active=True)
+    if not organization.break_glass:
+        return "this organization does not allow break-glass"
+    if not admins.filter(pk=member.pk).exists():
+        return "only admins can break the glass"
+    if any(each.user_id == member.user_id for each in find_requesters([card]).get(card.pk, ())):
+        return "you asked for this call or edited it, so another admin must break the glass"
+    return "" if admins.exclude(pk=member.pk).exists() else "there is no other admin who could be told"

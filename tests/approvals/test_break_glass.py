@@ -1,0 +1,175 @@
+"""Break-glass: an admin approves alone, past the approval rules, and everybody learns of it."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from agents.accounts.models import AuditEntry, Membership, Organization, Role
+from agents.approval_rules.models import ApproverGroup
+from agents.approvals import decisions
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.notices.choices import CHOSEN_KINDS
+from agents.notices.models import Notice, NoticeKind
+from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, StaleDigest
+from agents.policy.recorded_calls import CallFilter
+from agents.policy.recorded_rulings import find_problem, read_ruled
+from tests.approvals.test_votes import add_member, make_rule
+from tests.recorder import Recorder
+from tests.workshop import Workshop, asking, call
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+REASON = "The customer's shop is down and Finance is asleep."
+
+
+@pytest.fixture
+def ada(workshop: Workshop) -> Membership:
+    """An admin, of an organization that allows break-glass and has another admin."""
+    Organization.objects.update(break_glass=True)
+    add_member(workshop, "zoe", role=Role.ADMIN)
+    return add_member(workshop, "ada", role=Role.ADMIN)
+
+
+@pytest.fixture
+def card(workshop: Workshop, recorder: Recorder, ada: Membership) -> Approval:
+    """A waiting card that two people of Finance must approve."""
+    finance = ApproverGroup.objects.create(organization=workshop.organization, name="Finance")
+    make_rule(workshop, needed=2, group=finance, tool="probe.effect")
+    workshop.play(asking(call("probe.effect", name="pay")))
+    return workshop.card(workshop.work())
+
+
+def break_glass(member: Membership, card: Approval, reason: str = REASON, digest: str = "") -> Approval:
+    decision = decisions.Decision(digest or card.digest, reason=reason, breaks_glass=True)
+    return decisions.approve(Membership.objects.get(pk=member.pk), card.pk, decision)
+
+
+def log_in(member: Membership) -> Client:
+    client = Client()
+    client.force_login(member.user)
+    return client
+
+
+def test_an_admin_approves_alone_and_the_call_runs(
+    workshop: Workshop, recorder: Recorder, card: Approval, ada: Membership
+) -> None:
+    with pytest.raises(Forbidden):
+        workshop.approve(card, by=ada)
+    assert break_glass(ada, card).status == ApprovalStatus.APPROVED
+    workshop.drive(card.run)
+    assert sum(recorder.effects.values()) == 1
+
+
+def test_card_audit_and_a_notice_tell_of_it(workshop: Workshop, card: Approval, ada: Membership) -> None:
+    break_glass(ada, card)
+    workshop.drive(card.run)
+    card.refresh_from_db()
+    assert (card.broke_glass, card.reason) == (True, REASON)
+    entry = AuditEntry.objects.get(action="glass_broken")
+    assert (entry.actor, entry.subject, entry.payload["reason"]) == ("user:ada", f"approval:{card.pk}", REASON)
+    assert Notice.objects.get(kind=NoticeKind.BREAK_GLASS).approval_id == card.pk
+
+
+def test_nobody_chooses_not_to_hear_of_it() -> None:
+    assert NoticeKind.BREAK_GLASS not in CHOSEN_KINDS
+
+
+def test_an_ordinary_approval_breaks_no_glass(workshop: Workshop, recorder: Recorder, ada: Membership) -> None:
+    workshop.play(asking(call("probe.effect", name="pay")))
+    card = workshop.card(workshop.work())
+    workshop.approve(card, by=ada)
+    card.refresh_from_db()
+    assert not card.broke_glass
+    assert not Notice.objects.filter(kind=NoticeKind.BREAK_GLASS).exists()
+
+
+def test_it_is_off_by_default(card: Approval, ada: Membership) -> None:
+    assert not Organization._meta.get_field("break_glass").default
+    Organization.objects.update(break_glass=False)
+    with pytest.raises(Forbidden, match="does not allow"):
+        break_glass(ada, card)
+
+
+@pytest.mark.parametrize("reason", ["", "urgent", " " * 30, "x" * 19])
+def test_a_short_reason_is_refused(card: Approval, ada: Membership, reason: str) -> None:
+    with pytest.raises(Invalid, match="20 characters"):
+        break_glass(ada, card, reason)
+
+
+def test_only_admins_break_the_glass(workshop: Workshop, card: Approval, ada: Membership) -> None:
+    with pytest.raises(Forbidden, match="only admins"):
+        break_glass(add_member(workshop, "ben"), card)
+
+
+def test_an_admin_who_asked_for_the_call_or_edited_it_does_not(
+    workshop: Workshop, card: Approval, ada: Membership
+) -> None:
+    edited = decisions.edit(ada, card.pk, decisions.Decision(card.digest), card.params | {"name": "less"})
+    with pytest.raises(Forbidden, match="asked for this call or edited it"):
+        break_glass(ada, edited)
+    zoe = Membership.objects.get(user__username="zoe")
+    assert break_glass(zoe, edited).status == ApprovalStatus.APPROVED
+
+
+def test_it_needs_another_admin_who_is_told(workshop: Workshop, card: Approval, ada: Membership) -> None:
+    Membership.objects.filter(role=Role.ADMIN).exclude(pk=ada.pk).update(role=Role.APPROVER)
+    with pytest.raises(Forbidden, match="no other admin"):
+        break_glass(ada, card)
+
+
+def test_it_is_refused_where_an_ordinary_approval_does(workshop: Workshop, recorder: Recorder, ada: Membership) -> None:
+    workshop.play(asking(call("probe.effect", name="pay")))
+    card = workshop.card(workshop.work())
+    with pytest.raises(Conflict, match="ordinary way"):
+        break_glass(ada, card)
+
+
+def test_it_overrides_no_stop_no_expiry_and_no_change(workshop: Workshop, card: Approval, ada: Membership) -> None:
+    with pytest.raises(StaleDigest):
+        break_glass(ada, card, digest="0" * 64)
+    card.run.stopped_because = "Everything is stopped"
+    card.run.save(update_fields=["stopped_because"])
+    with pytest.raises(Conflict, match="stop"):
+        break_glass(ada, card)
+    card.run.stopped_because = ""
+    card.run.save(update_fields=["stopped_because"])
+    Approval.objects.filter(pk=card.pk).update(expires_at=card.requested_at)
+    with pytest.raises(Expired):
+        break_glass(ada, card)
+
+
+def test_replay_knows_it_and_finds_one_by_a_requester(workshop: Workshop, card: Approval, ada: Membership) -> None:
+    break_glass(ada, card)
+    (row,) = read_ruled(CallFilter(workshop.organization.pk))
+    assert find_problem(row) == ""
+    stored = Approval.objects.get(pk=card.pk).ruling
+    assert stored is not None
+    (row,) = [row._replace(ruling=row.ruling.replace('"person"', f'"requesters": [{ada.user_id}], "person"'))]
+    assert find_problem(row) == "whoever broke the glass had asked for the call"
+    (row,) = [row._replace(ruling=row.ruling.replace('"breaks_glass"', '"other"'))]
+    assert "not enough" in (find_problem(row) or "")
+
+
+class TestDoors:
+    """Only the card's own page breaks the glass: no token, no bulk, no REST."""
+
+    def test_the_page_offers_the_form_to_an_admin_alone(
+        self, workshop: Workshop, card: Approval, ada: Membership
+    ) -> None:
+        assert "Break glass" in self._read_page(ada, card)
+        assert "Break glass" not in self._read_page(add_member(workshop, "ben"), card)
+        Organization.objects.update(break_glass=False)
+        assert "Break glass" not in self._read_page(ada, card)
+
+    def test_the_form_approves_and_the_card_says_so(self, workshop: Workshop, card: Approval, ada: Membership) -> None:
+        client = log_in(ada)
+        body = {"digest": card.digest, "reason": "short"}
+        assert client.post(f"/approvals/{card.pk}/break-glass/", body).status_code == 422
+        client.post(f"/approvals/{card.pk}/break-glass/", body | {"reason": REASON})
+        assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.APPROVED
+        assert "by break-glass" in client.get(f"/approvals/{card.pk}/").content.decode()
+        assert "by break-glass" in client.get("/approvals/?history=1").content.decode()
+
+    def _read_page(self, member: Membership, card: Approval) -> str:
+        return log_in(member).get(f"/approvals/{card.pk}/").content.decode()
