@@ -9,12 +9,13 @@ from datetime import datetime
 from functools import partial
 
 import pytest
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models.functions import Now
 
 from agents.accounts import members
 from agents.accounts.models import Membership, Organization, Role
 from agents.approvals.models import Approval, ApprovalStatus
+from agents.platform.database_outages import describe_outage
 from agents.runs.engine.loop import advance
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
 from agents.standing_grants import making
@@ -38,6 +39,15 @@ NAMES = [f"n{number}" for number in range(PARTIES)]
 ADD = "crm.addContact"
 
 
+def advance_unless_busy(run_id: int) -> None:
+    """Advance the run. If the database is too busy even to put it back into the queue, the run goes on afterwards."""
+    try:
+        advance(run_id)
+    except OperationalError as error:
+        if not describe_outage(error):
+            raise
+
+
 @pytest.mark.parametrize("repetition", take_sample(range(REPETITIONS), 100, "races for a standing grant"))
 def test_racing_calls_never_get_more_uses_than_there_are(
     workshop: Workshop, recorder: Recorder, repetition: int
@@ -47,7 +57,7 @@ def test_racing_calls_never_get_more_uses_than_there_are(
     made = grant(workshop, "probe.effect", equals("name", "a"), max_uses=uses)
     workshop.play(asking(call("probe.effect", name="a")))
     runs = [workshop.submit() for _ in range(PARTIES)]
-    all_at_once([partial(advance, run.pk) for run in runs])
+    all_at_once([partial(advance_unless_busy, run.pk) for run in runs])
     for run in Run.objects.exclude(status__in=(RunStatus.WAITING, RunStatus.SUCCEEDED)):
         resume(workshop, run)
     started = min(uses, PARTIES)
