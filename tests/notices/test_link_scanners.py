@@ -1,0 +1,57 @@
+"""Scanners that open every link of a message decide nothing, even with the reader's own session."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.notices.models import ChannelKind, NoticeKind
+from agents.notices.outbox import add_notice, build_card_notice
+from agents.notices.sending import send_next
+from agents.notices.spreading import spread_notices
+from tests.mail_server import MailServer
+from tests.notices.conftest import add_address
+from tests.world import World
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
+
+BASE = "http://127.0.0.1:8000"
+SCANNERS = 20
+
+
+def find_links(mail: MailServer) -> list[str]:
+    (received,) = mail.received
+    return re.findall(r"https?://\S+", received.text)
+
+
+@pytest.fixture
+def links(world: World, mail: MailServer) -> list[str]:
+    """The links of a message about a card, which is a real one."""
+    add_address(world.member("approver"))
+    add_notice(build_card_notice(NoticeKind.CARD, world.card()))
+    while spread_notices() or send_next(ChannelKind.EMAIL):
+        pass
+    return find_links(mail)
+
+
+def test_a_link_carries_nothing_but_the_number_of_the_card(links: list[str]) -> None:
+    assert links == [f"{BASE}/approvals/{Approval.objects.get().pk}/", f"{BASE}/notices/"]
+
+
+def test_twenty_scanners_that_follow_every_link_decide_nothing(world: World, links: list[str]) -> None:
+    """Half of them have a session that may decide; all follow the addresses of the forms that they find, too."""
+    before = Approval.objects.values().get()
+    for number in range(SCANNERS):
+        client = world.client("approver") if number % 2 else Client()
+        paths = {link.removeprefix(BASE) for link in links}
+        for path in list(paths):
+            paths |= set(re.findall(r'(?:action|href|data-api)="((?:/api)?/approvals/[^"#?]*)"', client.get(path).content.decode()))
+        assert number % 2 == 0 or f"/approvals/{before['id']}/approve/" in paths
+        for path in paths:
+            client.get(path)
+            client.head(path)
+    assert Approval.objects.values().get() == before
+    assert before["status"] == ApprovalStatus.PENDING
