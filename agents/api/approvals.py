@@ -8,23 +8,20 @@ from ninja import Body, Query, Router
 
 from agents.accounts.models import Membership, Role
 from agents.api.auth import get_member
+from agents.api.card_schemas import ApprovalDetail, CardVote, DecisionResult, DecisionResults, ValueFromOutside
 from agents.api.documentation import document_problems
 from agents.api.lookup import PathId, get_row
 from agents.api.paging import decode_id, take_newest, take_page
 from agents.api.schemas import (
     AnswerRequest,
-    ApprovalDetail,
     ApprovalFilter,
     ApproveRequest,
     BulkDecisions,
     BulkUndo,
     CursorPage,
-    DecisionResult,
-    DecisionResults,
     DenyRequest,
     ListOrder,
     UndoRequest,
-    ValueFromOutside,
 )
 from agents.approvals import bulk, decisions, questions
 from agents.approvals.call_order import sort_by_call
@@ -250,6 +247,11 @@ def _fill_detail(
         claimed_by=claim.user.get_username() if claim else "",
         broke_glass=card.broke_glass,
         needs=standing.needs if standing else "",
+        still_needed=standing.needs if standing else "",
+        votes=[
+            CardVote(by=vote.voter.name, deputy_for=vote.deputy_for.name if vote.deputy_for else None)
+            for vote in (standing.counted if standing else ())
+        ],
         approved_by=standing.approved_by if standing else [],
         requested_at=card.requested_at,
         expires_at=card.expires_at,

@@ -25,6 +25,8 @@ AI employees do real work with real tools. A person approves every change, on a 
 TAGS = [
     {"name": "Runs", "description": "Start, follow, instruct and cancel runs, from task to answer."},
     {"name": "Approvals", "description": "Read and decide cards, and answer questions."},
+    {"name": "Approval rules", "description": "Read who must approve which cards. Admins change it in the admin."},
+    {"name": "Notices", "description": "Read what Gadget has told you, and send failed messages again."},
     {"name": "Standing grants", "description": "Approve cards of one kind in advance, for a limited time."},
     {"name": "Tool calls", "description": "Read the calls of tools with their results, and resolve unknown outcomes."},
     {"name": "Employees", "description": "Read employees, their allowed tools and their statistics."},
@@ -56,6 +58,7 @@ DOCS_PAGE = DocumentationPage(settings={"deepLinking": False, "syntaxHighlight":
 
 # Ids in paths have no invented example, which would lead nowhere; static/js/api.js adds one of the user's own.
 ID_DESCRIPTIONS = {
+    "notice_id": "The `id` of a notice: `GET /api/notices` lists them.",
     "grant_id": "The `id` of a standing grant: `GET /api/standing_grants` lists them.",
     "employee_id": "The `id` of an employee: `GET /api/employees` lists them.",
     "run_id": "The `id` of a run: `GET /api/runs` lists them, and `POST /api/runs` starts one.",

@@ -335,65 +335,7 @@ class EventDetail(BaseModel):
     created_at: datetime
 
 
-class ValueFromOutside(BaseModel):
-    """A value in a call's params that was first seen in a result from outside."""
-
-    path: str = Field(description="Its place in the params; entries of lists are numbered from 0.")
-    value: str
-    stands_out: bool = Field(description="The param names a recipient, a destination or an amount.")
-    tool: str = Field(description="The tool of the call that brought the value, or stored it in an earlier run.")
-    call_id: str | None
-    run_id: str | None
-
-
-class ApprovalDetail(BaseModel):
-    """One card: the effect of a call, sealed by its digest, and the decision about it."""
-
-    id: str
-    kind: ApprovalKind
-    status: ApprovalStatus
-    run_id: str
-    employee_id: str
-    call_id: str
-    tool: str
-    level: str
-    params: dict[str, Any]
-    digest: str
-    sentence: str
-    preview: dict[str, Any]
-    why: str
-    from_outside: list[ValueFromOutside] = Field(description="Values from the web, connected sources or files.")
-    warning: str = Field(description="A warning to read before deciding; empty for most cards, and for decided ones.")
-    confirm: str = Field(description="The text to send as `confirm` to approve; empty below destructive level.")
-    claimed_by: str = Field(description="The username of a person who has taken the card; empty for nobody.")
-    broke_glass: bool = Field(description="An admin approved it alone in an emergency, past the approval rules.")
-    needs: str = Field(description="The approvals that an approval rule still needs; empty if one approver decides.")
-    approved_by: list[str] = Field(description="The people whose approvals count while more are needed.")
-    requested_at: datetime
-    expires_at: datetime
-    decided_by: str | None
-    decided_at: datetime | None
-    reason: str
-    start_after: datetime | None = Field(description="The approval can be undone until then.")
-    next_approval_id: str | None = Field(description="The card that replaced this one.")
-
-
 class BulkUndo(RequestBody):
     """Approvals to undo, one after the other; a failed one does not affect the others."""
 
     approval_ids: list[RowId] = Field(min_length=1, max_length=MAX_DECISIONS)
-
-
-class DecisionResult(BaseModel):
-    """The result of one decision of a bulk request: the status and code that it would get alone."""
-
-    approval_id: str
-    status: int = Field(examples=[200, 409])
-    code: str
-    detail: str
-
-
-class DecisionResults(BaseModel):
-    """One result for each decision, in the same order."""
-
-    outcomes: list[DecisionResult]

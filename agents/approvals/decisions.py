@@ -14,7 +14,7 @@ from agents.approvals.closed_cards import find_next_card, refuse_closed
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.own_cards import find_own_card, lock_own_card, require_approver
 from agents.approvals.unstarted_cards import compute_current_effect
-from agents.approvals.votes import cast_vote, has_voted, keep_votes, require_vote, withdraw_vote
+from agents.approvals.votes import cast_vote, find_standings, has_voted, keep_votes, require_vote, withdraw_vote
 from agents.approvals.warnings.reach import reaches_far
 from agents.employees.toolboxes import load_toolbox
 from agents.notices.models import NoticeKind
@@ -33,6 +33,7 @@ from agents.runs.engine.context import RunContext, has_same_verdict, load_contex
 from agents.runs.engine.results import end_unexecuted
 from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import Transaction, run_transaction
+from agents.runs.events import ApprovalVoted
 from agents.runs.models import CallStatus, ToolCall
 from agents.runs.provenance import list_edited
 from tools.contract import ErrorCode, Level, Tool, ToolError
@@ -89,7 +90,7 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
         _check_confirmation(card, decision)
         if not cast_vote(card, right, decision.decision_id):
             if not right.is_repeated:
-                _audit_vote(tx, member, card)
+                _publish_vote(tx, card, ApprovalVoted.of(card, member.user.get_username(), right.still_needed))
             return card
         start = tx.now + timedelta(seconds=decision.grace_s)
         until = start + timing().approval_validity
@@ -246,19 +247,17 @@ def _withdraw(member: Membership, approval_id: int) -> Approval | None:
     with lock_own_card(member, approval_id) as (tx, card):
         if card.status != ApprovalStatus.PENDING or not withdraw_vote(member, card):
             return None
-        tx.audit(f"user:{member.user.get_username()}", "vote_withdrawn", f"approval:{card.pk}", digest=card.digest)
-        tx.inbox_changed = True
+        standing = find_standings(tx.run.organization, [card]).get(card.pk)
+        told = ApprovalVoted.of(card, member.user.get_username(), standing.needs if standing else "")
+        _publish_vote(tx, card, replace(told, withdrawn=True))
         return card
 
 
-def _audit_vote(tx: Transaction, member: Membership, card: Approval) -> None:
-    tx.audit(
-        f"user:{member.user.get_username()}",
-        "vote_cast",
-        f"approval:{card.pk}",
-        tool=card.tool_call.tool,
-        digest=card.digest,
-    )
+def _publish_vote(tx: Transaction, card: Approval, event: ApprovalVoted) -> None:
+    """Publish and audit a vote or its withdrawal."""
+    tx.publish(event)
+    action = "vote_withdrawn" if event.withdrawn else "vote_cast"
+    tx.audit(f"user:{event.by}", action, f"approval:{card.pk}", tool=card.tool_call.tool, digest=card.digest)
     tx.inbox_changed = True
 
 

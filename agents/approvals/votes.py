@@ -157,6 +157,13 @@ class VoteRight:
         return replace(found, breaks_glass=self.breaks_glass).as_json()
 
     @property
+    def still_needed(self) -> str:
+        """The approvals that are missing once this vote is cast; empty if none are."""
+        if self.standing is None or self.entitlement.vote is None:
+            return ""
+        return replace(self.standing, votes=(*self.standing.counted, self.entitlement.vote)).needs
+
+    @property
     def is_repeated(self) -> bool:
         """True if the member has cast this very vote before."""
         return self.standing is not None and not self.entitlement.may_approve

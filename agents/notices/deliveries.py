@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.accounts.models import Membership, Role
-from agents.notices.models import Delivery, DeliveryStatus, Notice
+from agents.notices.channels import can_send_mail
+from agents.notices.models import Delivery, DeliveryStatus, Notice, NoticeKind
 from agents.notices.outbox import send_soon
+from agents.notices.texts import NoticeText, describe
 from agents.platform.refusals import Conflict, NotFound
 
 _RELATED = ("channel__membership__user", "notice__run__employee", "notice__organization")
@@ -26,6 +29,15 @@ def select_deliveries(member: Membership, *, of_all: bool) -> QuerySet[Delivery]
     if not (of_all and member.may(Role.ADMIN)):
         rows = rows.filter(channel__membership=member)
     return rows.select_related(*_RELATED, *_RELATED_TO_CARD).order_by("-pk")
+
+
+def describe_delivery(delivery: Delivery, viewer: Membership) -> NoticeText:
+    """Describe what was sent; a code is shown in the demo alone, to its owner, if it was not sent anywhere."""
+    is_shown = delivery.status == DeliveryStatus.SHOWN and settings.GADGET_SHOWS_MESSAGES and not can_send_mail()
+    if delivery.notice.kind == NoticeKind.CODE and not (is_shown and delivery.channel.membership_id == viewer.pk):
+        return NoticeText("A code to confirm this address", "")
+    text = describe(delivery.notice, delivery.channel)
+    return NoticeText(text.sentence, "") if delivery.notice.kind == NoticeKind.CODE else text
 
 
 def drop_all(reason: str) -> None:

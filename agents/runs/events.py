@@ -124,18 +124,9 @@ class RunFinished(RunEvent):
     @classmethod
     def of(cls, run: Run, cost: float | None) -> Self:
         """Make the event from the run's row."""
-        return cls(
-            status=str(run.status),
-            exit_reason=str(run.exit_reason),
-            answer=run.answer,
-            pass_number=run.pass_number,
-            input_tokens=run.input_tokens,
-            output_tokens=run.output_tokens,
-            usage_estimated=run.estimated_tokens > 0,
-            cost=cost,
-            currency=run.organization.currency,
-            outcome=str(run.outcome),
-        )
+        end = (str(run.status), str(run.exit_reason), run.answer, run.pass_number)
+        usage = (run.input_tokens, run.output_tokens, run.estimated_tokens > 0, cost, run.organization.currency)
+        return cls(*end, *usage, str(run.outcome))
 
 
 @dataclass(frozen=True)
@@ -236,17 +227,9 @@ class ToolStarted(RunEvent):
     def of(cls, call: ToolCall, tool: Tool | None, summary: str) -> Self:
         """Make the event of a call; the tool is None if it is no longer installed."""
         params, truncated = brief_params(call.params)
-        return cls(
-            call_id=str(call.pk),
-            tool=call.tool,
-            display_name=tool.title if tool else call.tool,
-            level=call.level,
-            params=params,
-            truncated=truncated,
-            parent_call_id=str(call.parent_call_id) if call.parent_call_id else None,
-            summary=summary,
-            pass_number=call.pass_number,
-        )
+        about = (str(call.pk), call.tool, tool.title if tool else call.tool, call.level)
+        parent_id = str(call.parent_call_id) if call.parent_call_id else None
+        return cls(*about, params, summary, call.pass_number, parent_id, truncated)
 
 
 @dataclass(frozen=True)
@@ -351,6 +334,23 @@ class ApprovalRequested(RunEvent):
         params, truncated = brief_params(call.params)
         about = (str(card.pk), str(call.pk), call.tool, call.level, card.sentence)
         return cls(*about, params, card.digest, expires_at.isoformat(), truncated)
+
+
+@dataclass(frozen=True)
+class ApprovalVoted(RunEvent):
+    """A person approved a card that needs more people, or withdrew that approval."""
+
+    type = EventType.APPROVAL_VOTED
+    approval_id: str
+    call_id: str
+    by: str
+    still_needed: str
+    withdrawn: bool | None = None
+
+    @classmethod
+    def of(cls, card: Approval, by: str, still_needed: str) -> Self:
+        """Make the event of this person's vote."""
+        return cls(str(card.pk), str(card.tool_call_id), by, still_needed)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ from django.test import Client
 
 from agents.api import api
 from agents.approvals.models import Approval, ApprovalStatus
+from agents.notices.models import Delivery
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
 from agents.standing_grants.models import StandingGrant
+from tests.notices.conftest import make_failed_delivery
 from tests.world import World, make_world, nobody, post, problem
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # who may do what is no matter of the database
@@ -44,6 +46,8 @@ def named(route: Route) -> str:
 
 ROUTES = routes()
 OPEN_PATHS = {"/api/health", "/api/ready"}
+OF_OWN = {"/api/notices/{notice_id}/retry"}
+"""Changes of what belongs to one member, whatever their role."""
 DECIDING = {
     "/api/approvals/decide",
     "/api/approvals/undo",
@@ -80,6 +84,7 @@ def target() -> Target:
             "call_id": str(call.pk),
             "employee_id": str(world.employee.pk),
             "grant_id": str(world.standing_grant().pk),
+            "notice_id": str(make_failed_delivery(world.member("admin")).pk),
         },
         {
             "/api/runs": {"employee_id": str(world.employee.pk), "task": "Search."},
@@ -100,6 +105,7 @@ def target() -> Target:
                 "lifetime_s": 60,
             },
             "/api/standing_grants/{grant_id}/revoke": None,
+            "/api/notices/{notice_id}/retry": None,
             "/api/tool_calls/{call_id}/resolve": {"outcome": "succeeded", "reason": "I looked."},
         },
     )
@@ -118,6 +124,7 @@ def state_of_everything() -> tuple[list[Any], ...]:
         list(Approval.objects.order_by("pk").values()),
         list(ToolCall.objects.order_by("pk").values()),
         list(StandingGrant.objects.order_by("pk").values()),
+        list(Delivery.objects.order_by("pk").values()),
     )
 
 
@@ -164,7 +171,7 @@ class TestWhoHasNoAccess:
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.changes], ids=named)
 class TestWhoMayNotChange:
     def test_viewer(self, route: Route, target: Target) -> None:
-        problem(ask(target.world.client("viewer"), route, target), 403)
+        problem(ask(target.world.client("viewer"), route, target), 404 if route.path in OF_OWN else 403)
 
     def test_browser_without_csrf_token(self, route: Route, target: Target) -> None:
         assert problem(ask(target.world.client("admin", needs_csrf=True), route, target), 403)["code"] == "csrf"

@@ -49,6 +49,10 @@ def test_the_routes_are_those_of_the_contract(document: dict[str, Any]) -> None:
         ("get", "/api/standing_grants"),
         ("post", "/api/standing_grants"),
         ("post", "/api/standing_grants/{grant_id}/revoke"),
+        ("get", "/api/approval_rules"),
+        ("get", "/api/groups"),
+        ("get", "/api/notices"),
+        ("post", "/api/notices/{notice_id}/retry"),
         ("post", "/api/tool_calls/{call_id}/resolve"),
     }
 
@@ -143,7 +147,14 @@ def test_examples_of_parameters_stand_where_openapi_has_them(document: dict[str,
 def test_an_id_to_be_given_has_no_invented_example_but_says_where_it_is_found(document: dict[str, Any]) -> None:
     listed = {path for path, methods in document["paths"].items() if "get" in methods}
     given = [one for operation in operations(document) for one in operation["parameters"] if one["in"] == "path"]
-    assert {one["name"] for one in given} == {"employee_id", "run_id", "call_id", "approval_id", "grant_id"}
+    assert {one["name"] for one in given} == {
+        "employee_id",
+        "run_id",
+        "call_id",
+        "approval_id",
+        "grant_id",
+        "notice_id",
+    }
     schemas = document["components"]["schemas"]
     fields = [schemas["NewRun"]["properties"]["employee_id"], schemas["BulkDecision"]["properties"]["approval_id"]]
     for one in (*given, *fields):

@@ -17,7 +17,7 @@ from agents.approvals.votes import CardStanding, find_standings
 from agents.platform.refusals import Forbidden
 from agents.runs.models import Message
 from tests.recorder import Recorder
-from tests.workshop import Workshop, asking, call
+from tests.workshop import Workshop, asking, call, payloads
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -75,6 +75,26 @@ def test_a_card_waits_until_enough_people_of_the_group_have_approved(
     assert sum(recorder.effects.values()) == 1
     actions = AuditEntry.objects.filter(subject=f"approval:{card.pk}").values_list("actor", "action")
     assert set(actions) >= {("user:fay", "vote_cast"), ("user:fred", "card_approved")}
+
+
+def test_the_panel_and_rest_tell_of_a_vote_and_of_its_withdrawal(
+    workshop: Workshop, card: Approval, fay: Membership
+) -> None:
+    workshop.approve(card, by=fay)
+    needed = "1 of 2: someone of Finance"
+    about = {"approval_id": str(card.pk), "call_id": str(card.tool_call_id), "by": "fay"}
+    (told,) = payloads(card.run, "approval_voted")
+    assert told == about | {"still_needed": needed}
+    client = Client()
+    client.force_login(fay.user)
+    shown = client.get(f"/api/approvals/{card.pk}").json()
+    assert (shown["still_needed"], shown["votes"]) == (needed, [{"by": "fay", "deputy_for": None}])
+    assert "fay approved. Still needed: 1 of 2" in " ".join(
+        client.get(f"/runs/{card.run_id}/").content.decode().split()
+    )
+    workshop.undo(card, by=fay)
+    withdrawn = about | {"still_needed": "0 of 2: someone of Finance", "withdrawn": True}
+    assert payloads(card.run, "approval_voted")[1] == withdrawn
 
 
 def test_an_approval_that_counts_for_no_rule_is_refused(workshop: Workshop, card: Approval) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from django.utils import timezone
 from pytest_django import Settings
 
 from agents.accounts.models import Membership
 from agents.notices.channels import add_known_email
-from agents.notices.models import Channel
+from agents.notices.models import Channel, Delivery, DeliveryStatus, Notice, NoticeKind
 from tests.mail_server import MailServer
 from tests.workshop.fixtures import (  # noqa: F401
     _django_db_helper,
@@ -40,3 +41,18 @@ def add_address(member: Membership, address: str = "") -> Channel:
     """Give the member a confirmed e-mail address; by default one with their name."""
     address = address or f"{member.user.get_username()}@example.com"
     return add_known_email(member, address)
+
+
+def make_failed_delivery(member: Membership, kind: NoticeKind = NoticeKind.STOPPED) -> Delivery:
+    """Make a notice to the member that could not be sent."""
+    notice = Notice.objects.create(
+        organization=member.organization, kind=kind, key=f"{kind}:{member.pk}", detail="Dana"
+    )
+    return Delivery.objects.create(
+        notice=notice,
+        channel=add_address(member),
+        status=DeliveryStatus.FAILED,
+        due_at=timezone.now(),
+        ended_at=timezone.now(),
+        problem="the server answered 550",
+    )

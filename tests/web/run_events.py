@@ -76,6 +76,12 @@ def build_samples(card: Approval) -> dict[EventType, dict[str, Any]]:
             "sentence": card.sentence,
             "params": card.params,
         },
+        EventType.APPROVAL_VOTED: {
+            "call_id": call,
+            "approval_id": str(card.pk),
+            "by": "a",
+            "still_needed": "1 of 2: someone of Finance",
+        },
         EventType.APPROVAL_DECIDED: {
             "call_id": call,
             "approval_id": str(card.pk),

@@ -25,6 +25,7 @@ class EventType(models.TextChoices):
     TOOL_SKIPPED = "tool_skipped"
     TOOL_REJECTED = "tool_rejected"
     APPROVAL_REQUESTED = "approval_requested"
+    APPROVAL_VOTED = "approval_voted"
     APPROVAL_DECIDED = "approval_decided"
     QUESTION_ASKED = "question_asked"
     QUESTION_ANSWERED = "question_answered"

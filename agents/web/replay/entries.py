@@ -18,7 +18,13 @@ WAITS_AFTER = frozenset(
 )
 """Events after which nobody works; a replay may skip that time."""
 STILL_WAITING = frozenset(
-    {EventType.APPROVAL_REQUESTED, EventType.APPROVAL_DECIDED, EventType.QUESTION_ANSWERED, EventType.CALL_RESOLVED}
+    {
+        EventType.APPROVAL_REQUESTED,
+        EventType.APPROVAL_VOTED,
+        EventType.APPROVAL_DECIDED,
+        EventType.QUESTION_ANSWERED,
+        EventType.CALL_RESOLVED,
+    }
 )
 """Events of people during a wait, which alone start no work: other cards may still wait."""
 DECISIONS = frozenset({ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.ANSWERED})
@@ -111,6 +117,9 @@ class _EntryBuilder:
             EventType.TOOL_SKIPPED: lambda payload: self._call(payload, "equal", "This repeats an earlier call"),
             EventType.TOOL_REJECTED: self._describe_rejection,
             EventType.APPROVAL_REQUESTED: self._describe_request,
+            EventType.APPROVAL_VOTED: lambda payload: _state(
+                f"{payload['by']} {'withdrew their approval' if payload.get('withdrawn') else 'approved'}", "users"
+            ),
             EventType.APPROVAL_DECIDED: self._describe_decision,
             EventType.QUESTION_ASKED: lambda payload: self._ask(payload, "Question", payload["text"]),
             EventType.QUESTION_ANSWERED: lambda payload: self._ask(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from zoneinfo import available_timezones
 
-from django.conf import settings
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -24,11 +23,10 @@ from agents.notices.channels import (
     remove_channel,
 )
 from agents.notices.choices import CHOSEN_KINDS, ChosenTimes, load_choices, save_choices
-from agents.notices.deliveries import select_deliveries, send_again
+from agents.notices.deliveries import describe_delivery, select_deliveries, send_again
 from agents.notices.following import follow_run, unfollow_run
 from agents.notices.models import ADMIN_KINDS, RUN_KINDS, Delivery, DeliveryStatus, NoticeChoices, NoticeKind
 from agents.notices.pace import Pace
-from agents.notices.texts import describe
 from agents.notices.web_push import Subscription, get_public_key
 from agents.platform.refusals import Conflict, Forbidden, Invalid, Refusal
 from agents.platform.row_ids import parse_row_id_or_none
@@ -67,12 +65,9 @@ class MessageLine:
 
     @classmethod
     def of(cls, delivery: Delivery, viewer: Membership) -> MessageLine:
-        """Describe the delivery; a code is shown in the demo alone, to its owner, if it was not sent anywhere."""
-        is_shown = delivery.status == DeliveryStatus.SHOWN and settings.GADGET_SHOWS_MESSAGES and not can_send_mail()
-        if delivery.notice.kind == NoticeKind.CODE and not (is_shown and delivery.channel.membership_id == viewer.pk):
-            return cls(delivery, "A code to confirm this address", "")
-        text = describe(delivery.notice, delivery.channel)
-        return cls(delivery, text.sentence, "" if delivery.notice.kind == NoticeKind.CODE else text.path)
+        """Describe the delivery for this viewer."""
+        text = describe_delivery(delivery, viewer)
+        return cls(delivery, text.sentence, text.path)
 
 
 @member_view("GET")

@@ -1,0 +1,64 @@
+"""Notices over REST: each member reads what they were told, without addresses, and sends failed messages again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agents.notices.models import Channel, Delivery, DeliveryStatus, NoticeKind
+from tests.notices.conftest import make_failed_delivery
+from tests.world import World, make_world, post, problem
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def test_a_member_reads_their_own_notices(world: World) -> None:
+    own, other = (make_failed_delivery(world.member(role)) for role in ("viewer", "admin"))
+    (item,) = world.client("viewer").get("/api/notices").json()["items"]
+    assert (item["id"], item["kind"], item["status"]) == (str(own.pk), "stopped", "failed")
+    assert (item["text"], item["problem"]) == ("Work was stopped: Dana", "the server answered 550")
+    assert str(other.pk) not in {each["id"] for each in world.client("viewer").get("/api/notices").json()["items"]}
+
+
+def test_neither_an_address_nor_a_code_is_shown(world: World) -> None:
+    delivery = make_failed_delivery(world.member("viewer"), NoticeKind.CODE)
+    Channel.objects.filter(pk=delivery.channel_id).update(code="47114711")
+    delivery.channel.refresh_from_db()
+    text = json.dumps(world.client("viewer").get("/api/notices").json(), ensure_ascii=False)
+    assert delivery.channel.address not in text
+    assert "47114711" not in text
+    assert delivery.channel.label in text
+
+
+def test_filters_choose_by_status_and_kind(world: World) -> None:
+    make_failed_delivery(world.member("viewer"))
+    client = world.client("viewer")
+    found = [
+        len(client.get(f"/api/notices?{query}").json()["items"])
+        for query in ("status=failed", "status=sent", "kind=stopped", "kind=card")
+    ]
+    assert found == [1, 0, 1, 0]
+
+
+def test_a_failed_notice_is_sent_again_by_its_member_or_an_admin(world: World) -> None:
+    for asker in ("viewer", "admin"):
+        delivery = make_failed_delivery(world.member("viewer"))
+        answer = post(world.client(asker), f"/api/notices/{delivery.pk}/retry")
+        assert (answer.status_code, answer.json()["status"]) == (200, "waiting")
+        assert Delivery.objects.get(pk=delivery.pk).status == DeliveryStatus.WAITING
+        problem(post(world.client(asker), f"/api/notices/{delivery.pk}/retry"), 409)
+        delivery.notice.delete()
+        delivery.channel.delete()
+
+
+def test_nobody_else_sends_it_again(world: World) -> None:
+    delivery = make_failed_delivery(world.member("viewer"))
+    for asker in ("approver", "outsider"):
+        problem(post(world.client(asker), f"/api/notices/{delivery.pk}/retry"), 404)
+    assert Delivery.objects.get(pk=delivery.pk).status == DeliveryStatus.FAILED
