@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -39,12 +40,14 @@ class MailServer:
 
     Attributes:
         answer: the answer to each message; `recipient_answer` that to each recipient.
+        choose_delay: the seconds before a received message is answered.
     """
 
     def __init__(self) -> None:
         self.received: list[ReceivedMail] = []
         self.answer = ACCEPTED
         self.recipient_answer = ACCEPTED
+        self.choose_delay: Callable[[], float] = lambda: 0.0
         self._changed = threading.Condition()
         self._open = threading.Event()
         self._open.set()
@@ -68,12 +71,22 @@ class MailServer:
     def url(self) -> str:
         return f"smtp+plain://127.0.0.1:{self.port}"
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Django's own mail settings that name this server."""
+        return {
+            "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+            "EMAIL_HOST": "127.0.0.1",
+            "EMAIL_PORT": self.port,
+            "EMAIL_USE_TLS": False,
+            "EMAIL_USE_SSL": False,
+            "DEFAULT_FROM_EMAIL": "gadget@example.com",
+        }
+
     def use_in(self, settings: Any) -> None:
-        """Let Django's own mail settings name this server."""
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", self.port
-        settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False
-        settings.DEFAULT_FROM_EMAIL = "gadget@example.com"
+        """Let the process send by this server."""
+        for name, value in self.settings.items():
+            setattr(settings, name, value)
 
     def hold(self) -> None:
         """Receive messages, but answer none until `release`."""
@@ -119,6 +132,7 @@ class MailServer:
             self._held += 1
             self._changed.notify_all()
         try:
+            await asyncio.sleep(self.choose_delay())
             await asyncio.get_running_loop().run_in_executor(None, self._open.wait)
         finally:  # also when the client is gone
             with self._changed:

@@ -124,9 +124,9 @@ class RunFinished(RunEvent):
     @classmethod
     def of(cls, run: Run, cost: float | None) -> Self:
         """Make the event from the run's row."""
-        end = (str(run.status), str(run.exit_reason), run.answer, run.pass_number)
-        usage = (run.input_tokens, run.output_tokens, run.estimated_tokens > 0, cost, run.organization.currency)
-        return cls(*end, *usage, str(run.outcome))
+        end = (str(run.status), str(run.exit_reason), run.answer)
+        figures = (*end, run.pass_number, run.input_tokens, run.output_tokens, run.estimated_tokens > 0)
+        return cls(*figures, cost, run.organization.currency, str(run.outcome))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,135 @@
+"""Canaries in every field that models, tools and people write, and a search for them in everything that is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.message import EmailMessage
+
+from django.db.models import CharField, Field, JSONField, Model, TextField
+from django.test import override_settings
+from django.utils import timezone
+
+from agents.approvals.models import Approval
+from agents.notices.channels import add_browser
+from agents.notices.models import CARD_KINDS, RUN_KINDS, Channel, ChannelKind, FollowedRun, Notice, NoticeKind
+from agents.notices.outbox import add_notice
+from agents.notices.sending import send_next
+from agents.notices.spreading import spread_notices
+from agents.notices.web_push import Subscription, make_key_if_missing
+from agents.runs.models import Message, Pass
+from gadget_site.private_hosts import LOOPBACK
+from tests.mail_server import MailServer
+from tests.notices.conftest import add_address
+from tests.push_service import PushService
+from tests.world import World, make_world
+from tools.records.models import Record
+
+CANARY = "cnry4711"
+KINDS = tuple(kind for kind in NoticeKind if kind != NoticeKind.CODE)
+KEPT = frozenset(
+    {"tool", "level", "origin", "provider_call_id", "late_effect", "ruling", "lease_owner", "mode", "client_request_id"}
+)
+"""Fields with a fixed value or form that their type does not tell."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Everything that was sent: each e-mail with its headers and parts, and each push as the browser reads it."""
+
+    mails: list[str]
+    pushes: list[str]
+
+    def count_canaries(self) -> int:
+        return sum(text.casefold().count(CANARY) for text in (*self.mails, *self.pushes))
+
+
+def plant_and_search(cards: int) -> str:
+    """Send every kind of notice about so many cards with canaries, and find none; say how much was searched."""
+    with receive() as (world, mail, push):
+        for number in range(cards):
+            card, alone = plant(world), KINDS[number % len(KINDS)]
+            tell(world, card, alone)
+            send_all(mail, push)
+            for kind in KINDS:
+                if kind != alone:
+                    tell(world, card, kind)
+            sent = send_all(mail, push)
+    assert sent.mails
+    assert sent.pushes
+    assert sent.count_canaries() == 0
+    return f"{len(sent.mails):,} e-mails and {len(sent.pushes):,} pushes"
+
+
+@contextmanager
+def receive() -> Iterator[tuple[World, MailServer, PushService]]:
+    """Yield a world whose admin is told everything by e-mail and in a browser."""
+    with (
+        MailServer() as mail,
+        PushService() as push,
+        override_settings(DEBUG=True, PRIVATE_PUSH_HOSTS=LOOPBACK, **mail.settings),
+    ):
+        world = make_world()
+        make_key_if_missing()
+        admin = world.member("admin")
+        add_address(admin)
+        browser = add_browser(admin, Subscription(**push.form), "Chrome on Linux")
+        Channel.objects.filter(pk=browser.pk).update(confirmed_at=timezone.now(), code="")
+        yield world, mail, push
+
+
+def plant(world: World) -> Approval:
+    """Make a card with a canary in every free field of its rows, and in those around it."""
+    run = world.run()
+    Pass.objects.create(run=run, number=1, text=CANARY, response={}, messages_upto=1)
+    card = world.card(run)
+    FollowedRun.objects.create(membership=world.member("admin"), run=run)
+    for row in (card, card.tool_call, run, *Message.objects.filter(run=run), *Pass.objects.filter(run=run)):
+        fill(row)
+    Record.objects.filter(organization=world.acme).update(name=CANARY, notes=CANARY)
+    type(world.employee).objects.filter(pk=world.employee.pk).update(instructions=CANARY)
+    return Approval.objects.get(pk=card.pk)
+
+
+def fill(row: Model) -> list[str]:
+    """Put a canary into each free text and each JSON field of the row; return the names of the fields."""
+    values = {
+        field.attname: CANARY if isinstance(field, CharField | TextField) else {CANARY: [CANARY]}
+        for field in row._meta.concrete_fields
+        if is_free(field)
+    }
+    type(row)._default_manager.filter(pk=row.pk).update(**values)
+    return list(values)
+
+
+def is_free(field: Field[object, object]) -> bool:
+    """Return True for a text or JSON field that holds no fixed value such as a state, a digest or a name of a tool."""
+    is_text = isinstance(field, CharField | TextField) and not field.choices
+    is_hash = field.name.endswith(("digest", "hash", "signature", "key")) or field.name == "shape"
+    return (is_text or isinstance(field, JSONField)) and not is_hash and field.name not in KEPT
+
+
+def tell(world: World, card: Approval, kind: NoticeKind) -> None:
+    """Write a notice of this kind; only the names that people gave to things are free of canaries."""
+    notice = Notice(organization=world.acme, kind=kind, key=f"{kind}:{card.pk}", detail="Dana")
+    if kind in CARD_KINDS or kind in (NoticeKind.CARD_EXPIRED, NoticeKind.BREAK_GLASS):
+        notice.run_id, notice.approval_id = card.run_id, card.pk
+    elif kind in RUN_KINDS:
+        notice.run_id = card.run_id
+    elif kind == NoticeKind.SCHEDULE:
+        notice.user = world.users["admin"]
+    assert add_notice(notice)
+
+
+def send_all(mail: MailServer, push: PushService) -> Sent:
+    while spread_notices() or send_next(ChannelKind.EMAIL) or send_next(ChannelKind.PUSH):
+        pass
+    return Sent([read(each.message) for each in mail.received], [json.dumps(each) for each in push.messages])
+
+
+def read(message: EmailMessage) -> str:
+    """Return the headers, and each part in plain text."""
+    parts = [str(part.get_content()) for part in message.walk() if not part.is_multipart()]
+    return "\n".join([*(f"{name}: {value}" for name, value in message.items()), *parts])

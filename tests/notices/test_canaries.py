@@ -1,0 +1,37 @@
+"""No message holds a value: canaries in every field of cards, and a search that would find them."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.employees.models import Employee
+from agents.notices.models import NoticeKind
+from agents.runs.models import Run
+from tests.notices.canaries import CANARY, fill, plant, plant_and_search, receive, send_all, tell
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
+
+CARDS = 20
+
+
+def test_no_message_about_cards_full_of_canaries_holds_one() -> None:
+    plant_and_search(CARDS)
+
+
+def test_the_search_finds_a_canary_in_a_name_that_is_told() -> None:
+    with receive() as (world, mail, push):
+        card = plant(world)
+        Employee.objects.filter(pk=world.employee.pk).update(name=CANARY)
+        tell(world, card, NoticeKind.CARD)
+        sent = send_all(mail, push)
+    assert [text.count(CANARY) > 0 for text in (*sent.mails, *sent.pushes)] == [True, True]
+
+
+def test_every_free_field_of_a_card_its_call_and_its_run_is_planted() -> None:
+    with receive() as (world, _, _):
+        card = plant(world)
+        assert {"sentence", "preview", "why", "params", "reason"} <= set(fill(card))
+        assert {"params", "result", "content", "why", "provenance"} <= set(fill(card.tool_call))
+        run = Run.objects.get(pk=card.run_id)
+        assert {"title", "task", "answer"} <= set(fill(run))
+        assert CANARY in (card.sentence, card.reason)
