@@ -25,8 +25,9 @@ from django.db import connection  # noqa: E402
 
 from gadget_site.garbage_collection import freeze_loaded_objects  # noqa: E402
 from tests import services  # noqa: E402
-from tests.bench import arrival, crowd, decisions, desk, history, pages, passes, policy, slow_model  # noqa: E402
+from tests.bench import arrival, crowd, decisions, desk, history, notices, pages, passes, policy, slow_model  # noqa: E402
 from tests.bench.figures import Figure, say  # noqa: E402
+from tests.mail_server import MailServer  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
 from tests.processes import Installation  # noqa: E402
 from tests.recorder import Recorder  # noqa: E402
@@ -82,9 +83,11 @@ def _measure(results: Results, repeats: int, only: str) -> None:
         results.add(figures)
     if only in ("", "history"):
         results.add(history.earlier_results(repeats))
+    mail = MailServer()
     live: dict[str, Callable[[Installation], list[Figure]]] = {
         "passes": lambda site: passes.in_worker(site, repeats),
         "arrival": lambda site: arrival.events(site, ARRIVALS * repeats),
+        "notices": lambda site: notices.told(site, mail, ARRIVALS * repeats),
         "decisions": lambda site: decisions.approvals(site, LATENCY_SAMPLES * repeats),
         "desk": desk.decide_all,
         "crowd": lambda site: crowd.at_once(site, repeats),
@@ -93,20 +96,22 @@ def _measure(results: Results, repeats: int, only: str) -> None:
     wanted = [measure for name, measure in live.items() if only in ("", name)]
     if wanted:
         freeze_loaded_objects()  # or this process, which plays the browsers, scans all of its objects while it measures
-        with _installation() as running:
+        with mail, _installation(mail) as running:
             for measure in wanted:
                 results.add(measure(running))
     results.add(passes.compared_with_by_hand(results.figures))
 
 
 @contextmanager
-def _installation() -> Iterator[Installation]:
+def _installation(mail: MailServer) -> Iterator[Installation]:
     """Yield a running installation on this process's Redis and queue; after a failure, print its output."""
     with Recorder() as outside:
         variables = {
             "REDIS_URL": settings.REDIS_URL,
             "GADGET_QUEUE": settings.GADGET_QUEUE,
             RECORDER_VARIABLE: outside.url,
+            "MAIL_URL": mail.url,
+            "MAIL_FROM": "gadget@example.com",
         }
         with Installation(timing_scale=1.0, variables=variables) as running:
             running.start_all(workers=WORKERS)
