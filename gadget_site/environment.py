@@ -71,6 +71,7 @@ class SiteSettings:
     metrics_token: str
     mail: MailServer
     private_push_hosts: PrivateHosts
+    chat_hosts: PrivateHosts
 
     @property
     def is_only_local(self) -> bool:
@@ -156,6 +157,7 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
         metrics_token=read(_read_metrics_token, variables),
         mail=read(read_mail_server, variables),
         private_push_hosts=read(_read_private_hosts, variables, "GADGET_PRIVATE_PUSH_HOSTS", debug),
+        chat_hosts=read(_read_private_hosts, variables, "GADGET_CHAT_HOSTS", debug),
     )
     faults.raise_all()
     return site

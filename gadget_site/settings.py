@@ -62,6 +62,7 @@ ALLOWED_HOSTS = list(SITE.allowed_hosts)
 ALLOWED_ORIGINS = list(SITE.allowed_origins)
 ALLOWED_PRIVATE_HOSTS = SITE.allowed_private_hosts
 PRIVATE_PUSH_HOSTS = SITE.private_push_hosts
+CHAT_HOSTS = SITE.chat_hosts
 PRIVATE_PROVIDERS = SITE.private_providers
 CSRF_TRUSTED_ORIGINS = ALLOWED_ORIGINS
 

@@ -24,6 +24,7 @@ SERVICE_LINK = re.compile(
 """`NAME=value` as Kubernetes sets it in every container next to a service named `gadget`."""
 OWN_NAMES = {
     "GADGET_AUDIT_KEYS": "new-key,old-key",
+    "GADGET_CHAT_HOSTS": "ntfy.example.com",
     "GADGET_CONFIG": "gadget.yaml",
     "GADGET_DATA_DIR": "var",
     "GADGET_DEMO_PACE": "0.7",

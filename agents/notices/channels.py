@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
+from django.utils.module_loading import import_string
 
 from agents.accounts import audit
 from agents.accounts.models import AuditEntry, Membership
@@ -129,6 +131,25 @@ def add_browser(member: Membership, subscription: Subscription, name: str) -> Ch
     with transaction.atomic():
         Channel.objects.filter(membership=member, fingerprint=_find_fingerprint(address)).delete()
         return _add(member, ChannelKind.PUSH, address, clean_name(name)[:60] or "Browser")
+
+
+def add_chat(member: Membership, address: str) -> Channel:
+    """Add an address of a chat service, and send it a code. It counts once the code was entered.
+
+    Raises:
+        Invalid: it is not an address of a supported service.
+        Conflict: it was added before, or there are too many.
+    """
+    address = address.strip()
+    find_service: Callable[[str], str] = import_string("agents.notices.chat.find_service")  # takes 25 MB
+    service = find_service(address)
+    if not service:
+        raise Invalid("chat", "This is not an address of a supported chat service.")
+    try:
+        with transaction.atomic():
+            return _add(member, ChannelKind.CHAT, address, service)
+    except IntegrityError:
+        raise Conflict("You have added this address already.") from None
 
 
 def forget_channel(channel: Channel) -> None:

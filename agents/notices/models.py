@@ -88,6 +88,7 @@ class ChannelKind(models.TextChoices):
 
     EMAIL = "email", "E-mail"
     PUSH = "push", "Browser"
+    CHAT = "chat", "Chat service"
 
 
 class Channel(models.Model):

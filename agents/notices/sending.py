@@ -17,6 +17,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.notices.audience import Audience
@@ -122,7 +123,12 @@ def withdraw_next() -> bool:
 
 def _find_sender(kind: ChannelKind) -> Send | None:
     """Return the function that sends by this kind of channel; None if the installation cannot send by it."""
-    return {ChannelKind.EMAIL: send_mail if can_send_mail() else None, ChannelKind.PUSH: send_push}[kind]
+    if kind == ChannelKind.EMAIL:
+        return send_mail if can_send_mail() else None
+    if kind == ChannelKind.PUSH:
+        return send_push
+    send_chat: Send = import_string("agents.notices.chat.send_chat")  # loaded when needed: apprise takes 25 MB
+    return send_chat
 
 
 def _take_batch(kind: ChannelKind) -> DeliveryBatch | None:

@@ -16,6 +16,7 @@ from agents.notices.channels import (
     MAX_CHANNELS,
     accepts_addresses,
     add_browser,
+    add_chat,
     add_email,
     can_send_mail,
     confirm_channel,
@@ -116,9 +117,12 @@ def choose(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("POST", page="notices")
 def add_channel(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Add an e-mail address."""
+    """Add an e-mail address, or one of a chat service, which is a secret and is not shown again."""
     try:
-        add_email(member, request.POST.get("email", ""))
+        if "chat" in request.POST:
+            add_chat(member, request.POST["chat"])
+        else:
+            add_email(member, request.POST.get("email", ""))
     except (Invalid, Conflict) as refusal:
         return _render(request, member, refusal)
     messages.success(request, "A code is on its way to this address. Enter it below.")

@@ -1,0 +1,216 @@
+"""Messages by chat services, such as Slack or ntfy; `apprise` knows their addresses and requests.
+
+Apprise sends with `requests`, which would go around our network rules. So all of its sessions get one adapter, which
+hands each request to the guarded client, and only while a message is being sent.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from io import BytesIO
+from ipaddress import ip_address
+from typing import Any
+
+import requests
+from apprise import Apprise, AppriseAsset, NotifyFormat, PersistentStoreMode
+from apprise.plugins import NotifyBase
+from django.conf import settings
+from requests import PreparedRequest, Response
+from requests.adapters import BaseAdapter
+from typing_extensions import override
+
+from agents.notices.failures import DeliveryError
+from agents.notices.texts import OutgoingMessage
+from agents.platform.database_connections import release_connection
+from tools.contract import ErrorCode, NetworkAccess, PrivateHosts, ToolError
+from tools.network import ClientResponse, GuardedClient, NetworkLimits, get_host, read_url
+
+MEMORY = PersistentStoreMode.MEMORY
+OWN_HOST = ""
+SERVICES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "discord": ("Discord", ("discord.com",)),
+    "gchat": ("Google Chat", ("chat.googleapis.com",)),
+    "gotify": ("Gotify", (OWN_HOST,)),
+    "gotifys": ("Gotify", (OWN_HOST,)),
+    "mmost": ("Mattermost", (OWN_HOST,)),
+    "mmosts": ("Mattermost", (OWN_HOST,)),
+    "ntfy": ("ntfy", ("ntfy.sh", OWN_HOST)),
+    "ntfys": ("ntfy", ("ntfy.sh", OWN_HOST)),
+    "pbul": ("Pushbullet", ("api.pushbullet.com",)),
+    "pover": ("Pushover", ("api.pushover.net",)),
+    "rocket": ("Rocket.Chat", (OWN_HOST,)),
+    "rockets": ("Rocket.Chat", (OWN_HOST,)),
+    "slack": ("Slack", ("slack.com",)),
+    "tgram": ("Telegram", ("api.telegram.org",)),
+    "workflows": ("Microsoft Teams", ("logic.azure.com", "api.powerplatform.com")),
+    "wxteams": ("Webex", ("webexapis.com", "api.ciscospark.com")),
+}
+"""The services by the scheme of their address, each with its hosts; hosts below these count too.
+
+`OWN_HOST` stands for the hosts that GADGET_CHAT_HOSTS names.
+"""
+LONGEST = 500
+REFUSALS = (400, 401, 403, 404, 410)
+"""Answers that another try would not change."""
+_LIMITS = NetworkLimits(total_s=20.0, response_bytes=200_000, redirects=0)
+_FRAMING = frozenset({"accept-encoding", "connection", "content-length", "host", "transfer-encoding"})
+_LIVE = str.maketrans("<>@[]`*", "‹›＠()'∗")  # noqa: RUF001
+"""Characters that a service may read as a mention, a link or formatting, and what stands in for them."""
+
+
+@dataclass(frozen=True)
+class ChatAddress:
+    """The address of a person or a channel at a chat service.
+
+    Attributes:
+        sender: apprise's sender for it.
+        service: the name of the service.
+        hosts: those that it may send to.
+    """
+
+    sender: NotifyBase
+    service: str
+    hosts: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> ChatAddress | None:
+        """Read an address in apprise's form, such as `slack://token/token/token`; None if it is not one of ours.
+
+        Options after a question mark are refused, because some name files to read.
+        """
+        scheme = text.partition("://")[0].lower()
+        if len(text) > LONGEST or scheme not in SERVICES or "?" in text or not text.isprintable():
+            return None
+        asset = AppriseAsset(app_id="Gadget", image_url_mask="", image_url_logo="", storage_mode=MEMORY)
+        sender = Apprise.instantiate(text, asset=asset)
+        return cls(sender, *SERVICES[scheme]) if isinstance(sender, NotifyBase) else None
+
+    def send(self, title: str, text: str) -> None:
+        """Send a message.
+
+        Raises:
+            DeliveryError: the service refused it, or was not there.
+        """
+        door = _Door(self.hosts)
+        try:
+            with _opened(door):
+                is_sent = self.sender.notify(body=text, title=title, body_format=NotifyFormat.TEXT)
+        except Exception as error:  # noqa: BLE001 - its text may hold the address
+            raise DeliveryError(f"the message to {self.service} could not be sent: {type(error).__name__}") from None
+        if not is_sent:
+            raise DeliveryError(door.describe_problem(self.service), is_final=door.is_final)
+
+
+def send_chat(address: str, message: OutgoingMessage) -> None:
+    """Send a message by the chat service of this address.
+
+    Raises:
+        DeliveryError: the service refused it, or was not there.
+    """
+    chat = ChatAddress.parse(address)
+    if chat is None:
+        raise DeliveryError("the address is not valid any more", is_final=True)
+    chat.send("Gadget", message.text.translate(_LIVE))
+
+
+def find_service(address: str) -> str:
+    """Return the name of the service of this address; empty if it is not a valid address of one of ours."""
+    chat = ChatAddress.parse(address)
+    return chat.service if chat else ""
+
+
+class _Door(BaseAdapter):
+    """Sends the requests of one message through the guarded client, to the hosts of its service alone."""
+
+    def __init__(self, hosts: tuple[str, ...]) -> None:
+        super().__init__()
+        self._hosts = hosts
+        self._problem = ""
+        self._status = 0
+
+    @property
+    def is_final(self) -> bool:
+        """True if another try would not help."""
+        return self._status in REFUSALS
+
+    def describe_problem(self, service: str) -> str:
+        """Say why the message was not sent, without its address."""
+        return self._problem or (f"{service} answered {self._status}" if self._status else f"{service} was not asked")
+
+    @override
+    def send(self, request: PreparedRequest, *_: Any, **__: Any) -> Response:
+        """Send one request.
+
+        Raises:
+            requests.ConnectionError: the host is not allowed, or there was no answer.
+        """
+        try:
+            answer = self._ask(request)
+        except ToolError as error:
+            self._problem = error.message
+            raise requests.ConnectionError(error.message) from None
+        self._problem, self._status = "", answer.status
+        response = Response()
+        response.status_code, response.url, response.request = answer.status, answer.url, request
+        response.headers.update({name: value for name, value in answer.headers.items() if name != "location"})
+        response.raw = BytesIO(answer.content)
+        return response
+
+    def _ask(self, request: PreparedRequest) -> ClientResponse:
+        url = read_url(request.url or "")
+        host = get_host(url)
+        if not (is_own := OWN_HOST in self._hosts and _is_named(host)):
+            is_known = any(host == known or host.endswith(f".{known}") for known in self._hosts if known)
+            if not is_known or url.scheme != "https":
+                raise ToolError(ErrorCode.SECURITY_VIOLATION, f"the server {host} is not in GADGET_CHAT_HOSTS")
+        allowed = settings.CHAT_HOSTS if is_own else PrivateHosts()
+        body = request.body.encode() if isinstance(request.body, str) else request.body
+        if not isinstance(body, bytes | None):
+            raise TypeError("apprise sends only texts")
+        headers = {name: str(value) for name, value in request.headers.items() if name.lower() not in _FRAMING}
+        release_connection()
+        client = GuardedClient(NetworkAccess(requested=frozenset({host}), installation=allowed), _LIMITS)
+        return client.request(request.method or "GET", str(url), headers, body, repeatable=True)
+
+    @override
+    def close(self) -> None:
+        """Do nothing: each request has a connection of its own."""
+
+
+_door: ContextVar[_Door | None] = ContextVar("chat_door", default=None)
+
+
+@contextmanager
+def _opened(door: _Door) -> Iterator[None]:
+    token = _door.set(door)
+    try:
+        yield
+    finally:
+        _door.reset(token)
+
+
+def _get_door(_: requests.Session, url: str) -> BaseAdapter:  # noqa: ARG001 - the names of the method
+    """Return the adapter for every request of `requests` in this process.
+
+    Raises:
+        requests.ConnectionError: no message is being sent.
+    """
+    door = _door.get()
+    if door is None:
+        raise requests.ConnectionError("nothing is sent except messages")
+    return door
+
+
+def _is_named(host: str) -> bool:
+    """Return True if GADGET_CHAT_HOSTS names the host."""
+    with suppress(ValueError):
+        return bool(settings.CHAT_HOSTS.may_cover(host, ip_address(host)))
+    return any(entry.name == host for entry in settings.CHAT_HOSTS.entries)
+
+
+requests.Session.get_adapter = _get_door  # type: ignore[method-assign, assignment]
+logging.getLogger("apprise").disabled = True  # its messages may hold addresses, which are secrets

@@ -1,0 +1,232 @@
+"""Chat services: messages reach fake services over real HTTP, through the guarded client and to no other host."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+import requests
+from django.db.models.functions import Now
+from pytest_django import Settings
+
+from agents.accounts.models import AuditEntry
+from agents.notices import chat
+from agents.notices.channels import add_chat, confirm_channel
+from agents.notices.chat import ChatAddress, find_service
+from agents.notices.failures import DeliveryError
+from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, NoticeKind
+from agents.notices.outbox import add_notice, build_card_notice
+from agents.notices.sending import send_next
+from agents.notices.spreading import spread_notices
+from agents.platform.refusals import Conflict, Invalid
+from gadget_site.private_hosts import LOOPBACK
+from tests.world import World
+from tools.contract import PrivateHosts
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
+
+TOKEN = "tk-secret-4711"
+
+
+class ChatServer:
+    """A chat service on this machine: keeps what it is sent, and answers as it is told."""
+
+    def __init__(self) -> None:
+        self.bodies: list[dict[str, Any]] = []
+        self.paths: list[str] = []
+        self.status = 200
+        self.location = ""
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                raw = self.rfile.read(int(self.headers["Content-Length"]))
+                server.paths.append(self.path)
+                server.bodies.append(json.loads(raw))
+                self.send_response(server.status)
+                if server.location:
+                    self.send_header("Location", server.location)
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"{}")
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_port
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def server(settings: Settings) -> Iterator[ChatServer]:
+    """Yield a service that GADGET_CHAT_HOSTS allows."""
+    settings.CHAT_HOSTS = LOOPBACK
+    running = ChatServer()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def ntfy(server: ChatServer) -> str:
+    return f"ntfy://{TOKEN}@127.0.0.1:{server.port}/alerts"
+
+
+def confirm(channel: Channel) -> Channel:
+    Channel.objects.filter(pk=channel.pk).update(confirmed_at=Now(), code="")
+    Delivery.objects.all().delete()
+    return Channel.objects.get(pk=channel.pk)
+
+
+def tell_card(world: World) -> None:
+    add_notice(build_card_notice(NoticeKind.CARD, world.card()))
+    while spread_notices() or send_next(ChannelKind.CHAT):
+        pass
+
+
+def test_a_card_is_told_by_ntfy(world: World, server: ChatServer, ntfy: str) -> None:
+    confirm(add_chat(world.member("approver"), ntfy))
+    tell_card(world)
+    (body,) = server.bodies
+    assert (body["topic"], body["title"]) == ("alerts", "Gadget")
+    assert "A decision is waiting: Update a record, asked by Dana" in body["message"]
+    assert Delivery.objects.get().status == DeliveryStatus.SENT
+
+
+def test_a_card_is_told_by_a_webhook_as_of_slack(world: World, server: ChatServer) -> None:
+    """Mattermost takes the same webhooks as Slack, whose own servers cannot stand on this machine."""
+    confirm(add_chat(world.member("approver"), f"mmost://127.0.0.1:{server.port}/{'a' * 26}"))
+    tell_card(world)
+    assert server.paths == [f"/hooks/{'a' * 26}"]
+    assert "A decision is waiting: Update a record, asked by Dana" in server.bodies[0]["text"]
+
+
+def test_a_code_confirms_the_address(world: World, server: ChatServer, ntfy: str) -> None:
+    member = world.member("approver")
+    channel = add_chat(member, ntfy)
+    assert channel.own_name == "ntfy"
+    send_next(ChannelKind.CHAT)
+    assert channel.code in server.bodies[0]["message"]
+    assert confirm_channel(member, channel.pk, channel.code).confirmed_at is not None
+
+
+def test_a_name_becomes_neither_a_mention_nor_a_link(world: World, server: ChatServer, ntfy: str) -> None:
+    world.employee.name = "<!channel> @everyone [win](https://evil.example) *now*"
+    world.employee.save()
+    confirm(add_chat(world.member("approver"), ntfy))
+    tell_card(world)
+    assert not set("<>@[]*`") & set(server.bodies[0]["message"])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(
+            "json://127.0.0.1/x",
+            "file:///etc/passwd",
+            "mailto://a:b@example.com",
+            "syslog://",
+            "exec://ls",
+            "hello",
+            "",
+        ),
+        *("slack://", "ntfys://host/topic?template=/etc/passwd", f"ntfys://host/{'a' * 500}", "ntfys://ho\nst/topic"),
+    ],
+)
+def test_an_address_that_is_none_of_ours_is_refused(world: World, address: str) -> None:
+    with pytest.raises(Invalid, match="not an address of a supported"):
+        add_chat(world.member("approver"), address)
+
+
+def test_an_address_is_added_once(world: World, server: ChatServer, ntfy: str) -> None:
+    add_chat(world.member("approver"), ntfy)
+    with pytest.raises(Conflict, match="already"):
+        add_chat(world.member("approver"), ntfy)
+
+
+def test_a_host_that_nobody_allowed_is_not_asked(settings: Settings, server: ChatServer, ntfy: str) -> None:
+    chosen = ChatAddress.parse(ntfy)
+    assert chosen is not None
+    chosen.send("Gadget", "Hello")
+    assert len(server.bodies) == 1
+    settings.CHAT_HOSTS = PrivateHosts()
+    with pytest.raises(DeliveryError, match=r"127\.0\.0\.1 is not in GADGET_CHAT_HOSTS"):
+        chosen.send("Gadget", "Hello")
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "service"),
+    [
+        ("slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ", "Slack"),
+        ("discord://4174216298/JHMHI8qBe7bk2ZwO5U711o3dV_js", "Discord"),
+        ("tgram://123456789:abcdefghijklmnopqrstuvwxyz012345678/1234", "Telegram"),
+        ("ntfy://alerts", "ntfy"),
+        ("gotifys://push.example/abcdefghijklmno", "Gotify"),
+        ("workflows://prod.westus.logic.azure.com/flow/signature", "Microsoft Teams"),
+    ],
+)
+def test_known_services_are_named(address: str, service: str) -> None:
+    assert find_service(address) == service
+
+
+def test_a_redirect_is_not_followed(server: ChatServer, ntfy: str) -> None:
+    other = ChatServer()
+    server.status, server.location = 302, f"http://127.0.0.1:{other.port}/"
+    chosen = ChatAddress.parse(ntfy)
+    assert chosen is not None
+    with pytest.raises(DeliveryError, match="ntfy answered 302"):
+        chosen.send("Gadget", "Hello")
+    assert not other.bodies
+    other.close()
+
+
+@pytest.mark.parametrize(("status", "ended"), [(401, "failed"), (404, "failed"), (429, "waiting"), (503, "waiting")])
+def test_a_refusal_ends_it_and_an_outage_is_tried_again(
+    world: World, server: ChatServer, ntfy: str, status: int, ended: str
+) -> None:
+    confirm(add_chat(world.member("approver"), ntfy))
+    server.status = status
+    tell_card(world)
+    delivery = Delivery.objects.get()
+    assert (delivery.status, delivery.problem) == (ended, f"ntfy answered {status}")
+
+
+def test_the_address_appears_nowhere(
+    world: World, server: ChatServer, ntfy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    confirm(add_chat(world.member("approver"), ntfy))
+    server.status = 503
+    tell_card(world)
+    server.close()
+    Delivery.objects.update(due_at=Now())
+    send_next(ChannelKind.CHAT)
+    page = world.client("approver").get("/notices/").content.decode()
+    assert "ntfy" in page
+    told = [page, caplog.text, str(list(AuditEntry.objects.values())), str(list(Delivery.objects.values()))]
+    told.append(str(list(Channel.objects.values("label", "problem", "fingerprint"))))
+    assert TOKEN not in " ".join(told)
+    assert "alerts" not in " ".join(told)
+
+
+def test_a_wrong_address_is_not_shown_again(world: World) -> None:
+    page = world.client("approver").post("/notices/channels/", {"chat": f"nope://{TOKEN}"})
+    assert "not an address of a supported chat service" in page.content.decode()
+    assert TOKEN not in page.content.decode()
+
+
+def test_nothing_else_in_this_process_is_sent_by_requests(server: ChatServer) -> None:
+    assert chat.SERVICES
+    with pytest.raises(requests.ConnectionError, match="nothing is sent except messages"):
+        requests.post(f"http://127.0.0.1:{server.port}/", json={}, timeout=5)
+    assert not server.bodies
