@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from agents.accounts.models import Membership, Organization, Role
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.votes import CardStanding, find_standings
-from agents.notices.models import ADMIN_KINDS, CARD_KINDS, RUN_KINDS, Channel, FollowedRun, Notice, NoticeKind
+from agents.notices.models import (
+    ADMIN_KINDS,
+    CARD_KINDS,
+    RUN_KINDS,
+    SHARED_KINDS,
+    Channel,
+    FollowedRun,
+    Notice,
+    NoticeKind,
+)
 
 
 @dataclass(frozen=True)
@@ -56,8 +65,14 @@ class Audience:
             return "the address is confirmed already" if channel.confirmed_at else ""
         if notice.kind in CARD_KINDS and notice.approval and notice.approval.status != ApprovalStatus.PENDING:
             return "the card is closed"
+        if channel.is_shared:
+            return "" if self.concerns_all(notice) and channel.membership.role == Role.ADMIN else "nobody needs it"
         is_meant = any(member.pk == channel.membership_id for member in self.find(notice))
         return "" if is_meant else "it is no longer for this person"
+
+    def concerns_all(self, notice: Notice) -> bool:
+        """Return True if channels of the whole organization are told of this notice: somebody in it needs it."""
+        return notice.kind in SHARED_KINDS and bool(self.find(notice))
 
     def _concerns(self, notice: Notice, member: Membership) -> bool:
         if notice.kind in ADMIN_KINDS:

@@ -18,12 +18,12 @@ from django.utils.crypto import salted_hmac
 from django.utils.module_loading import import_string
 
 from agents.accounts import audit
-from agents.accounts.models import AuditEntry, Membership
+from agents.accounts.models import AuditEntry, Membership, Role
 from agents.notices.models import Channel, ChannelKind, Delivery, Notice, NoticeKind
 from agents.notices.outbox import send_soon
 from agents.notices.texts import clean_name
 from agents.notices.web_push import Subscription
-from agents.platform.refusals import Conflict, Invalid, NotFound
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 
 MAX_CHANNELS = 5
 MAX_WRONG_CODES = 5
@@ -133,21 +133,29 @@ def add_browser(member: Membership, subscription: Subscription, name: str) -> Ch
         return _add(member, ChannelKind.PUSH, address, clean_name(name)[:60] or "Browser")
 
 
-def add_chat(member: Membership, address: str) -> Channel:
+def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Channel:
     """Add an address of a chat service, and send it a code. It counts once the code was entered.
 
+    Args:
+        is_shared: it is for the whole organization.
+
     Raises:
+        Forbidden: only admins add addresses for the whole organization.
         Invalid: it is not an address of a supported service.
         Conflict: it was added before, or there are too many.
     """
     address = address.strip()
+    if is_shared and not member.may(Role.ADMIN):
+        raise Forbidden("Only admins add addresses for the whole organization.")
     find_service: Callable[[str], str] = import_string("agents.notices.chat.find_service")  # takes 25 MB
     service = find_service(address)
     if not service:
         raise Invalid("chat", "This is not an address of a supported chat service.")
     try:
         with transaction.atomic():
-            return _add(member, ChannelKind.CHAT, address, service)
+            channel = _add(member, ChannelKind.CHAT, address, f"{service} for everyone" if is_shared else service)
+            Channel.objects.filter(pk=channel.pk).update(is_shared=is_shared)
+            return channel
     except IntegrityError:
         raise Conflict("You have added this address already.") from None
 

@@ -41,6 +41,11 @@ CARD_KINDS = (
     *(NoticeKind.ESCALATED, NoticeKind.STUCK),
 )
 """Kinds whose notices nobody needs once their card is closed."""
+SHARED_KINDS = (
+    *(*CARD_KINDS, NoticeKind.CARD_EXPIRED, NoticeKind.BREAK_GLASS, NoticeKind.STOPPED, NoticeKind.BUDGET),
+    NoticeKind.QUARANTINE,
+)
+"""Kinds that channels of a whole organization are told."""
 RUN_KINDS = (NoticeKind.RUN_FAILED, NoticeKind.RUN_ENDED)
 ADMIN_KINDS = (
     *(NoticeKind.STUCK, NoticeKind.BREAK_GLASS, NoticeKind.STOPPED, NoticeKind.BUDGET, NoticeKind.QUARANTINE),
@@ -98,6 +103,7 @@ class Channel(models.Model):
         address: encrypted, because addresses of some kinds are secrets.
         label: what pages show to others than its owner.
         fingerprint: a keyed hash of the address, by which an address is not added twice.
+        is_shared: it is for the whole organization, as long as its member is an admin.
         code: the code that was sent there, while it is unconfirmed.
         wrong_codes: the number of wrong codes that were entered.
         gone_answers: the number of answers in a row that said that the address is gone.
@@ -109,6 +115,7 @@ class Channel(models.Model):
     address = EncryptedTextField()
     label = models.CharField(max_length=200)
     fingerprint = models.CharField(max_length=64)
+    is_shared = models.BooleanField(default=False)
     code = EncryptedTextField(blank=True)
     wrong_codes = models.PositiveSmallIntegerField(default=0)
     gone_answers = models.PositiveSmallIntegerField(default=0)

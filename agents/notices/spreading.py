@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agents.accounts.models import Organization
+from agents.accounts.models import Organization, Role
 from agents.notices.audience import Audience
 from agents.notices.choices import load_pace_rules
 from agents.notices.models import Channel, Delivery, Notice
@@ -57,14 +57,24 @@ def _spread(notices: QuerySet[Notice]) -> int:
 
 def _build_deliveries(notices: Collection[Notice]) -> list[Delivery]:
     organization = Organization.objects.get(pk=next(iter(notices)).organization_id)
-    channels = defaultdict(list)
-    for channel in Channel.objects.filter(membership__organization=organization, confirmed_at__isnull=False):
-        channels[channel.membership_id].append(channel)
-    if not channels:
+    channels, shared = defaultdict(list), []
+    confirmed = Channel.objects.filter(membership__organization=organization, confirmed_at__isnull=False)
+    for channel in confirmed.select_related("membership"):
+        if not channel.is_shared:
+            channels[channel.membership_id].append(channel)
+        elif channel.membership.role == Role.ADMIN:
+            shared.append(channel)
+    if not channels and not shared:
         return []
     audience, rules = Audience.load(organization, notices), load_pace_rules(channels.keys())
     now, default = timezone.now(), PaceRules()
-    return [
+    to_all = [
+        Delivery(notice=notice, channel=channel, due_at=now)
+        for notice in notices
+        if shared and audience.concerns_all(notice)
+        for channel in shared
+    ]
+    return to_all + [
         Delivery(notice=notice, channel=channel, due_at=due_at)
         for notice in notices
         for member in audience.find(notice)

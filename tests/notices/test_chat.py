@@ -14,16 +14,17 @@ import requests
 from django.db.models.functions import Now
 from pytest_django import Settings
 
-from agents.accounts.models import AuditEntry
+from agents.accounts.models import AuditEntry, Membership, Role
 from agents.notices import chat
 from agents.notices.channels import add_chat, confirm_channel
 from agents.notices.chat import ChatAddress, find_service
 from agents.notices.failures import DeliveryError
 from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, NoticeKind
-from agents.notices.outbox import add_notice, build_card_notice
+from agents.notices.outbox import add_notice, build_card_notice, build_run_notice
 from agents.notices.sending import send_next
 from agents.notices.spreading import spread_notices
-from agents.platform.refusals import Conflict, Invalid
+from agents.platform.refusals import Conflict, Forbidden, Invalid
+from agents.runs.models import RunStatus
 from gadget_site.private_hosts import LOOPBACK
 from tests.world import World
 from tools.contract import PrivateHosts
@@ -117,6 +118,34 @@ def test_a_code_confirms_the_address(world: World, server: ChatServer, ntfy: str
     send_next(ChannelKind.CHAT)
     assert channel.code in server.bodies[0]["message"]
     assert confirm_channel(member, channel.pk, channel.code).confirmed_at is not None
+
+
+class TestForTheWholeOrganization:
+    @pytest.fixture
+    def shared(self, world: World, ntfy: str) -> Channel:
+        return confirm(add_chat(world.member("admin"), ntfy, is_shared=True))
+
+    def test_it_is_told_of_cards_once_and_of_no_run_of_a_person(
+        self, world: World, server: ChatServer, shared: Channel
+    ) -> None:
+        tell_card(world)
+        add_notice(build_run_notice(NoticeKind.RUN_FAILED, world.run(RunStatus.FAILED)))
+        assert spread_notices() == 1
+        assert not send_next(ChannelKind.CHAT)
+        assert len(server.bodies) == 1
+
+    def test_only_an_admin_adds_it(self, world: World, ntfy: str) -> None:
+        with pytest.raises(Forbidden):
+            add_chat(world.member("approver"), ntfy, is_shared=True)
+
+    def test_it_ends_when_its_admin_is_one_no_more(self, world: World, server: ChatServer, shared: Channel) -> None:
+        add_notice(build_card_notice(NoticeKind.CARD, world.card()))
+        spread_notices()
+        Membership.objects.filter(pk=shared.membership_id).update(role=Role.APPROVER)
+        send_next(ChannelKind.CHAT)
+        assert Delivery.objects.get().status == DeliveryStatus.DROPPED
+        tell_card(world)
+        assert not server.bodies
 
 
 def test_a_name_becomes_neither_a_mention_nor_a_link(world: World, server: ChatServer, ntfy: str) -> None:

@@ -120,7 +120,7 @@ def add_channel(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Add an e-mail address, or one of a chat service, which is a secret and is not shown again."""
     try:
         if "chat" in request.POST:
-            add_chat(member, request.POST["chat"])
+            add_chat(member, request.POST["chat"], is_shared="shared" in request.POST)
         else:
             add_email(member, request.POST.get("email", ""))
     except (Invalid, Conflict) as refusal:
