@@ -77,6 +77,7 @@ BROAD_HANDLERS = {
     "tools/toolbox/isolation.py run_isolated": "a tool may fail in any way",
     "agents/worker/jobs.py advance_run": "no failure of a job may end the worker",
     "agents/notices/sending.py send_next": "whatever fails in one message keeps no other waiting",
+    "agents/notices/chat.py ChatAddress.send": "whatever apprise raises may hold the address in its text",
     "agents/platform/error_boundary.py log_and_continue": "a background thread or a sweep continues after one failure",
     "tools/sources/plugins.py start_plugins": "a third-party package may raise anything when it is imported",
 }

@@ -97,7 +97,7 @@ class ChatAddress:
         """
         door = _Door(self.hosts)
         try:
-            with _opened(door):
+            with _open_door(door):
                 is_sent = self.sender.notify(body=text, title=title, body_format=NotifyFormat.TEXT)
         except Exception as error:  # noqa: BLE001 - its text may hold the address
             raise DeliveryError(f"the message to {self.service} could not be sent: {type(error).__name__}") from None
@@ -185,7 +185,7 @@ _door: ContextVar[_Door | None] = ContextVar("chat_door", default=None)
 
 
 @contextmanager
-def _opened(door: _Door) -> Iterator[None]:
+def _open_door(door: _Door) -> Iterator[None]:
     token = _door.set(door)
     try:
         yield

@@ -38,6 +38,7 @@ MAY_GO_OUT = {
     "tools/sources/mcp/errors.py": "knows them too",
     "agents/providers": "models are reached at the address that an admin sets",
     "agents/notices/mail.py": "e-mail goes to the server that the owner of the installation sets",
+    "agents/notices/chat.py": "gives apprise's requests the door's own client",
     "agents/platform/notify.py": "jobs and bells go through Redis",
     "agents/web/sockets/feeds.py": "knows by name that Redis is away, through which the bell rings",
     "agents/web/sockets/run_feed.py": "knows the same",
