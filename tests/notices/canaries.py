@@ -42,6 +42,11 @@ class Sent:
     mails: list[str]
     pushes: list[str]
 
+    @classmethod
+    def by(cls, mail: MailServer, push: PushService) -> Sent:
+        """Collect what these two have received."""
+        return cls([read(each.message) for each in mail.received], [json.dumps(each) for each in push.messages])
+
     def count_canaries(self) -> int:
         return sum(text.casefold().count(CANARY) for text in (*self.mails, *self.pushes))
 
@@ -52,11 +57,12 @@ def plant_and_search(cards: int) -> str:
         for number in range(cards):
             card, alone = plant(world), KINDS[number % len(KINDS)]
             tell(world, card, alone)
-            send_all(mail, push)
+            send_all()
             for kind in KINDS:
                 if kind != alone:
                     tell(world, card, kind)
-            sent = send_all(mail, push)
+            send_all()
+        sent = Sent.by(mail, push)
     assert sent.mails
     assert sent.pushes
     assert sent.count_canaries() == 0
@@ -123,10 +129,9 @@ def tell(world: World, card: Approval, kind: NoticeKind) -> None:
     assert add_notice(notice)
 
 
-def send_all(mail: MailServer, push: PushService) -> Sent:
+def send_all() -> None:
     while spread_notices() or send_next(ChannelKind.EMAIL) or send_next(ChannelKind.PUSH):
         pass
-    return Sent([read(each.message) for each in mail.received], [json.dumps(each) for each in push.messages])
 
 
 def read(message: EmailMessage) -> str:

@@ -7,7 +7,7 @@ import pytest
 from agents.employees.models import Employee
 from agents.notices.models import NoticeKind
 from agents.runs.models import Run
-from tests.notices.canaries import CANARY, fill, plant, plant_and_search, receive, send_all, tell
+from tests.notices.canaries import CANARY, Sent, fill, plant, plant_and_search, receive, send_all, tell
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
 
@@ -23,7 +23,8 @@ def test_the_search_finds_a_canary_in_a_name_that_is_told() -> None:
         card = plant(world)
         Employee.objects.filter(pk=world.employee.pk).update(name=CANARY)
         tell(world, card, NoticeKind.CARD)
-        sent = send_all(mail, push)
+        send_all()
+        sent = Sent.by(mail, push)
     assert [text.count(CANARY) > 0 for text in (*sent.mails, *sent.pushes)] == [True, True]
 
 
