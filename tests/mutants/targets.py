@@ -162,6 +162,13 @@ TARGETS = [
     near("tools/toolbox/approval_rules", "tools/toolbox: approval_rules", 12),
     near("tools/toolbox/rulings", "policy: recorded_rulings"),
     near("agents/approvals/votes", "approvals: votes stored_histories", 12),
+    near("agents/approvals/claims", "approvals: claims", 12),
+    near("agents/approvals/break_glass", "approvals: break_glass", 12),
+    near("agents/notices/chat", "notices: chat", 12),
+    *(
+        near(f"agents/notices/{file}", "notices: audience facts sending pace channels chat web: notices")
+        for file in ("audience", "spreading", "sending", "channels", "deliveries")
+    ),
     near("agents/approvals/own_cards", "approvals: votes deciding four_eyes_and_roles"),
     near("agents/approvals/warnings/individual_cards", "approvals: individual_cards standing_grants: person_needed"),
     near("agents/approvals/requesters", "approvals: requesters four_eyes_and_roles", 12),
