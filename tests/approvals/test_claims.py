@@ -89,6 +89,14 @@ def test_nobody_takes_a_card_of_another_person_until_it_is_released(world: World
     assert Claim.objects.get().user.get_username() == "admin"
 
 
+def test_each_card_is_released_alone_and_no_other_organization_sees_either(world: World, card: Approval) -> None:
+    other = world.card()
+    claims.claim(world.member("approver"), other.pk)
+    claims.release(world.member("approver"), card.pk)
+    assert list(claims.find_claims(world.acme.pk)) == [other.tool_call_id]
+    assert claims.find_claims(world.globex.pk) == {}
+
+
 def test_taking_it_again_renews_it(world: World, card: Approval) -> None:
     Claim.objects.update(until=timezone.now() + timedelta(seconds=5))
     claims.claim(world.member("approver"), card.pk)
