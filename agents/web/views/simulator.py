@@ -12,12 +12,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect
 from django.utils import timezone
 
-from agents.accounts.models import Membership
+from agents.accounts.models import Membership, Organization
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Conflict, Invalid, Refusal
 from agents.policy import shadow
-from agents.policy.drafts import ChangeKind, PolicyChange
+from agents.policy.drafts import OF_CARDS, ChangeKind, PolicyChange
 from agents.policy.models import MAX_SHADOW_DAYS, PolicyDraft
+from agents.policy.rule_simulation import simulate_rules
 from agents.policy.simulation import simulate
 from agents.policy.typed_changes import (
     FORM_LABELS,
@@ -29,6 +30,7 @@ from agents.policy.typed_changes import (
 )
 from agents.web.grants.terms import describe_terms
 from agents.web.lists.simulated_calls import WORDS, build_tables, count_pairs, describe_changed, describe_skipped
+from agents.web.lists.simulated_cards import COLUMNS, build_card_tables, describe_cards, describe_skipped_cards
 from agents.web.views.pages import member_view, render_page
 from tools.contract import Level
 from tools.toolbox.conditions import need_history
@@ -151,9 +153,10 @@ def _render(
         "tools": _list_tools(organization_id),
         "drafts": _describe_drafts(shadow.list_drafts(member)),
         "report": None,
+        "rule_report": None,
     }
     if changes and not refusal:
-        context |= _simulate(organization_id, changes, context["calls"], employees)
+        context |= _simulate(member.organization, changes, context["calls"], employees)
     page = render_page(request, member, "simulator/page.html", context)
     page.status_code = refusal.status if refusal else 200
     return page
@@ -169,15 +172,41 @@ def _describe_changes(changes: tuple[PolicyChange, ...], employees: Mapping[int,
         "changes_json": sent,
         "is_long": len(quote(sent)) > MAX_ADDRESS,
         "adds_grants": any(change.kind is ChangeKind.STANDING_GRANT for change in changes),
+        "changes_rules": any(change.kind in OF_CARDS for change in changes),
         "limits_history": need_history(change.condition for change in changes if change.condition is not None),
     }
 
 
 def _simulate(
-    organization_id: int, changes: tuple[PolicyChange, ...], number: int, employees: Mapping[int, str]
+    organization: Organization, changes: tuple[PolicyChange, ...], number: int, employees: Mapping[int, str]
 ) -> dict[str, Any]:
+    """Simulate the changes about calls with recorded calls, and the approval rules with recorded cards."""
+    titles = {tool.name: tool.title for tool in load_toolbox(organization.pk).tools()}
+    found: dict[str, Any] = {}
+    if any(change.kind not in OF_CARDS for change in changes):
+        found |= _simulate_calls(organization.pk, changes, number, (titles, employees))
+    if any(change.kind in OF_CARDS for change in changes):
+        report = simulate_rules(organization, changes, number)
+        found |= {
+            "rule_report": report,
+            "card_columns": list(COLUMNS.values()),
+            "card_tables": build_card_tables(report, titles, employees),
+            "skipped_cards": describe_skipped_cards(
+                {kind.value: number for kind, number in report.total.outcomes.items()}
+            ),
+            "changed_cards": describe_cards(report.listed, titles, employees),
+        }
+    return found
+
+
+def _simulate_calls(
+    organization_id: int,
+    changes: tuple[PolicyChange, ...],
+    number: int,
+    names: tuple[Mapping[str, str], Mapping[int, str]],
+) -> dict[str, Any]:
+    titles, employees = names
     report = simulate(organization_id, changes, number)
-    titles = {tool.name: tool.title for tool in load_toolbox(organization_id).tools()}
     return {
         "report": report,
         "tables": build_tables(report, titles, employees),
