@@ -14,7 +14,7 @@ from agents.approvals.models import Approval
 from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.policy.drafts import ChangeKind, PolicyChange
-from agents.policy.models import PolicyDraft, ShadowVerdict
+from agents.policy.models import PolicyDraft, ShadowCard, ShadowVerdict
 from agents.policy.snapshots import keep_snapshot
 from agents.runs.engine.context import load_grants
 from agents.runs.models import Pass, RunStatus, ToolCall
@@ -229,3 +229,22 @@ def test_a_draft_with_a_rule_and_another_change_shows_both_results(world: World)
     page = simulate(world, changes=draft_rule(), **STOP)
     assert "Result for 1 recorded call" in page
     assert "There are no recorded cards yet." in page
+
+
+def test_the_page_of_a_draft_rule_lists_the_cards_of_its_shadow(world: World) -> None:
+    client = world.client("admin")
+    client.post("/simulator/save/", {"changes": draft_rule(), "name": "Two people"})
+    draft = PolicyDraft.objects.get()
+    page = unescape(client.get(f"/simulator/{draft.pk}/").content.decode())
+    assert "needs 2 approvers; for every tool" in page
+    assert client.post(f"/simulator/{draft.pk}/shadow/", {"days": "7"}).status_code == 302
+    card = world.card()
+    ShadowCard.objects.create(draft=draft, card=card, outcome="more", needs="1 of 2: <b>x", is_stuck=True)
+    PolicyDraft.objects.update(card_counts={"more": 1, "enough": 2, "stuck": 1})
+    answer = client.get(f"/simulator/{draft.pk}/")
+    assert b"<b>x" not in answer.content, "it stays text"
+    page = " ".join(unescape(answer.content.decode()).split())
+    assert f'href="/approvals/{card.pk}/"' in page
+    assert "waiting → <b>needs more or other people</b>; nobody could approve it" in page
+    assert "Compared calls" not in page
+    assert "1 different so far" in unescape(client.get("/simulator/").content.decode())

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from agents.approvals.models import ApprovalStatus
+from agents.policy.models import ShadowCard
 from agents.policy.rule_simulation import CardCounts, CardOutcome, JudgedCard, RuleReport
 from agents.web.lists.simulated_calls import REMOVED
 
@@ -90,6 +91,25 @@ def describe_cards(
             warning=card.is_alarming,
         )
         for card in cards
+    ]
+
+
+def describe_shadow_cards(
+    cards: Iterable[ShadowCard], titles: Mapping[str, str], employees: Mapping[int, str]
+) -> list[ChangedCard]:
+    """Describe the cards that would have changed under a draft in shadow mode; each comes with its card's row."""
+    return [
+        ChangedCard(
+            card_id=each.card_id,
+            tool=titles.get(each.card.tool_call.tool, each.card.tool_call.tool),
+            employee=employees.get(each.card.run.employee_id, REMOVED),
+            before=describe_status(each.card.status, each.card.standing_grant_id),
+            after=OUTCOMES.get(each.outcome, each.outcome),
+            needs=each.needs,
+            is_stuck=each.is_stuck,
+            warning=each.outcome == CardOutcome.FEWER and each.card.status == ApprovalStatus.DENIED,
+        )
+        for each in cards
     ]
 
 
