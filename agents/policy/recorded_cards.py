@@ -95,7 +95,7 @@ def read_cards(cards: QuerySet[Approval]) -> Iterator[list[CardRow]]:
 
 
 @dataclass(frozen=True)
-class Memory:
+class RulesOfToday:
     """The rules, tools and people of today, which stand in for those of the past that were not kept.
 
     Attributes:

@@ -18,8 +18,8 @@ from agents.employees.toolboxes import load_toolbox
 from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.policy.recorded_cards import (
     CardRow,
-    Memory,
     PastCard,
+    RulesOfToday,
     add_requesters,
     find_cards,
     load_votes,
@@ -127,7 +127,7 @@ class CardJudge:
     def __init__(self, organization: Organization, changes: Iterable[PolicyChange]) -> None:
         self._drafted = DraftedApprovalRules(changes)
         self._voters = load_voters(organization.pk)
-        self._memory = Memory(load_toolbox(organization.pk), load_rules(organization), self._voters)
+        self._today = RulesOfToday(load_toolbox(organization.pk), load_rules(organization), self._voters)
         self._stuck: dict[tuple[object, ...], bool] = {}
 
     def judge(self, rows: Sequence[CardRow]) -> list[JudgedCard]:
@@ -145,7 +145,7 @@ class CardJudge:
 
     def _recall(self, row: CardRow) -> PastCard | JudgedCard | None:
         try:
-            past = self._memory.recall(row)
+            past = self._today.recall(row)
             if self._drafted.need_values(past) and read_judgment(row).get("erased"):
                 return JudgedCard(row, CardOutcome.ERASED)
             return past if self._drafted.concern(past) else None
