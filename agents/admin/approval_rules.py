@@ -158,7 +158,6 @@ class ApprovalRuleAdmin(ConfigurationAdmin):
     """Rules about the people who must approve certain cards."""
 
     form = ApprovalRuleForm
-    change_form_outer_after_template = "admin/approval_rule_simulator.html"
     delete_confirmation_template = "admin/delete_rule.html"
     list_display = ("name", "tool", "category", "level", "employee", "needed", "group", "organization", "is_active")
     list_filter = ("is_active", ("organization", ScopedRelatedFilter), ("group", ScopedRelatedFilter))

@@ -219,7 +219,7 @@ def test_a_simulated_approval_rule_lists_its_cards_with_what_they_would_have_nee
     assert f'href="/approvals/{card.pk}/"' in page
     assert "approved → <b>needs more or other people</b>" in page
     assert "1 of 2: an approver" in page
-    assert "0 approvals kept who was in which group. For 1, the groups of today are used." in page
+    assert "Of 1 approval, 1 did not keep who was in which group" in page
     assert "recorded call" not in page, "no verdict of a call depends on it"
     assert "The draft is for none of these cards." in simulate(world, changes=draft_rule(tool=SEARCH))
 
