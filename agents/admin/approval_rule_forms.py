@@ -15,7 +15,7 @@ from unfold.widgets import (
 
 from agents.accounts.models import Organization
 from agents.admin.available_tools import list_available_tools
-from agents.admin.confirmation import ConfirmationForm
+from agents.admin.confirmation import CONFIRM_FIRST, ConfirmationForm
 from agents.admin.rule_conditions import RULE_COMPARISONS, build_conditions, read_blanks
 from agents.approval_rules.loading import load_voters
 from agents.approval_rules.models import MAX_NEEDED, ApprovalRule, ApproverGroup
@@ -29,6 +29,8 @@ NOTHING_CHOSEN = {"employee": "every employee", "group": "every approver", "seco
 MAX_HOURS = 720
 OTHER_CARDS = "Other cards need one approver, unless another rule is for them."
 ITS_CARDS = "Its cards need one approver, unless another rule is for them."
+SIMULATE = "_simulate"
+"""The name of the button that simulates the rule instead of saving it."""
 KEPT_CONDITIONS = "This rule has conditions that cannot be edited here. They stay as they are."
 
 
@@ -154,6 +156,12 @@ class ApprovalRuleForm(ConfirmationForm):
             self.fields["condition_param"].help_text = KEPT_CONDITIONS
             return
         self.initial.update({CONDITION[blank]: text for blank, text in blanks.items()})
+
+    def full_clean(self) -> None:
+        """Validate the form; one that is sent to be simulated is never valid, so that nothing is saved."""
+        super().full_clean()
+        if self.is_bound and SIMULATE in self.data and not self.errors:
+            self.add_error("confirmed", CONFIRM_FIRST)
 
     def clean(self) -> dict[str, Any]:
         """Check that the rule fits its organization, that its parts fit together, and that people can meet it."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db import IntegrityError
 from django.db.models import Count, Field, Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -19,17 +19,20 @@ from agents.accounts.models import Membership
 from agents.admin.approval_rule_forms import (
     CONDITION,
     SCOPE,
+    SIMULATE,
     ApprovalRuleForm,
     describe_end,
     find_organization,
     format_count,
     refuse_taken_name,
 )
+from agents.admin.approval_rule_simulation import build_removal_address, simulate_form
 from agents.admin.configuration import ConfigurationAdmin
-from agents.admin.confirmation import ConfirmationForm
+from agents.admin.confirmation import ConfirmationForm, needs_confirmation
 from agents.admin.scope import ScopedRelatedFilter
 from agents.approval_rules.loading import load_voters
 from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
+from agents.platform.refusals import Refusal
 
 
 class MomentField(forms.DateTimeField):
@@ -155,7 +158,7 @@ class ApprovalRuleAdmin(ConfigurationAdmin):
     """Rules about the people who must approve certain cards."""
 
     form = ApprovalRuleForm
-    delete_confirmation_template = "admin/delete_with_sentence.html"
+    delete_confirmation_template = "admin/delete_rule.html"
     list_display = ("name", "tool", "category", "level", "employee", "needed", "group", "organization", "is_active")
     list_filter = ("is_active", ("organization", ScopedRelatedFilter), ("group", ScopedRelatedFilter))
     list_select_related = ("organization", "employee", "group")
@@ -169,10 +172,22 @@ class ApprovalRuleAdmin(ConfigurationAdmin):
         ("Escalation", {"fields": ("escalate_hours", "second_group")}),
     )
 
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Show the simulation instead if the form was sent for it and is in order."""
+        form = context["adminform"].form
+        if SIMULATE in request.POST and needs_confirmation(form):
+            try:
+                return simulate_form(request, form.instance)
+            except Refusal as refusal:
+                self.message_user(request, refusal.detail, messages.ERROR)
+        return super().render_change_form(request, context, *args, **kwargs)
+
     def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-        """Say what no longer holds without the rule."""
-        sentence = describe_end("this rule no longer applies") if context["object"].is_active else ""
-        answer: HttpResponse = super().render_delete_form(request, {**context, "sentence": sentence})
+        """Say what no longer holds without the rule, and offer to simulate that."""
+        rule = context["object"]
+        sentence = describe_end("this rule no longer applies") if rule.is_active else ""
+        more = {"sentence": sentence, "simulation": build_removal_address(rule) if rule.is_active else ""}
+        answer: HttpResponse = super().render_delete_form(request, {**context, **more})
         return answer
 
 

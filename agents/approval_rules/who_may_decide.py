@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tools.toolbox.approval_rules import (
     CastVote,
     Entitlement,
+    Group,
     RuledCard,
     RuleState,
     RuleTerms,
@@ -80,17 +81,23 @@ def _answer_rule(rule: RuleTerms, card: RuledCard, people: Iterable[Voter], requ
     state, people = RuleState(rule, ()), tuple(people)
     return RuleAnswer(
         rule,
-        _describe_people(rule, card, requesters),
+        describe_people(rule, rule.list_groups(card), requesters),
         " and ".join(condition.describe_match() for condition in rule.conditions),
         tuple(sorted(one.name for one in people if rule.accepts(CastVote(one), card))),
         bool(find_stuck([state], card, people)),
     )
 
 
-def _describe_people(rule: RuleTerms, card: RuledCard, requesters: str) -> str:
-    groups = " or ".join(group.name for group in rule.list_groups(card))
-    kind = ("person" if groups else "approver") if rule.needed == 1 else "people" if groups else "approvers"
-    belong = f" of {groups}" if groups else ""
+def describe_people(rule: RuleTerms, groups: Iterable[Group], requesters: str = "") -> str:
+    """Describe the people that a rule asks for, such as `needs 2 people of Finance, not Ann`.
+
+    Args:
+        groups: the groups whose people count; none if every approver counts.
+        requesters: the names of those who asked for the call.
+    """
+    names = " or ".join(group.name for group in groups)
+    kind = ("person" if names else "approver") if rule.needed == 1 else "people" if names else "approvers"
+    belong = f" of {names}" if names else ""
     excluded = f", not {requesters or 'somebody who asked for it'}" if rule.excludes_requesters else ""
     return f"needs {rule.needed} {kind}{belong}{excluded}"
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from agents.policy.rule_drafts import describe_draft, read_draft, store_draft
 from agents.standing_grants.drafts import GrantDraft
 from tools.contract import Level
 from tools.toolbox import Condition, Grants, Policy
+from tools.toolbox.approval_rules import RuleTerms
 from tools.toolbox.snapshots import RecordedRules
 
 STOPPED_BY = "this draft"
@@ -30,10 +32,16 @@ class ChangeKind(StrEnum):
     STOP = "stop"
     STANDING_GRANT = "standing_grant"
     """Adds a standing grant, which answers calls about which the gate asks."""
+    APPROVAL_RULE = "approval_rule"
+    """Adds an approval rule, or replaces the one with its id."""
+    NO_APPROVAL_RULE = "no_approval_rule"
+    """Removes an approval rule."""
 
 
 OF_HOSTS = (ChangeKind.ALLOW_HOST, ChangeKind.FORBID_HOST)
-"""Changes for the whole organization; the others name a tool, and may be for one employee."""
+"""Changes to the allowed hosts, for the whole organization."""
+OF_CARDS = (ChangeKind.APPROVAL_RULE, ChangeKind.NO_APPROVAL_RULE)
+"""Changes to the people who must approve cards; no verdict depends on them. The others are about calls."""
 LABELS = {
     ChangeKind.GRANT: "Allow the tool",
     ChangeKind.REVOKE: "Disallow the tool",
@@ -44,6 +52,8 @@ LABELS = {
     ChangeKind.FORBID_HOST: "Require approval for a host",
     ChangeKind.STOP: "Stop the tool",
     ChangeKind.STANDING_GRANT: "Answer calls of the tool by a standing grant",
+    ChangeKind.APPROVAL_RULE: "Approval rule",
+    ChangeKind.NO_APPROVAL_RULE: "Remove the approval rule",
 }
 
 
@@ -57,6 +67,7 @@ class PolicyChange:
         condition: the added limit, for LIMIT.
         host: the host, for the changes in `OF_HOSTS`.
         params, conditions: the terms, for STANDING_GRANT; see `GrantDraft`.
+        rule: the approval rule, for the changes in `OF_CARDS`; its id is 0 if it is new.
     """
 
     kind: ChangeKind
@@ -67,6 +78,7 @@ class PolicyChange:
     host: str = ""
     params: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    rule: RuleTerms | None = None
 
     @classmethod
     def from_grant(cls, draft: GrantDraft) -> PolicyChange:
@@ -94,6 +106,7 @@ class PolicyChange:
             "host": self.host,
             "params": list(self.params),
             "conditions": [condition.as_json() for condition in self.conditions],
+            "rule": store_draft(self.rule) if self.rule else None,
         }
         return {name: value for name, value in parts.items() if value not in ("", None, [])}
 
@@ -104,11 +117,12 @@ class PolicyChange:
         Raises:
             KeyError, TypeError, ValueError: this is not a change.
         """
+        kind = ChangeKind(stored["kind"])
         condition, params = stored.get("condition"), stored.get("params", [])
         if not isinstance(params, list):
             raise TypeError(f"{params!r} are not names of params")
         return cls(
-            ChangeKind(stored["kind"]),
+            kind,
             str(stored.get("tool", "")),
             _load_employee_id(stored.get("employee")),
             Level(stored["level"]) if stored.get("level") else None,
@@ -116,6 +130,7 @@ class PolicyChange:
             str(stored.get("host", "")),
             tuple(map(str, params)),
             tuple(map(Condition.from_json, stored.get("conditions", ()))),
+            read_draft(stored["rule"]) if kind in OF_CARDS else None,
         )
 
     def concerns(self, employee_id: int) -> bool:
@@ -124,6 +139,9 @@ class PolicyChange:
 
     def describe(self, employees: Mapping[int, str]) -> str:
         """Describe the change in words, such as `Dana: stop data.bulkDelete`."""
+        if self.rule is not None:
+            terms = "" if self.kind is ChangeKind.NO_APPROVAL_RULE else f": {describe_draft(self.rule, employees)}"
+            return f"{LABELS[self.kind]} “{self.rule.name}”{terms}"
         if self.kind in OF_HOSTS:
             return f"{LABELS[self.kind]}: {self.host}"
         who = "All employees" if self.employee_id is None else employees.get(self.employee_id, "A removed employee")
@@ -139,12 +157,12 @@ def _load_employee_id(stored: Any) -> int | None:
 
 
 def apply_changes(rules: RecordedRules, changes: Iterable[PolicyChange]) -> RecordedRules:
-    """Return a copy of the rules with these changes; standing grants change none."""
+    """Return a copy of the rules with these changes; standing grants and approval rules change none."""
     grants, policy = rules.grants, rules.policy
     for change in changes:
         if change.kind in OF_HOSTS:
             policy = _change_hosts(policy, change)
-        elif change.kind is not ChangeKind.STANDING_GRANT:
+        elif change.kind is not ChangeKind.STANDING_GRANT and change.kind not in OF_CARDS:
             grants = _change_grants(grants, change)
     return replace(rules, grants=grants, policy=policy)
 

@@ -1,4 +1,4 @@
-"""Policy snapshots, drafts, and the different verdicts of drafts in shadow mode."""
+"""Policy snapshots, drafts, and everything that would have been different under drafts in shadow mode."""
 
 from django.conf import settings
 from django.db import models
@@ -6,6 +6,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from agents.accounts.models.organization import Organization
+from agents.approvals.models import Approval
 from agents.runs.models.tool_call import ToolCall
 
 MAX_SHADOW_DAYS = 30
@@ -40,6 +41,10 @@ class PolicyDraft(models.Model):
         last_call_id: the newest call that was compared, or that existed when shadow mode started.
         counts: the number of compared calls by both verdicts, such as {"auto ask": 3}, and of calls that were not
             judged, by kind.
+        last_decided_at, last_card_id: the newest decision that was compared with the draft's approval rules; None
+            before the first.
+        card_counts: the number of compared cards that these rules are for, by outcome, and as `stuck` of those that
+            nobody could have approved.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -51,6 +56,9 @@ class PolicyDraft(models.Model):
     shadow_until = models.DateTimeField(null=True)
     last_call_id = models.BigIntegerField(default=0)
     counts = models.JSONField(default=dict)
+    last_decided_at = models.DateTimeField(null=True)
+    last_card_id = models.BigIntegerField(default=0)
+    card_counts = models.JSONField(default=dict)
 
     class Meta:
         ordering = ("-id",)
@@ -87,3 +95,26 @@ class ShadowVerdict(models.Model):
 
     def __str__(self) -> str:
         return f"{self.before} → {self.after}"
+
+
+class ShadowCard(models.Model):
+    """A card that would have needed other people by the approval rules of a draft in shadow mode.
+
+    Attributes:
+        outcome: a `CardOutcome` of `agents.policy.rule_simulation`.
+        needs: the people that it would have needed.
+        is_stuck: nobody could have approved it when it was compared.
+    """
+
+    draft = models.ForeignKey(PolicyDraft, on_delete=models.CASCADE, related_name="cards", db_index=False)
+    card = models.ForeignKey(Approval, on_delete=models.CASCADE, related_name="+")
+    outcome = models.CharField(max_length=10)
+    needs = models.TextField(blank=True)
+    is_stuck = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ("-card_id",)
+        constraints = (models.UniqueConstraint(fields=("draft", "card"), name="one_shadow_outcome_per_card"),)
+
+    def __str__(self) -> str:
+        return self.outcome

@@ -18,9 +18,12 @@ from agents.accounts import audit
 from agents.accounts.models import Membership, Role
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.policy.drafted_rules import DraftedRules
-from agents.policy.drafts import PolicyChange
+from agents.policy.drafts import OF_CARDS, PolicyChange
 from agents.policy.models import MAX_SHADOW_DAYS, PolicyDraft, ShadowVerdict
 from agents.policy.recorded_calls import CallFilter, RecordedJudge, ReplayOutcome, read_calls
+from agents.policy.recorded_cards import CARDS_AT_ONCE
+from agents.policy.shadow_cards import compare_decisions
+from agents.policy.typed_changes import name_rule_groups
 from agents.runs.models import ToolCall
 
 MAX_DRAFTS = 50
@@ -56,7 +59,7 @@ def find_draft(member: Membership, draft_id: int) -> PolicyDraft:
 
 def load_changes(draft: PolicyDraft) -> tuple[PolicyChange, ...]:
     """Return the changes of a draft."""
-    return tuple(map(PolicyChange.from_json, draft.changes))
+    return name_rule_groups(draft.organization_id, map(PolicyChange.from_json, draft.changes))
 
 
 def require_admin(member: Membership) -> None:
@@ -163,9 +166,9 @@ class ShadowComparison:
 
 
 def compare_all() -> int:
-    """Compare the settled calls of every draft in shadow mode; return their number."""
+    """Compare the settled calls and decisions with every draft in shadow mode; return their number."""
     running = PolicyDraft.objects.filter(shadow_until__gt=Now() - _COMPARED_UNTIL).order_by("pk")
-    return sum(compare(draft) for draft in running)
+    return sum(compare(draft) + compare_cards(draft) for draft in running.select_related("organization"))
 
 
 def compare(draft: PolicyDraft, most: int = CALLS_AT_ONCE) -> int:
@@ -173,9 +176,12 @@ def compare(draft: PolicyDraft, most: int = CALLS_AT_ONCE) -> int:
 
     If two sweepers compare the same calls, only one of them counts these.
     """
+    changes = load_changes(draft)
+    if not any(change.kind not in OF_CARDS for change in changes):
+        return 0
     pending = _find_settled(draft)
     counts, different, last = Counter[str](draft.counts), list[ShadowVerdict](), draft.last_call_id
-    rules = DraftedRules(draft.organization_id, load_changes(draft), pending.find()[:most])
+    rules = DraftedRules(draft.organization_id, changes, pending.find()[:most])
     judge, compared = RecordedJudge(rules), 0
     for row in read_calls(pending):
         judged, last = judge.judge(row), row.pk
@@ -200,6 +206,14 @@ def compare(draft: PolicyDraft, most: int = CALLS_AT_ONCE) -> int:
             return 0
         ShadowVerdict.objects.bulk_create(different)
     return compared
+
+
+def compare_cards(draft: PolicyDraft, most: int = CARDS_AT_ONCE) -> int:
+    """Compare the next settled decisions with the draft's approval rules; return their number, see `compare`."""
+    changes = load_changes(draft)
+    if not any(change.kind in OF_CARDS for change in changes):
+        return 0
+    return compare_decisions(draft, changes, SETTLED_AFTER, most)
 
 
 def _find_settled(draft: PolicyDraft) -> CallFilter:

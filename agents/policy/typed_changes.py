@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,8 @@ from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Invalid
 from agents.platform.row_ids import parse_row_id_or_none
-from agents.policy.drafts import LABELS, OF_HOSTS, ChangeKind, PolicyChange
+from agents.policy.drafts import LABELS, OF_CARDS, OF_HOSTS, ChangeKind, PolicyChange
+from agents.policy.rule_drafts import check_draft_rule, name_groups
 from agents.standing_grants.drafts import check_draft
 from tools.contract import Level, Tool
 from tools.toolbox import Condition, Otherwise, Rule
@@ -20,8 +21,8 @@ from tools.toolbox import Condition, Otherwise, Rule
 MAX_CHANGES = 20
 MAX_HOST = 253
 MAX_BLANK = 200
-FORM_LABELS = {kind: label for kind, label in LABELS.items() if kind is not ChangeKind.STANDING_GRANT}
-"""The changes that the form offers; a standing grant has its own form."""
+FORM_LABELS = {kind: label for kind, label in LABELS.items() if kind not in (ChangeKind.STANDING_GRANT, *OF_CARDS)}
+"""The changes that the form offers; standing grants and approval rules have their own forms."""
 RULES = {
     Rule.EQUALS: "is",
     Rule.ONE_OF: "is one of (separated by commas)",
@@ -75,15 +76,25 @@ def read_changes(organization_id: int, text: str) -> tuple[PolicyChange, ...]:
         changes = tuple(PolicyChange.from_json(each) for each in stored)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise Invalid("changes", "These changes cannot be read. Start over.") from error
-    employees = {change.employee_id for change in changes} - {None}
-    if not employees <= list_employees(organization_id).keys():
+    rules = [change.rule for change in changes if change.rule is not None]
+    employees = {change.employee_id for change in changes} | {rule.employee_id for rule in rules}
+    if not employees - {None} <= list_employees(organization_id).keys():
         raise Invalid("changes", "One of these employees no longer exists. Start over.")
     if len(changes) > MAX_CHANGES:
         raise Invalid("changes", f"A draft has at most {MAX_CHANGES} changes.")
     for change in changes:
         if change.kind is ChangeKind.STANDING_GRANT:
             check_draft(organization_id, change.as_grant_draft())
-    return changes
+    for rule in rules:
+        check_draft_rule(organization_id, rule)
+    return name_rule_groups(organization_id, changes)
+
+
+def name_rule_groups(organization_id: int, changes: Iterable[PolicyChange]) -> tuple[PolicyChange, ...]:
+    """Return the changes with the groups of their approval rules named as they are now."""
+    return tuple(
+        replace(change, rule=name_groups(organization_id, change.rule)) if change.rule else change for change in changes
+    )
 
 
 def list_employees(organization_id: int) -> dict[int, str]:

@@ -92,6 +92,7 @@ READ_ELSEWHERE = {
     "search": "tests/web/test_frame.py::test_shows_hostile_names_as_text",
 }
 """By the name of an address, the test that fills what is answered there."""
+SIMULATED_RULE = '/simulator/?changes=[{"kind":"approval_rule","rule":{"id":0,"name":"two","needed":2}}]'
 TELLS_NO_TEXT = {
     "logout": "leads on to the login, which is empty",
     "cancel": "leads on to the run",
@@ -164,7 +165,7 @@ def every_page(made: HostileWorld) -> dict[str, list[str]]:
         "audit": ["/audit/"],
         "oversight": ["/oversight/"],
         "users": ["/users/"],
-        "simulator": ["/simulator/", "/simulator/?kind=stop&tool=data.searchRecords"],
+        "simulator": ["/simulator/", "/simulator/?kind=stop&tool=data.searchRecords", SIMULATED_RULE],
         "policy draft": [f"/simulator/{draft.pk}/" for draft in made.policy_drafts],
         "grants": ["/grants/"],
         "ended grants": ["/grants/?ended=1"],

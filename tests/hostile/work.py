@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents.employees.models import Employee, ToolRule
-from agents.policy.models import PolicyDraft, ShadowVerdict
+from agents.policy.models import PolicyDraft, ShadowCard, ShadowVerdict
 from agents.runs.engine.context import DELEGATE
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
 from agents.standing_grants.models import StandingGrant
@@ -140,17 +140,19 @@ def _grants(made: HostileWorld) -> None:
 
 
 def _policy_drafts(made: HostileWorld) -> None:
-    """Drafts of the rules whose names and found reasons are texts."""
+    """Drafts of the rules whose names, approval rules and found reasons are texts."""
     for number, name in enumerate(made.words.of(80)):
         draft = PolicyDraft.objects.create(
             organization=made.world.acme,
             name=name,
-            changes=[],
+            changes=[{"kind": "approval_rule", "rule": {"id": 0, "name": name, "needed": 2}}],
             created_by=at_user(made, number),
             counts={"auto ask": 1},
         )
         call = at_call(made, number)
         ShadowVerdict.objects.create(draft=draft, call=call, before="auto", after="ask", reason=name)
+        card = made.cards[number % len(made.cards)]
+        ShadowCard.objects.create(draft=draft, card=card, outcome="more", needs=name)
         made.policy_drafts.append(draft)
 
 

@@ -142,6 +142,10 @@ TARGETS = [
     ),
     near("agents/policy/recorded_answers", "policy: recorded_answers"),
     *(
+        near(f"agents/policy/{file}", "policy: simulated_rules random_simulated_rules shadow_cards")
+        for file in ("recorded_cards", "rule_drafts", "rule_simulation", "shadow_cards")
+    ),
+    *(
         near(
             f"agents/policy/{file}",
             "policy: recorded_facts replay simulation simulated_grants past_history shadow statements web: simulator",

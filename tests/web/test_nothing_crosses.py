@@ -42,6 +42,7 @@ PAGES = (
     "/account/deputies/", "/notices/", "/notices/messages/?all=1", "/approvals/who/?tool=data.updateRecord",
     "/simulator/?kind=stop&tool=data.searchRecords",
     "/simulator/?kind=allow_host&host=api.example.com",
+    '/simulator/?changes=[{"kind":"approval_rule","rule":{"id":0,"name":"two","needed":2}}]',
 )  # fmt: skip
 REST = ("/api/employees", "/api/tools", "/api/runs", "/api/approvals", "/api/approvals?status=approved")
 

@@ -10,15 +10,17 @@ import pytest
 from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry
+from agents.approvals.models import Approval
 from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.policy.drafts import ChangeKind, PolicyChange
-from agents.policy.models import PolicyDraft, ShadowVerdict
+from agents.policy.models import PolicyDraft, ShadowCard, ShadowVerdict
 from agents.policy.snapshots import keep_snapshot
 from agents.runs.engine.context import load_grants
 from agents.runs.models import Pass, RunStatus, ToolCall
 from tests.standing_grants.granting import equals
 from tests.world import SEARCH, UPDATE, World, change, make_world
+from tools.toolbox.approval_rules import RuleTerms
 from tools.toolbox.permissions import judge_call
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -196,3 +198,53 @@ def test_the_employees_form_links_to_the_simulator(world: World) -> None:
     world.users["admin"].save()
     page = world.client("admin").get(f"/admin/employees/employee/{world.employee.pk}/change/").content.decode()
     assert f'href="/simulator/?employee={world.employee.pk}"' in page
+
+
+def draft_rule(**terms: Any) -> str:
+    """Return, as the page sends it, a new approval rule."""
+    rule = RuleTerms(**{"id": 0, "name": "<b>payments", "needed": 2, **terms})
+    return json.dumps([PolicyChange(ChangeKind.APPROVAL_RULE, rule=rule).as_json()])
+
+
+def test_a_simulated_approval_rule_lists_its_cards_with_what_they_would_have_needed(world: World) -> None:
+    card = world.card()
+    Approval.objects.filter(pk=card.pk).update(
+        status="approved", decided_by=world.users["approver"], decided_at=Now(), sentence="Update a record"
+    )
+    answer = world.client("admin").get("/simulator/", {"changes": draft_rule()})
+    assert b"<b>payments" not in answer.content, "it stays text"
+    page = " ".join(unescape(answer.content.decode()).split())
+    assert "Approval rule “<b>payments”: needs 2 approvers; for every tool" in page
+    assert "Result for 1 recorded card" in page
+    assert f'href="/approvals/{card.pk}/"' in page
+    assert "approved → <b>needs more or other people</b>" in page
+    assert "1 of 2: an approver" in page
+    assert "Of 1 approval, 1 did not keep who was in which group" in page
+    assert "recorded call" not in page, "no verdict of a call depends on it"
+    assert "The draft is for none of these cards." in simulate(world, changes=draft_rule(tool=SEARCH))
+
+
+def test_a_draft_with_a_rule_and_another_change_shows_both_results(world: World) -> None:
+    record_call(world)
+    page = simulate(world, changes=draft_rule(), **STOP)
+    assert "Result for 1 recorded call" in page
+    assert "There are no recorded cards yet." in page
+
+
+def test_the_page_of_a_draft_rule_lists_the_cards_of_its_shadow(world: World) -> None:
+    client = world.client("admin")
+    client.post("/simulator/save/", {"changes": draft_rule(), "name": "Two people"})
+    draft = PolicyDraft.objects.get()
+    page = unescape(client.get(f"/simulator/{draft.pk}/").content.decode())
+    assert "needs 2 approvers; for every tool" in page
+    assert client.post(f"/simulator/{draft.pk}/shadow/", {"days": "7"}).status_code == 302
+    card = world.card()
+    ShadowCard.objects.create(draft=draft, card=card, outcome="more", needs="1 of 2: <b>x", is_stuck=True)
+    PolicyDraft.objects.update(card_counts={"more": 1, "enough": 2, "stuck": 1})
+    answer = client.get(f"/simulator/{draft.pk}/")
+    assert b"<b>x" not in answer.content, "it stays text"
+    page = " ".join(unescape(answer.content.decode()).split())
+    assert f'href="/approvals/{card.pk}/"' in page
+    assert "waiting → <b>needs more or other people</b>; nobody could approve it" in page
+    assert "Compared calls" not in page
+    assert "1 different so far" in unescape(client.get("/simulator/").content.decode())

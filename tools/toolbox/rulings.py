@@ -58,7 +58,7 @@ class Ruling:
             "person": _store_person(self.person),
             "deputy_for": [_store_person(other) for other in self.person.deputy_for],
             "votes": [[_store_person(one) for one in vote.people] for vote in self.votes],
-            "rules": [_store_rule(rule) for rule in self.rules],
+            "rules": [store_rule(rule) for rule in self.rules],
             "category": self.category,
             "requesters": sorted(self.requesters),
             "age_s": self.age.total_seconds(),
@@ -78,7 +78,7 @@ class Ruling:
         return cls(
             person=Voter(person.id, "", person.may_approve, person.groups, others),
             votes=tuple(CastVote(*map(_read_person, people)) for people in stored.get("votes", ())),
-            rules=tuple(map(_read_rule, stored["rules"])),
+            rules=tuple(map(read_rule, stored["rules"])),
             category=str(stored.get("category", "")),
             requesters=frozenset(map(int, stored.get("requesters", ()))),
             age=timedelta(seconds=float(stored.get("age_s", 0))),
@@ -94,7 +94,8 @@ def _read_person(stored: Mapping[str, Any]) -> Voter:
     return Voter(int(stored["id"]), "", bool(stored["may_approve"]), frozenset(map(int, stored["groups"])))
 
 
-def _store_rule(rule: RuleTerms) -> dict[str, Any]:
+def store_rule(rule: RuleTerms) -> dict[str, Any]:
+    """Return the terms of a rule for storage; its name and those of its groups are left out."""
     kept = {
         "tool": rule.tool,
         "category": rule.category,
@@ -111,7 +112,12 @@ def _store_rule(rule: RuleTerms) -> dict[str, Any]:
     }
 
 
-def _read_rule(stored: Mapping[str, Any]) -> RuleTerms:
+def read_rule(stored: Mapping[str, Any]) -> RuleTerms:
+    """Read the stored terms of a rule.
+
+    Raises:
+        KeyError, TypeError, ValueError: they were damaged.
+    """
     group, second, after = (stored.get(name) for name in ("group", "second_group", "escalates_after_s"))
     return RuleTerms(
         id=int(stored["id"]),

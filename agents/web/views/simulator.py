@@ -12,12 +12,14 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect
 from django.utils import timezone
 
-from agents.accounts.models import Membership
+from agents.accounts.models import Membership, Organization
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Conflict, Invalid, Refusal
 from agents.policy import shadow
-from agents.policy.drafts import ChangeKind, PolicyChange
+from agents.policy.drafts import OF_CARDS, ChangeKind, PolicyChange
 from agents.policy.models import MAX_SHADOW_DAYS, PolicyDraft
+from agents.policy.rule_simulation import simulate_rules
+from agents.policy.shadow_cards import count_cards
 from agents.policy.simulation import simulate
 from agents.policy.typed_changes import (
     FORM_LABELS,
@@ -29,6 +31,14 @@ from agents.policy.typed_changes import (
 )
 from agents.web.grants.terms import describe_terms
 from agents.web.lists.simulated_calls import WORDS, build_tables, count_pairs, describe_changed, describe_skipped
+from agents.web.lists.simulated_cards import (
+    COLUMNS,
+    CardCountsRow,
+    build_card_tables,
+    describe_cards,
+    describe_shadow_cards,
+    describe_skipped_cards,
+)
 from agents.web.views.pages import member_view, render_page
 from tools.contract import Level
 from tools.toolbox.conditions import need_history
@@ -94,6 +104,7 @@ def draft_page(request: HttpRequest, member: Membership, policy_draft_id: int) -
         "skipped": describe_skipped(draft.counts),
         "verdicts": verdicts,
         "verdict_count": draft.verdicts.count(),
+        **_describe_shadow_cards(draft, employees),
         "words": WORDS,
         "max_days": MAX_SHADOW_DAYS,
     }
@@ -151,9 +162,10 @@ def _render(
         "tools": _list_tools(organization_id),
         "drafts": _describe_drafts(shadow.list_drafts(member)),
         "report": None,
+        "rule_report": None,
     }
     if changes and not refusal:
-        context |= _simulate(organization_id, changes, context["calls"], employees)
+        context |= _simulate(member.organization, changes, context["calls"], employees)
     page = render_page(request, member, "simulator/page.html", context)
     page.status_code = refusal.status if refusal else 200
     return page
@@ -169,15 +181,42 @@ def _describe_changes(changes: tuple[PolicyChange, ...], employees: Mapping[int,
         "changes_json": sent,
         "is_long": len(quote(sent)) > MAX_ADDRESS,
         "adds_grants": any(change.kind is ChangeKind.STANDING_GRANT for change in changes),
+        "changes_calls": any(change.kind not in OF_CARDS for change in changes),
+        "changes_rules": any(change.kind in OF_CARDS for change in changes),
         "limits_history": need_history(change.condition for change in changes if change.condition is not None),
     }
 
 
 def _simulate(
-    organization_id: int, changes: tuple[PolicyChange, ...], number: int, employees: Mapping[int, str]
+    organization: Organization, changes: tuple[PolicyChange, ...], number: int, employees: Mapping[int, str]
 ) -> dict[str, Any]:
+    """Simulate the changes about calls with recorded calls, and the approval rules with recorded cards."""
+    titles = {tool.name: tool.title for tool in load_toolbox(organization.pk).tools()}
+    found: dict[str, Any] = {}
+    if any(change.kind not in OF_CARDS for change in changes):
+        found |= _simulate_calls(organization.pk, changes, number, (titles, employees))
+    if any(change.kind in OF_CARDS for change in changes):
+        report = simulate_rules(organization, changes, number)
+        found |= {
+            "rule_report": report,
+            "card_columns": list(COLUMNS.values()),
+            "card_tables": build_card_tables(report, titles, employees),
+            "skipped_cards": describe_skipped_cards(
+                {kind.value: number for kind, number in report.total.outcomes.items()}
+            ),
+            "changed_cards": describe_cards(report.listed, titles, employees),
+        }
+    return found
+
+
+def _simulate_calls(
+    organization_id: int,
+    changes: tuple[PolicyChange, ...],
+    number: int,
+    names: tuple[Mapping[str, str], Mapping[int, str]],
+) -> dict[str, Any]:
+    titles, employees = names
     report = simulate(organization_id, changes, number)
-    titles = {tool.name: tool.title for tool in load_toolbox(organization_id).tools()}
     return {
         "report": report,
         "tables": build_tables(report, titles, employees),
@@ -201,10 +240,23 @@ def _describe_drafts(drafts: Iterable[PolicyDraft]) -> list[dict[str, Any]]:
         {
             "draft": draft,
             "is_running": draft.shadow_until is not None and draft.shadow_until > now,
-            "different": sum(count for pair, count in _split_counts(draft).items() if pair[0] != pair[1]),
+            "different": sum(count for pair, count in _split_counts(draft).items() if pair[0] != pair[1])
+            + count_cards(draft).changed,
         }
         for draft in drafts
     ]
+
+
+def _describe_shadow_cards(draft: PolicyDraft, employees: Mapping[int, str]) -> dict[str, Any]:
+    titles = {tool.name: tool.title for tool in load_toolbox(draft.organization_id).tools()}
+    rows = draft.cards.select_related("card__tool_call", "card__run").defer("card__preview", "card__tool_call__result")
+    counts = count_cards(draft)
+    return {
+        "card_columns": list(COLUMNS.values()),
+        "shadow_counts": CardCountsRow("All cards", counts),
+        "shadow_cards": describe_shadow_cards(rows[:MAX_SHOWN_VERDICTS], titles, employees),
+        "skipped_cards": describe_skipped_cards({kind.value: number for kind, number in counts.outcomes.items()}),
+    }
 
 
 def _split_counts(draft: PolicyDraft) -> dict[tuple[str, str], int]:

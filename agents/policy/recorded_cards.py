@@ -1,0 +1,174 @@
+"""Recorded cards: read them in batches, with the people who decided them and the approval rules of that moment."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from typing import Any, NamedTuple
+
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
+from django.utils import timezone
+
+from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus, Vote
+from agents.approvals.requesters import find_requesters
+from agents.standing_grants.answers import USED
+from tools.contract import Level
+from tools.toolbox import Toolbox
+from tools.toolbox.approval_rules import CastVote, RuledCard, RuleTerms, Voter
+from tools.toolbox.rulings import Ruling
+
+CARDS_AT_ONCE = 500
+
+
+class CardRow(NamedTuple):
+    """A card as it is read, with its JSON as text.
+
+    Attributes:
+        grant_id, maker_id: the standing grant that answered it, and the user who made that.
+    """
+
+    pk: int
+    organization_id: int
+    run_id: int
+    call_id: int
+    employee_id: int
+    tool: str
+    level: str
+    status: str
+    decided_by_id: int | None
+    decided_at: datetime | None
+    called_at: datetime
+    grant_id: int | None
+    maker_id: int | None
+    params: str
+    ruling: str | None
+    judgment: str | None
+
+    @property
+    def is_approved(self) -> bool:
+        """True if its call has started or may still start."""
+        return self.status in USED
+
+
+@dataclass(frozen=True)
+class PastCard:
+    """A card of the past as approval rules see it.
+
+    Attributes:
+        card: with the people who asked for its call only if the ruling has kept them; see `add_requesters`.
+        person: whoever completed the approval, or made the standing grant that did; None if it was not approved.
+        votes: those that were cast before.
+        rules: those that matched it: of that moment if it was approved, else of today.
+        is_kept: person, votes and rules were kept with the approval; otherwise the groups are those of today.
+        has_requesters: the ruling has kept the people who asked for its call.
+    """
+
+    row: CardRow
+    card: RuledCard
+    person: Voter | None = None
+    votes: tuple[CastVote, ...] = ()
+    rules: tuple[RuleTerms, ...] = ()
+    is_kept: bool = False
+    has_requesters: bool = False
+
+
+def find_cards(organization_id: int) -> QuerySet[Approval]:
+    """Return the organization's cards that ask for approval, without those that another card has replaced."""
+    cards = Approval.objects.filter(organization_id=organization_id, kind=ApprovalKind.APPROVAL)
+    return cards.exclude(status=ApprovalStatus.SUPERSEDED)
+
+
+def read_cards(cards: QuerySet[Approval]) -> Iterator[list[CardRow]]:
+    """Read the cards in their order, a batch at a time."""
+    texts = (Cast(name, TextField()) for name in ("params", "ruling", "tool_call__judgment"))
+    columns = ("pk", "organization_id", "run_id", "tool_call_id", "run__employee_id", "tool_call__tool", "level")
+    decided = ("status", "decided_by_id", "decided_at", "tool_call__created_at")
+    granted = ("standing_grant_id", "standing_grant__made_by_id")
+    values = cards.values_list(*columns, *decided, *granted, *texts).iterator(CARDS_AT_ONCE)
+    while batch := [CardRow._make(row) for row in islice(values, CARDS_AT_ONCE)]:
+        yield batch
+
+
+@dataclass(frozen=True)
+class RulesOfToday:
+    """The rules, tools and people of today, which stand in for those of the past that were not kept.
+
+    Attributes:
+        voters: the members of the organization, by user id.
+    """
+
+    toolbox: Toolbox
+    rules: Collection[RuleTerms]
+    voters: Mapping[int, Voter]
+
+    def recall(self, row: CardRow) -> PastCard:
+        """Return the card as it was, without its votes if it was not approved; see `load_votes`.
+
+        Raises:
+            KeyError, TypeError, ValueError, AttributeError, OverflowError: its record was damaged.
+        """
+        ruling = _read_ruling(row)
+        tool = self.toolbox.get_tool(row.tool)
+        category = ruling.category if ruling else tool.category if tool else ""
+        age = ruling.age if ruling else (row.decided_at or timezone.now()) - row.called_at
+        requesters = ruling.requesters if ruling else frozenset()
+        params = json.loads(row.params)
+        card = RuledCard(row.tool, category, Level(row.level), row.employee_id, params, requesters, age)
+        if ruling is not None:
+            kept = any(rule.excludes_requesters for rule in ruling.rules)
+            return PastCard(row, card, ruling.person, ruling.votes, ruling.rules, is_kept=True, has_requesters=kept)
+        if row.is_approved:
+            return PastCard(row, card, self._find_person(row))
+        return PastCard(row, card, rules=tuple(rule for rule in self.rules if rule.matches(card)))
+
+    def _find_person(self, row: CardRow) -> Voter:
+        """Return the person who approved the card alone, so they could then; their groups are those of today."""
+        user_id = row.decided_by_id if row.grant_id is None else row.maker_id
+        known = self.voters.get(user_id or 0)
+        return Voter(user_id or 0, known.name if known else "", groups=known.groups if known else frozenset())
+
+
+def _read_ruling(row: CardRow) -> Ruling | None:
+    """Return the ruling that was kept with the approval, or with the answer of a standing grant."""
+    if not row.is_approved:
+        return None
+    if row.grant_id is not None:
+        kept = read_judgment(row).get("answer", {}).get("ruling")
+    else:
+        kept = json.loads(row.ruling) if row.ruling else None
+    return Ruling.from_json(kept) if kept else None
+
+
+def read_judgment(row: CardRow) -> dict[str, Any]:
+    """Return the facts that were kept with the card's call; none for an old call."""
+    found = json.loads(row.judgment) if row.judgment else None
+    return found if isinstance(found, dict) else {}
+
+
+def add_requesters(cards: Collection[PastCard]) -> list[PastCard]:
+    """Return the cards with the people who asked for their calls, as far as they are known today."""
+    wanted = [Approval(pk=each.row.pk, run_id=each.row.run_id, tool_call_id=each.row.call_id) for each in cards]
+    found = find_requesters(wanted)
+    return [
+        replace(each, card=replace(each.card, requesters=frozenset(one.user_id for one in found[each.row.pk])))
+        for each in cards
+    ]
+
+
+def load_votes(cards: Collection[PastCard], voters: Mapping[int, Voter]) -> dict[int, tuple[CastVote, ...]]:
+    """Load the votes on these cards by card id, in one query; people who have left the organization have none."""
+    ids = [each.row.pk for each in cards]
+    if not ids:
+        return {}
+    found: dict[int, tuple[CastVote, ...]] = defaultdict(tuple)
+    rows = Vote.objects.filter(approval__in=ids, withdrawn_at=None).order_by("pk")
+    for card_id, voter_id, other_id in rows.values_list("approval_id", "voter_id", "deputy_for_id"):
+        voter, other = voters.get(voter_id), voters.get(other_id or 0)
+        if voter is not None and (other is not None or other_id is None):
+            found[card_id] += (CastVote(voter, other),)
+    return found

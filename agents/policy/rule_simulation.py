@@ -1,0 +1,281 @@
+"""Simulated approval rules: judge recorded cards as if the rules of a draft had been in force. It only reads.
+
+Each approval is judged by the people who gave it and by the other rules of its moment, so the result shows the effect
+of the draft alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from agents.accounts.models import Organization
+from agents.approval_rules.loading import load_rules, load_voters
+from agents.approvals.models import ApprovalStatus
+from agents.employees.toolboxes import load_toolbox
+from agents.policy.drafts import ChangeKind, PolicyChange
+from agents.policy.recorded_cards import (
+    CardRow,
+    PastCard,
+    RulesOfToday,
+    add_requesters,
+    find_cards,
+    load_votes,
+    read_cards,
+    read_judgment,
+)
+from tools.toolbox.approval_rules import (
+    CastVote,
+    RuledCard,
+    RuleTerms,
+    count_votes,
+    describe_needs,
+    find_stuck,
+    is_approved,
+    may_decide,
+)
+
+MAX_LISTED = 200
+"""The most changed cards that a report lists; others are only counted."""
+MAX_REMEMBERED = 10_000
+
+
+class CardOutcome(StrEnum):
+    """The outcomes of judging a recorded card by the approval rules of a draft."""
+
+    ENOUGH = "enough"
+    """The people who approved it would have sufficed."""
+    MORE = "more"
+    """People approved it, but more or other people would have been needed."""
+    FEWER = "fewer"
+    """It would have been approved before the last approval, or before it was denied or expired."""
+    ANSWERED = "answered"
+    """A standing grant answered it, and still would have."""
+    PAUSED = "paused"
+    """A standing grant answered it, but would have left it to people."""
+    OPEN = "open"
+    """It was not approved, and would not have been."""
+    ERASED = "erased"
+    """The rule needs values of the call that were erased."""
+    UNREADABLE = "unreadable"
+    """Its record is damaged."""
+
+
+CHANGED = (CardOutcome.MORE, CardOutcome.FEWER, CardOutcome.PAUSED)
+SKIPPED = (CardOutcome.ERASED, CardOutcome.UNREADABLE)
+_DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
+
+
+@dataclass(frozen=True)
+class JudgedCard:
+    """A recorded card judged by the approval rules of a draft, which are for it.
+
+    Attributes:
+        needs: the people that it would have needed, such as `1 of 2: someone of Finance`.
+        is_stuck: the people of today could not meet the rules of the draft for it.
+        is_kept: the people and groups were kept with its approval; otherwise the groups are those of today.
+    """
+
+    row: CardRow
+    outcome: CardOutcome
+    needs: str = ""
+    is_stuck: bool = False
+    is_kept: bool = False
+
+    @property
+    def is_changed(self) -> bool:
+        return self.outcome in CHANGED
+
+    @property
+    def is_alarming(self) -> bool:
+        """True if a person denied it, and it would have been approved before."""
+        return self.outcome is CardOutcome.FEWER and self.row.status == ApprovalStatus.DENIED
+
+
+class DraftedApprovalRules:
+    """The approval rules that the changes of a draft add, replace and remove."""
+
+    def __init__(self, changes: Iterable[PolicyChange]) -> None:
+        rules = [(change.kind, change.rule) for change in changes if change.rule is not None]
+        self.replaced = frozenset(rule.id for _, rule in rules if rule.id)
+        last = {rule.id or -number: (kind, rule) for number, (kind, rule) in enumerate(rules, 1)}
+        self.added = tuple(rule for kind, rule in last.values() if kind is ChangeKind.APPROVAL_RULE)
+
+    def list_added(self, card: RuledCard) -> list[RuleTerms]:
+        """List the rules that the draft adds for this card."""
+        return [rule for rule in self.added if rule.matches(card)]
+
+    def change(self, rules: Iterable[RuleTerms], card: RuledCard) -> list[RuleTerms]:
+        """Return the rules for this card as the draft changes them."""
+        return [*(rule for rule in rules if rule.id not in self.replaced), *self.list_added(card)]
+
+    def concern(self, past: PastCard) -> bool:
+        """Return True if the draft changes the rules for this card."""
+        return any(rule.id in self.replaced for rule in past.rules) or bool(self.list_added(past.card))
+
+    def need_values(self, past: PastCard) -> bool:
+        """Return True if the values of the call decide which rules are for it."""
+        bare = (replace(rule, conditions=()) for rule in self.added if rule.conditions)
+        return any(rule.matches(past.card) for rule in bare) or any(rule.conditions for rule in past.rules)
+
+
+class CardJudge:
+    """Judges recorded cards of one organization by the approval rules of a draft, a batch at a time."""
+
+    def __init__(self, organization: Organization, changes: Iterable[PolicyChange]) -> None:
+        self._drafted = DraftedApprovalRules(changes)
+        self._voters = load_voters(organization.pk)
+        self._today = RulesOfToday(load_toolbox(organization.pk), load_rules(organization), self._voters)
+        self._stuck: dict[tuple[object, ...], bool] = {}
+
+    def judge(self, rows: Sequence[CardRow]) -> list[JudgedCard]:
+        """Judge the cards that the draft concerns, in their order; the others are left out.
+
+        Costs no query if it concerns none; else one for votes, and those for the people who asked for the calls if a
+        rule excludes them. It never raises, whatever is stored with a card.
+        """
+        found = [each for row in rows if (each := self._recall(row)) is not None]
+        past = {each.row.pk: each for each in found if isinstance(each, PastCard)}
+        past |= {each.row.pk: each for each in add_requesters(list(filter(self._needs_requesters, past.values())))}
+        votes = load_votes([each for each in past.values() if not each.row.is_approved], self._voters)
+        past |= {pk: replace(past[pk], votes=cast) for pk, cast in votes.items()}
+        return [self._judge(past[each.row.pk]) if isinstance(each, PastCard) else each for each in found]
+
+    def _recall(self, row: CardRow) -> PastCard | JudgedCard | None:
+        try:
+            past = self._today.recall(row)
+            if self._drafted.need_values(past) and read_judgment(row).get("erased"):
+                return JudgedCard(row, CardOutcome.ERASED)
+            return past if self._drafted.concern(past) else None
+        except _DAMAGE:
+            return JudgedCard(row, CardOutcome.UNREADABLE)
+
+    def _needs_requesters(self, past: PastCard) -> bool:
+        rules = (*past.rules, *self._drafted.list_added(past.card))
+        return not past.has_requesters and any(rule.excludes_requesters for rule in rules)
+
+    def _judge(self, past: PastCard) -> JudgedCard:
+        try:
+            outcome, votes = self._compare(past)
+            if outcome in (CardOutcome.ENOUGH, CardOutcome.FEWER, CardOutcome.ANSWERED):
+                return JudgedCard(past.row, outcome, is_kept=past.is_kept)
+            needs = "" if outcome is CardOutcome.OPEN else self._describe_needs(past, votes)
+            return JudgedCard(past.row, outcome, needs, self._is_stuck(past), past.is_kept)
+        except _DAMAGE:
+            return JudgedCard(past.row, CardOutcome.UNREADABLE)
+
+    def _compare(self, past: PastCard) -> tuple[CardOutcome, list[CastVote]]:
+        """Return the outcome, and the votes that count towards what the card would have needed."""
+        card, votes, rules = past.card, list(past.votes), self._drafted.change(past.rules, past.card)
+        if past.person is None or past.row.grant_id is None:
+            was_enough = is_approved(count_votes(card, votes, past.rules))
+            if votes and not was_enough and is_approved(count_votes(card, votes, rules)):
+                return CardOutcome.FEWER, votes
+        if past.person is None:
+            return CardOutcome.OPEN, votes
+        found = may_decide(past.person, card, votes, rules)
+        if past.row.grant_id is not None:
+            return CardOutcome.ANSWERED if found.completes else CardOutcome.PAUSED, []
+        given = [*votes, found.vote] if found.vote is not None else votes
+        return CardOutcome.ENOUGH if found.completes else CardOutcome.MORE, given
+
+    def _describe_needs(self, past: PastCard, votes: Iterable[CastVote]) -> str:
+        states = count_votes(past.card, votes, self._drafted.change(past.rules, past.card))
+        known = (self._voters[pk].name for pk in sorted(past.card.requesters) if pk in self._voters)
+        return describe_needs(past.card, states, ", ".join(known))
+
+    def _is_stuck(self, past: PastCard) -> bool:
+        """Return True if the people of today could not meet a rule of the draft, however long the card had waited."""
+        added = self._drafted.list_added(past.card)
+        if not added:
+            return False
+        key = (tuple(map(id, added)), past.card.requesters)
+        if key not in self._stuck:
+            if len(self._stuck) >= MAX_REMEMBERED:
+                self._stuck.clear()
+            age = max([past.card.age, *(rule.escalates_after for rule in added if rule.escalates_after is not None)])
+            card = replace(past.card, age=age)
+            self._stuck[key] = bool(find_stuck(count_votes(card, [], added), card, self._voters.values()))
+        return self._stuck[key]
+
+
+@dataclass
+class CardCounts:
+    """Cards that the draft concerns, counted by outcome.
+
+    Attributes:
+        stuck: those of them that the people of today could not approve under the draft.
+    """
+
+    outcomes: Counter[CardOutcome] = field(default_factory=Counter)
+    stuck: int = 0
+
+    @property
+    def covered(self) -> int:
+        return sum(number for outcome, number in self.outcomes.items() if outcome not in SKIPPED)
+
+    @property
+    def changed(self) -> int:
+        return sum(self.outcomes[outcome] for outcome in CHANGED)
+
+    def add(self, judged: JudgedCard) -> None:
+        """Count a card."""
+        self.outcomes[judged.outcome] += 1
+        self.stuck += judged.is_stuck
+
+
+@dataclass
+class RuleReport:
+    """The outcome of simulating the approval rules of a draft.
+
+    Attributes:
+        compared: the number of cards that were read.
+        by_tool, by_employee: the counts for each tool, and for each employee's id.
+        kept, assumed: the approvals that were judged by the groups of their moment, and by those of today.
+        alarming, changed: the newest changed cards, those that people denied apart.
+    """
+
+    compared: int = 0
+    total: CardCounts = field(default_factory=CardCounts)
+    by_tool: Mapping[str, CardCounts] = field(default_factory=lambda: defaultdict(CardCounts))
+    by_employee: Mapping[int, CardCounts] = field(default_factory=lambda: defaultdict(CardCounts))
+    kept: int = 0
+    assumed: int = 0
+    alarming_count: int = 0
+    alarming: list[JudgedCard] = field(default_factory=list)
+    changed: list[JudgedCard] = field(default_factory=list)
+
+    @property
+    def listed(self) -> list[JudgedCard]:
+        """The changed cards that are listed, the alarming ones first."""
+        return [*self.alarming, *self.changed][:MAX_LISTED]
+
+    def add(self, judged: JudgedCard) -> None:
+        """Count a card that the draft concerns."""
+        self.total.add(judged)
+        if judged.outcome in SKIPPED:
+            return
+        self.by_tool[judged.row.tool].add(judged)
+        self.by_employee[judged.row.employee_id].add(judged)
+        self.kept += judged.is_kept
+        self.assumed += judged.row.is_approved and not judged.is_kept
+        self.alarming_count += judged.is_alarming
+        listed = self.alarming if judged.is_alarming else self.changed
+        if judged.is_changed and len(listed) < MAX_LISTED:
+            listed.append(judged)
+
+
+def simulate_rules(organization: Organization, changes: Iterable[PolicyChange], limit: int) -> RuleReport:
+    """Judge the organization's newest cards by their own approval rules with the changes of a draft.
+
+    Args:
+        limit: the number of cards.
+    """
+    report, judge = RuleReport(), CardJudge(organization, changes)
+    for rows in read_cards(find_cards(organization.pk).order_by("-pk")[:limit]):
+        report.compared += len(rows)
+        for judged in judge.judge(rows):
+            report.add(judged)
+    return report
