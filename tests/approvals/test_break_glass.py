@@ -119,7 +119,18 @@ def test_it_needs_another_admin_who_is_told(workshop: Workshop, card: Approval, 
         break_glass(ada, card)
 
 
+def test_an_admin_who_is_switched_off_or_elsewhere_is_not_told(card: Approval, ada: Membership) -> None:
+    User.objects.filter(username="zoe").update(is_active=False)
+    Membership.objects.filter(role=Role.ADMIN, user__is_active=True).exclude(pk=ada.pk).update(role=Role.APPROVER)
+    elsewhere = Organization.objects.create(name="Globex", slug="globex")
+    user = User.objects.create_user("elsewhere")
+    Membership.objects.create(organization=elsewhere, user=user, role=Role.ADMIN)
+    with pytest.raises(Forbidden, match="no other admin"):
+        break_glass(ada, card)
+
+
 def test_it_is_refused_where_an_ordinary_approval_does(workshop: Workshop, recorder: Recorder, ada: Membership) -> None:
+    make_rule(workshop, name="one approver", needed=1, tool="probe.effect")
     workshop.play(asking(call("probe.effect", name="pay")))
     card = workshop.card(workshop.work())
     with pytest.raises(Conflict, match="ordinary way"):
