@@ -6,6 +6,7 @@ import json
 import logging
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -27,7 +28,7 @@ from agents.platform.refusals import Conflict, Forbidden, Invalid
 from agents.runs.models import RunStatus
 from gadget_site.private_hosts import LOOPBACK
 from tests.world import World
-from tools.contract import PrivateHosts
+from tools.contract import PrivateHost, PrivateHosts
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
 
@@ -191,6 +192,16 @@ def test_a_host_that_nobody_allowed_is_not_asked(settings: Settings, server: Cha
     with pytest.raises(DeliveryError, match=r"127\.0\.0\.1 is not in GADGET_CHAT_HOSTS"):
         chosen.send("Gadget", "Hello")
     assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize(("named", "is_sent"), [("localhost", True), ("other.example", False)])
+def test_a_host_is_allowed_by_its_name(settings: Settings, server: ChatServer, named: str, *, is_sent: bool) -> None:
+    settings.CHAT_HOSTS = PrivateHosts((PrivateHost(name=named),))
+    chosen = ChatAddress.parse(f"ntfy://localhost:{server.port}/alerts")
+    assert chosen is not None
+    with nullcontext() if is_sent else pytest.raises(DeliveryError, match="GADGET_CHAT_HOSTS"):
+        chosen.send("Gadget", "Hello")
+    assert len(server.bodies) == is_sent
 
 
 @pytest.mark.parametrize(
