@@ -115,6 +115,16 @@ def test_nobody_votes_twice_and_a_repeated_request_gets_the_same_answer(
     assert AuditEntry.objects.filter(action="vote_cast").count() == 1
 
 
+def test_a_vote_on_one_card_leaves_those_on_others(
+    workshop: Workshop, recorder: Recorder, card: Approval, fay: Membership
+) -> None:
+    workshop.approve(card, by=fay)
+    workshop.play(asking(call("probe.effect", name="pay again")))
+    other = workshop.card(workshop.work())
+    workshop.approve(other, by=fay)
+    assert set(Vote.objects.filter(withdrawn_at=None).values_list("approval", flat=True)) == {card.pk, other.pk}
+
+
 def test_the_first_denial_denies_whoever_it_is_by(workshop: Workshop, card: Approval, fay: Membership) -> None:
     workshop.approve(card, by=fay)
     assert workshop.deny(card, by=workshop.approver).status == ApprovalStatus.DENIED
