@@ -7,7 +7,7 @@ hands each request to the guarded client, and only while a message is being sent
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -164,8 +164,7 @@ class _Door(BaseAdapter):
         url = read_url(request.url or "")
         host = get_host(url)
         if not (is_own := OWN_HOST in self._hosts and _is_named(host)):
-            is_known = any(host == known or host.endswith(f".{known}") for known in self._hosts if known)
-            if not is_known or url.scheme != "https":
+            if not is_below(host, self._hosts) or url.scheme != "https":
                 raise ToolError(ErrorCode.SECURITY_VIOLATION, f"the server {host} is not in GADGET_CHAT_HOSTS")
         allowed = settings.CHAT_HOSTS if is_own else PrivateHosts()
         body = request.body.encode() if isinstance(request.body, str) else request.body
@@ -203,6 +202,11 @@ def _get_door(_: requests.Session, url: str) -> BaseAdapter:  # noqa: ARG001 - t
     if door is None:
         raise requests.ConnectionError("nothing is sent except messages")
     return door
+
+
+def is_below(host: str, known: Iterable[str]) -> bool:
+    """Return True if the host is one of these, or below one of them."""
+    return any(host == each or host.endswith(f".{each}") for each in known if each)
 
 
 def _is_named(host: str) -> bool:

@@ -14,7 +14,7 @@ from agents.accounts.models import AuditEntry, Membership, Organization, Role
 from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
 from agents.approvals.models import Approval, ApprovalStatus, Vote
 from agents.approvals.votes import CardStanding, find_standings
-from agents.platform.refusals import Forbidden
+from agents.platform.refusals import Conflict, Forbidden
 from agents.runs.models import Message
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, call, payloads
@@ -207,6 +207,25 @@ def test_a_rule_that_nobody_can_meet_any_more_says_so(
     assert not standing_of(card).stuck
     fred.delete()
     assert standing_of(card).stuck == "payments"
+
+
+def test_a_vote_for_another_person_never_becomes_the_deputys_own(
+    workshop: Workshop, card: Approval, fay: Membership, finance: ApproverGroup
+) -> None:
+    ben = add_member(workshop, "ben")
+    Deputy.objects.create(member=fay, deputy=ben, ends_at=timezone.now() + timedelta(hours=1))
+    workshop.approve(card, by=ben)
+    ben.approver_groups.add(finance)
+    Deputy.objects.all().delete()
+    assert standing_of(card).approved_by == []
+
+
+def test_a_vote_is_withdrawn_once(workshop: Workshop, card: Approval, fay: Membership) -> None:
+    workshop.approve(card, by=fay)
+    workshop.undo(card, by=fay)
+    with pytest.raises(Conflict):
+        workshop.undo(card, by=fay)
+    assert AuditEntry.objects.filter(action="vote_withdrawn").count() == 1
 
 
 def test_a_deputy_whose_principal_was_demoted_approves_in_their_own_name(

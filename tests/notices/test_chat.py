@@ -18,7 +18,7 @@ from pytest_django import Settings
 from agents.accounts.models import AuditEntry, Membership, Role
 from agents.notices import chat
 from agents.notices.channels import add_chat, confirm_channel
-from agents.notices.chat import ChatAddress, find_service
+from agents.notices.chat import ChatAddress, find_service, is_below
 from agents.notices.failures import DeliveryError
 from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, NoticeKind
 from agents.notices.outbox import add_notice, build_card_notice, build_run_notice
@@ -202,6 +202,20 @@ def test_a_host_is_allowed_by_its_name(settings: Settings, server: ChatServer, n
     with nullcontext() if is_sent else pytest.raises(DeliveryError, match="GADGET_CHAT_HOSTS"):
         chosen.send("Gadget", "Hello")
     assert len(server.bodies) == is_sent
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("slack.com", True),
+        ("hooks.slack.com", True),
+        ("evilslack.com", False),
+        ("slack.com.evil.example", False),
+        ("com", False),
+    ],
+)
+def test_only_the_hosts_of_a_service_and_those_below_them_are_known(host: str, *, expected: bool) -> None:
+    assert is_below(host, ("slack.com", "")) == expected
 
 
 @pytest.mark.parametrize(
