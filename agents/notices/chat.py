@@ -163,9 +163,9 @@ class _Door(BaseAdapter):
     def _ask(self, request: PreparedRequest) -> ClientResponse:
         url = read_url(request.url or "")
         host = get_host(url)
-        if not (is_own := OWN_HOST in self._hosts and _is_named(host)):
-            if not is_below(host, self._hosts) or url.scheme != "https":
-                raise ToolError(ErrorCode.SECURITY_VIOLATION, f"the server {host} is not in GADGET_CHAT_HOSTS")
+        is_own = OWN_HOST in self._hosts and _is_named(host)
+        if not is_own and not (url.scheme == "https" and is_below(host, self._hosts)):
+            raise ToolError(ErrorCode.SECURITY_VIOLATION, f"the server {host} is not in GADGET_CHAT_HOSTS")
         allowed = settings.CHAT_HOSTS if is_own else PrivateHosts()
         body = request.body.encode() if isinstance(request.body, str) else request.body
         if not isinstance(body, bytes | None):

@@ -164,7 +164,7 @@ TARGETS = [
         20,
     ),
     near("tools/toolbox/approval_rules", "tools/toolbox: approval_rules", 12),
-    near("tools/toolbox/rulings", "policy: recorded_rulings"),
+    near("tools/toolbox/rulings", "policy: recorded_rulings approvals: break_glass"),
     near("agents/approvals/votes", "approvals: votes stored_histories", 12),
     near("agents/approvals/claims", "approvals: claims", 12),
     near("agents/approvals/break_glass", "approvals: break_glass", 12),
