@@ -7,7 +7,7 @@ hands each request to the guarded client, and only while a message is being sent
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -26,11 +26,12 @@ from typing_extensions import override
 from agents.notices.failures import DeliveryError
 from agents.notices.texts import OutgoingMessage
 from agents.platform.database_connections import release_connection
+from agents.platform.refusals import Invalid
 from tools.contract import ErrorCode, NetworkAccess, PrivateHosts, ToolError
 from tools.network import ClientResponse, GuardedClient, NetworkLimits, get_host, read_url
 
 MEMORY = PersistentStoreMode.MEMORY
-OWN_HOST = ""
+OWN_HOST, TEAMS = "", "Microsoft Teams"
 SERVICES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "discord": ("Discord", ("discord.com",)),
     "gchat": ("Google Chat", ("chat.googleapis.com",)),
@@ -46,14 +47,14 @@ SERVICES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "rockets": ("Rocket.Chat", (OWN_HOST,)),
     "slack": ("Slack", ("slack.com",)),
     "tgram": ("Telegram", ("api.telegram.org",)),
-    "workflows": ("Microsoft Teams", ("logic.azure.com", "api.powerplatform.com")),
+    "workflows": (TEAMS, ("logic.azure.com", "api.powerplatform.com")),
     "wxteams": ("Webex", ("webexapis.com", "api.ciscospark.com")),
 }
 """The services by the scheme of their address, each with its hosts; hosts below these count too.
 
 `OWN_HOST` stands for the hosts that GADGET_CHAT_HOSTS names.
 """
-LONGEST = 500
+LONGEST, MAX_ITEMS = 500, 5
 REFUSALS = (400, 401, 403, 404, 410)
 """Answers that another try would not change."""
 _LIMITS = NetworkLimits(total_s=20.0, response_bytes=200_000, redirects=0)
@@ -89,6 +90,13 @@ class ChatAddress:
         sender = Apprise.instantiate(text, asset=asset)
         return cls(sender, *SERVICES[scheme]) if isinstance(sender, NotifyBase) else None
 
+    @property
+    def server(self) -> str:
+        """The server that the address names; empty if it names none."""
+        is_cloud = getattr(self.sender, "mode", "") == "cloud"
+        names_one = OWN_HOST in self.hosts or self.service == TEAMS
+        return str(self.sender.host or "").lower() if names_one and not is_cloud else ""
+
     def send(self, title: str, text: str) -> None:
         """Send a message.
 
@@ -114,13 +122,23 @@ def send_chat(address: str, message: OutgoingMessage) -> None:
     chat = ChatAddress.parse(address)
     if chat is None:
         raise DeliveryError("the address is not valid any more", is_final=True)
-    chat.send("Gadget", message.text.translate(_LIVE))
+    is_short = len(message.items) <= MAX_ITEMS
+    text = message.text if is_short else f"{message.subject}\n{settings.GADGET_LINK_BASE}{message.path}"
+    chat.send("Gadget", text.translate(_LIVE))
 
 
 def find_service(address: str) -> str:
-    """Return the name of the service of this address; empty if it is not a valid address of one of ours."""
+    """Return the name of the service of this address.
+
+    Raises:
+        Invalid: it is not a valid address of one of ours, or names a server that nobody allowed.
+    """
     chat = ChatAddress.parse(address)
-    return chat.service if chat else ""
+    if chat is None:
+        raise Invalid("chat", "This is not an address of a supported chat service.")
+    if chat.server and not may_reach(chat.server, chat.hosts):
+        raise Invalid("chat", f"The server {chat.server[:100]} is not in GADGET_CHAT_HOSTS. Ask an administrator.")
+    return chat.service
 
 
 class _Door(BaseAdapter):
@@ -164,7 +182,7 @@ class _Door(BaseAdapter):
         url = read_url(request.url or "")
         host = get_host(url)
         is_own = OWN_HOST in self._hosts and _is_named(host)
-        if not is_own and not (url.scheme == "https" and is_below(host, self._hosts)):
+        if not may_reach(host, self._hosts) or (url.scheme != "https" and not is_own):
             raise ToolError(ErrorCode.SECURITY_VIOLATION, f"the server {host} is not in GADGET_CHAT_HOSTS")
         allowed = settings.CHAT_HOSTS if is_own else PrivateHosts()
         body = request.body.encode() if isinstance(request.body, str) else request.body
@@ -204,9 +222,10 @@ def _get_door(_: requests.Session, url: str) -> BaseAdapter:  # noqa: ARG001 - t
     return door
 
 
-def is_below(host: str, known: Iterable[str]) -> bool:
-    """Return True if the host is one of these, or below one of them."""
-    return any(host == each or host.endswith(f".{each}") for each in known if each)
+def may_reach(host: str, hosts: Collection[str]) -> bool:
+    """Return True if the host is one of these or below one of them, or one of GADGET_CHAT_HOSTS for OWN_HOST."""
+    is_known = any(host == each or host.endswith(f".{each}") for each in hosts if each != OWN_HOST)
+    return is_known or (OWN_HOST in hosts and _is_named(host))
 
 
 def _is_named(host: str) -> bool:

@@ -18,7 +18,7 @@ from pytest_django import Settings
 from agents.accounts.models import AuditEntry, Membership, Role
 from agents.notices import chat
 from agents.notices.channels import add_chat, confirm_channel
-from agents.notices.chat import ChatAddress, find_service, is_below
+from agents.notices.chat import MAX_ITEMS, ChatAddress, find_service, may_reach
 from agents.notices.failures import DeliveryError
 from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, NoticeKind
 from agents.notices.outbox import add_notice, build_card_notice, build_run_notice
@@ -214,8 +214,11 @@ def test_a_host_is_allowed_by_its_name(settings: Settings, server: ChatServer, n
         ("com", False),
     ],
 )
-def test_only_the_hosts_of_a_service_and_those_below_them_are_known(host: str, *, expected: bool) -> None:
-    assert is_below(host, ("slack.com", "")) == expected
+def test_only_the_hosts_of_a_service_and_those_below_them_are_known(
+    settings: Settings, host: str, *, expected: bool
+) -> None:
+    settings.CHAT_HOSTS = PrivateHosts()
+    assert may_reach(host, ("slack.com", "")) == expected
 
 
 @pytest.mark.parametrize(
@@ -226,11 +229,39 @@ def test_only_the_hosts_of_a_service_and_those_below_them_are_known(host: str, *
         ("tgram://123456789:abcdefghijklmnopqrstuvwxyz012345678/1234", "Telegram"),
         ("ntfy://alerts", "ntfy"),
         ("gotifys://push.example/abcdefghijklmno", "Gotify"),
+        ("ntfys://push.example/alerts", "ntfy"),
         ("workflows://prod.westus.logic.azure.com/flow/signature", "Microsoft Teams"),
     ],
 )
-def test_known_services_are_named(address: str, service: str) -> None:
+def test_known_services_are_named(settings: Settings, address: str, service: str) -> None:
+    settings.CHAT_HOSTS = PrivateHosts((PrivateHost(name="push.example"),))
     assert find_service(address) == service
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("gotifys://push.example/abcdefghijklmno", "ntfys://push.example/alerts", f"mmosts://10.0.0.1/{'a' * 26}"),
+        "workflows://evil.example/flow/signature",
+    ],
+)
+def test_a_server_that_nobody_allowed_is_refused_when_it_is_added(
+    world: World, settings: Settings, address: str
+) -> None:
+    settings.CHAT_HOSTS = PrivateHosts()
+    with pytest.raises(Invalid, match="is not in GADGET_CHAT_HOSTS"):
+        add_chat(world.member("approver"), address)
+
+
+def test_many_notices_become_one_line_with_a_link(world: World, server: ChatServer, ntfy: str) -> None:
+    confirm(add_chat(world.member("approver"), ntfy))
+    for _ in range(MAX_ITEMS + 1):
+        add_notice(build_card_notice(NoticeKind.CARD, world.card()))
+    while spread_notices() or send_next(ChannelKind.CHAT):
+        pass
+    assert [each["message"] for each in server.bodies] == [
+        f"{MAX_ITEMS + 1} decisions are waiting\nhttp://127.0.0.1:8000/approvals/"
+    ]
 
 
 def test_a_redirect_is_not_followed(server: ChatServer, ntfy: str) -> None:
