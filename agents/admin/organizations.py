@@ -36,8 +36,8 @@ class OrganizationForm(ConfirmationForm):
     class Meta:
         model = Organization
         fields = (
-            *("name", "slug", "four_eyes", "break_glass", "card_days", "confirm_count", "confirm_percent"),
-            *("plan_features", "currency", "month_tokens", "month_cost"),
+            *("name", "slug", "four_eyes", "break_glass", "break_glass_address", "card_days"),
+            *("confirm_count", "confirm_percent", "plan_features", "currency", "month_tokens", "month_cost"),
         )
 
     def clean_currency(self) -> str:
@@ -83,7 +83,7 @@ class OrganizationAdmin(ConfigurationAdmin):
     ordering = ("name", "id")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
-        return () if get_user(request).is_superuser else ("slug", "plan_features")
+        return () if get_user(request).is_superuser else ("slug", "plan_features", "break_glass_address")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(get_user(request).is_superuser)

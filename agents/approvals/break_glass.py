@@ -7,6 +7,7 @@ from agents.accounts.models import Membership, Organization, Role
 from agents.approvals.models import Approval
 from agents.approvals.requesters import find_requesters
 from agents.approvals.votes import CardStanding, VoteRight, find_standings
+from agents.notices.channels import can_send_mail
 from agents.platform.refusals import Conflict, Forbidden, Invalid
 from tools.toolbox.approval_rules import Entitlement
 
@@ -51,4 +52,5 @@ def _explain_bar(member: Membership, organization: Organization, card: Approval)
         return "only admins can break the glass"
     if any(each.user_id == member.user_id for each in find_requesters([card]).get(card.pk, ())):
         return "you asked for this call or edited it, so another admin must break the glass"
-    return "" if admins.exclude(pk=member.pk).exists() else "there is no other admin who could be told"
+    is_told = admins.exclude(pk=member.pk).exists() or (organization.break_glass_address and can_send_mail())
+    return "" if is_told else "there is no other admin who could be told, and no break-glass address"

@@ -11,14 +11,14 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator, validate_email
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.module_loading import import_string
 
 from agents.accounts import audit
-from agents.accounts.models import AuditEntry, Membership, Role
+from agents.accounts.models import AuditEntry, Membership, Organization, Role
 from agents.notices.models import Channel, ChannelKind, Delivery, Notice, NoticeKind
 from agents.notices.outbox import send_soon
 from agents.notices.texts import clean_name
@@ -158,6 +158,22 @@ def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Ch
         raise Conflict("You have added this address already.") from None
 
 
+def find_break_glass_channel(organization: Organization) -> Channel | None:
+    """Find the channel of the address that is told of break-glass, or make it; None without one.
+
+    It hangs on an admin, like every channel on a member, but no page shows it and only a superuser changes the address.
+    """
+    address = organization.break_glass_address
+    admins = Membership.objects.filter(organization=organization, role=Role.ADMIN, user__is_active=True)
+    admin = admins.order_by("pk").first() if address else None
+    if admin is None:
+        return None
+    values = {"kind": ChannelKind.EMAIL, "address": address, "label": mask_address(address), "is_shared": True}
+    fingerprint = _find_fingerprint(f"break-glass {address}")
+    defaults = values | {"confirmed_at": timezone.now()}
+    return Channel.objects.get_or_create(membership=admin, fingerprint=fingerprint, defaults=defaults)[0]
+
+
 def forget_channel(channel: Channel) -> None:
     """Remove a channel whose address is gone."""
     with transaction.atomic():
@@ -168,13 +184,18 @@ def forget_channel(channel: Channel) -> None:
 
 def list_channels(member: Membership) -> list[Channel]:
     """List the member's channels, the oldest first."""
-    return list(Channel.objects.filter(membership=member))
+    return list(_select_own(member))
+
+
+def _select_own(member: Membership) -> QuerySet[Channel]:
+    """Select the channels that the member has added."""
+    return Channel.objects.filter(membership=member).exclude(kind=ChannelKind.EMAIL, is_shared=True)
 
 
 def _add(member: Membership, kind: ChannelKind, address: str, label: str) -> Channel:
     """Add a channel and send it a code, inside the caller's transaction."""
     Membership.objects.select_for_update().get(pk=member.pk)  # so that two requests do not add one too many
-    if Channel.objects.filter(membership=member).count() >= MAX_CHANNELS:
+    if _select_own(member).count() >= MAX_CHANNELS:
         raise Conflict(f"You have {MAX_CHANNELS} channels. Remove one first.")
     if _count_recent(member) >= MAX_ADDED_IN_AN_HOUR:
         raise Conflict("You have added many addresses. Try again in an hour.")
@@ -224,7 +245,7 @@ def _send_code(channel: Channel) -> None:
 
 
 def _lock_own(member: Membership, channel_id: int) -> Channel:
-    own = Channel.objects.select_for_update(no_key=True).filter(membership=member, pk=channel_id)
+    own = _select_own(member).select_for_update(no_key=True).filter(pk=channel_id)
     channel = own.select_related("membership__user").first()
     if channel is None:
         raise NotFound(f"You have no channel {channel_id}.")

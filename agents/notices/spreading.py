@@ -12,8 +12,9 @@ from django.utils import timezone
 
 from agents.accounts.models import Organization, Role
 from agents.notices.audience import Audience
+from agents.notices.channels import find_break_glass_channel
 from agents.notices.choices import load_pace_rules
-from agents.notices.models import Channel, Delivery, Notice
+from agents.notices.models import Channel, ChannelKind, Delivery, Notice, NoticeKind
 from agents.notices.pace import PaceRules
 from agents.platform.error_boundary import log_and_continue
 
@@ -62,22 +63,26 @@ def _build_deliveries(notices: Collection[Notice]) -> list[Delivery]:
     for channel in confirmed.select_related("membership"):
         if not channel.is_shared:
             channels[channel.membership_id].append(channel)
-        elif channel.membership.role == Role.ADMIN:
+        elif channel.kind == ChannelKind.CHAT and channel.membership.role == Role.ADMIN:
             shared.append(channel)
-    if not channels and not shared:
+    broken = [notice for notice in notices if notice.kind == NoticeKind.BREAK_GLASS]
+    watcher = find_break_glass_channel(organization) if broken else None
+    if not channels and not shared and not watcher:
         return []
     audience, rules = Audience.load(organization, notices), load_pace_rules(channels.keys())
     now, default = timezone.now(), PaceRules()
+    to_watcher = [Delivery(notice=notice, channel=watcher, due_at=now) for notice in broken if watcher]
     to_all = [
         Delivery(notice=notice, channel=channel, due_at=now)
         for notice in notices
         if shared and audience.concerns_all(notice)
         for channel in shared
     ]
-    return to_all + [
+    to_members = [
         Delivery(notice=notice, channel=channel, due_at=due_at)
         for notice in notices
         for member in audience.find(notice)
         if channels[member.pk] and (due_at := rules.get(member.pk, default).find_due_time(notice.kind, now))
         for channel in channels[member.pk]
     ]
+    return [*to_watcher, *to_all, *to_members]

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry, Membership, Organization, Role
 from agents.approval_rules.models import ApproverGroup
 from agents.approvals import decisions
 from agents.approvals.models import Approval, ApprovalStatus
+from agents.notices.channels import find_break_glass_channel, list_channels, remove_channel
 from agents.notices.choices import CHOSEN_KINDS
-from agents.notices.models import Notice, NoticeKind
-from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, StaleDigest
+from agents.notices.models import ChannelKind, Delivery, Notice, NoticeKind
+from agents.notices.sending import send_next
+from agents.notices.spreading import spread_notices
+from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, NotFound, StaleDigest
 from agents.policy.recorded_calls import CallFilter
 from agents.policy.recorded_rulings import find_problem, read_ruled
 from tests.approvals.test_votes import add_member, make_rule
+from tests.mail_server import MailServer
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, call
 
@@ -161,6 +168,45 @@ def test_replay_knows_it_and_finds_one_by_a_requester(workshop: Workshop, card: 
     assert find_problem(row) == "whoever broke the glass had asked for the call"
     (row,) = [row._replace(ruling=row.ruling.replace('"breaks_glass"', '"other"'))]
     assert "not enough" in (find_problem(row) or "")
+
+
+class TestWithOneAdmin:
+    ADDRESS = "board@example.com"
+
+    @pytest.fixture
+    def mail(self, settings: Settings, redis_url: str) -> Iterator[MailServer]:
+        with MailServer() as server:
+            server.use_in(settings)
+            yield server
+
+    @pytest.fixture
+    def alone(self, ada: Membership) -> Membership:
+        """The only admin of an organization with an address for break-glass."""
+        Membership.objects.filter(role=Role.ADMIN).exclude(pk=ada.pk).update(role=Role.APPROVER)
+        Organization.objects.update(break_glass_address=self.ADDRESS)
+        return ada
+
+    def test_the_address_is_told(self, card: Approval, alone: Membership, mail: MailServer) -> None:
+        break_glass(alone, card)
+        while spread_notices() or send_next(ChannelKind.EMAIL):
+            pass
+        (told,) = [each for each in mail.received if each.recipient == self.ADDRESS]
+        assert told.subject.startswith("Break-glass: an admin approved alone: ")
+
+    def test_it_is_told_of_nothing_else_and_no_admin_removes_it(
+        self, card: Approval, alone: Membership, mail: MailServer
+    ) -> None:
+        channel = find_break_glass_channel(card.organization)
+        assert channel is not None
+        assert list_channels(alone) == []
+        with pytest.raises(NotFound):
+            remove_channel(alone, channel.pk)
+        spread_notices()
+        assert not Delivery.objects.filter(channel=channel).exists()
+
+    def test_without_a_mail_server_it_does_not_count(self, card: Approval, alone: Membership) -> None:
+        with pytest.raises(Forbidden, match="no break-glass address"):
+            break_glass(alone, card)
 
 
 class TestDoors:

@@ -30,6 +30,11 @@ class Organization(models.Model):
         default=False,
         help_text="In an emergency, an admin can approve a card alone, past the approval rules. All admins are told.",
     )
+    break_glass_address = models.EmailField(
+        "break-glass address",
+        blank=True,
+        help_text="Told of each use of break-glass, too. Needed where there is only one admin. Set by superusers.",
+    )
     card_days = models.PositiveSmallIntegerField(
         "card lifetime (days)", default=7, help_text="Days until an undecided card expires."
     )
