@@ -4,20 +4,28 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('accounts', '0001_initial'),
+        ("accounts", "0001_initial"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='organization',
-            name='break_glass',
-            field=models.BooleanField(default=False, help_text='In an emergency, an admin can approve a card alone, past the approval rules. All admins are told.', verbose_name='break-glass'),
+            model_name="organization",
+            name="break_glass",
+            field=models.BooleanField(
+                default=False,
+                help_text="In an emergency, an admin can approve a card alone, past the approval rules. All admins are told.",
+                verbose_name="break-glass",
+            ),
         ),
         migrations.AddField(
-            model_name='organization',
-            name='break_glass_address',
-            field=models.EmailField(blank=True, help_text='Told of each use of break-glass, too. Needed where there is only one admin. Set by superusers.', max_length=254, verbose_name='break-glass address'),
+            model_name="organization",
+            name="break_glass_address",
+            field=models.EmailField(
+                blank=True,
+                help_text="Told of each use of break-glass, too. Needed where there is only one admin. Set by superusers.",
+                max_length=254,
+                verbose_name="break-glass address",
+            ),
         ),
     ]

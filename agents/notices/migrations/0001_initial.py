@@ -9,160 +9,308 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('accounts', '0002_break_glass'),
-        ('approvals', '0005_claims_and_break_glass'),
-        ('runs', '0005_event_type_approval_voted'),
+        ("accounts", "0002_break_glass"),
+        ("approvals", "0005_claims_and_break_glass"),
+        ("runs", "0005_event_type_approval_voted"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Channel',
+            name="Channel",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('email', 'E-mail'), ('push', 'Browser'), ('chat', 'Chat service')], max_length=10)),
-                ('address', agents.platform.encrypted_fields.EncryptedTextField()),
-                ('label', models.CharField(max_length=200)),
-                ('fingerprint', models.CharField(max_length=64)),
-                ('is_shared', models.BooleanField(default=False)),
-                ('code', agents.platform.encrypted_fields.EncryptedTextField(blank=True)),
-                ('wrong_codes', models.PositiveSmallIntegerField(default=0)),
-                ('gone_answers', models.PositiveSmallIntegerField(default=0)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('confirmed_at', models.DateTimeField(null=True)),
-                ('failing_since', models.DateTimeField(null=True)),
-                ('problem', models.CharField(blank=True, max_length=300)),
-                ('membership', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='channels', to='accounts.membership')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("email", "E-mail"), ("push", "Browser"), ("chat", "Chat service")], max_length=10
+                    ),
+                ),
+                ("address", agents.platform.encrypted_fields.EncryptedTextField()),
+                ("label", models.CharField(max_length=200)),
+                ("fingerprint", models.CharField(max_length=64)),
+                ("is_shared", models.BooleanField(default=False)),
+                ("code", agents.platform.encrypted_fields.EncryptedTextField(blank=True)),
+                ("wrong_codes", models.PositiveSmallIntegerField(default=0)),
+                ("gone_answers", models.PositiveSmallIntegerField(default=0)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("confirmed_at", models.DateTimeField(null=True)),
+                ("failing_since", models.DateTimeField(null=True)),
+                ("problem", models.CharField(blank=True, max_length=300)),
+                (
+                    "membership",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="channels", to="accounts.membership"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('id',),
+                "ordering": ("id",),
             },
         ),
         migrations.CreateModel(
-            name='FollowedRun',
+            name="FollowedRun",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('membership', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='followed_runs', to='accounts.membership')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='followers', to='runs.run')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "membership",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="followed_runs",
+                        to="accounts.membership",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="followers", to="runs.run"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Notice',
+            name="Notice",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.CharField(max_length=80)),
-                ('kind', models.CharField(choices=[('card', 'A decision is waiting'), ('question', 'An employee has a question'), ('unknown', 'The outcome of a call is unknown'), ('card_expiring', 'A decision expires soon'), ('card_expired', 'Nobody decided in time'), ('run_failed', 'A run of yours failed'), ('run_ended', 'A run that you follow has ended'), ('escalated', 'A decision waits for a second group too'), ('stuck', 'A decision can be made by nobody'), ('break_glass', 'An admin approved alone in an emergency'), ('stopped', 'Somebody stopped work'), ('budget', 'A budget is used up'), ('quarantine', 'Changed tools wait for an admin'), ('schedule', 'Your schedule did not start'), ('code', 'A new address is confirmed')], max_length=16)),
-                ('detail', models.CharField(blank=True, max_length=200)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('spread_at', models.DateTimeField(null=True)),
-                ('approval', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='notices', to='approvals.approval')),
-                ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='notices', to='accounts.organization')),
-                ('run', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='notices', to='runs.run')),
-                ('user', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("key", models.CharField(max_length=80)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("card", "A decision is waiting"),
+                            ("question", "An employee has a question"),
+                            ("unknown", "The outcome of a call is unknown"),
+                            ("card_expiring", "A decision expires soon"),
+                            ("card_expired", "Nobody decided in time"),
+                            ("run_failed", "A run of yours failed"),
+                            ("run_ended", "A run that you follow has ended"),
+                            ("escalated", "A decision waits for a second group too"),
+                            ("stuck", "A decision can be made by nobody"),
+                            ("break_glass", "An admin approved alone in an emergency"),
+                            ("stopped", "Somebody stopped work"),
+                            ("budget", "A budget is used up"),
+                            ("quarantine", "Changed tools wait for an admin"),
+                            ("schedule", "Your schedule did not start"),
+                            ("code", "A new address is confirmed"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("detail", models.CharField(blank=True, max_length=200)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("spread_at", models.DateTimeField(null=True)),
+                (
+                    "approval",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="notices",
+                        to="approvals.approval",
+                    ),
+                ),
+                (
+                    "organization",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="notices",
+                        to="accounts.organization",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.CASCADE, related_name="notices", to="runs.run"
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ('id',),
+                "ordering": ("id",),
             },
         ),
         migrations.CreateModel(
-            name='Delivery',
+            name="Delivery",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('status', models.CharField(choices=[('waiting', 'Waiting'), ('sent', 'Sent'), ('shown', 'Not sent'), ('dropped', 'No longer needed'), ('failed', 'Failed')], default='waiting', max_length=8)),
-                ('due_at', models.DateTimeField()),
-                ('tries', models.PositiveSmallIntegerField(default=0)),
-                ('problem', models.CharField(blank=True, max_length=300)),
-                ('is_on_screen', models.BooleanField(default=False)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('ended_at', models.DateTimeField(null=True)),
-                ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='notices.channel')),
-                ('notice', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='notices.notice')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("waiting", "Waiting"),
+                            ("sent", "Sent"),
+                            ("shown", "Not sent"),
+                            ("dropped", "No longer needed"),
+                            ("failed", "Failed"),
+                        ],
+                        default="waiting",
+                        max_length=8,
+                    ),
+                ),
+                ("due_at", models.DateTimeField()),
+                ("tries", models.PositiveSmallIntegerField(default=0)),
+                ("problem", models.CharField(blank=True, max_length=300)),
+                ("is_on_screen", models.BooleanField(default=False)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("ended_at", models.DateTimeField(null=True)),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="deliveries",
+                        to="notices.channel",
+                    ),
+                ),
+                (
+                    "notice",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="deliveries", to="notices.notice"
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'deliveries',
-                'ordering': ('-id',),
+                "verbose_name_plural": "deliveries",
+                "ordering": ("-id",),
             },
         ),
         migrations.CreateModel(
-            name='NoticeChoices',
+            name="NoticeChoices",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('paces', models.JSONField(default=dict)),
-                ('quiet_from', models.TimeField(null=True)),
-                ('quiet_until', models.TimeField(null=True)),
-                ('digest_at', models.TimeField(default=datetime.time(8, 0))),
-                ('time_zone', models.CharField(default='UTC', max_length=60)),
-                ('membership', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='notice_choices', to='accounts.membership')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("paces", models.JSONField(default=dict)),
+                ("quiet_from", models.TimeField(null=True)),
+                ("quiet_until", models.TimeField(null=True)),
+                ("digest_at", models.TimeField(default=datetime.time(8, 0))),
+                ("time_zone", models.CharField(default="UTC", max_length=60)),
+                (
+                    "membership",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="notice_choices",
+                        to="accounts.membership",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='PushKey',
+            name="PushKey",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('private_key', agents.platform.encrypted_fields.EncryptedTextField()),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("private_key", agents.platform.encrypted_fields.EncryptedTextField()),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('pk', 1)), name='there_is_one_push_key')],
+                "constraints": [models.CheckConstraint(condition=models.Q(("pk", 1)), name="there_is_one_push_key")],
             },
         ),
         migrations.AddConstraint(
-            model_name='channel',
-            constraint=models.UniqueConstraint(fields=('membership', 'fingerprint'), name='one_channel_per_address'),
+            model_name="channel",
+            constraint=models.UniqueConstraint(fields=("membership", "fingerprint"), name="one_channel_per_address"),
         ),
         migrations.AddConstraint(
-            model_name='channel',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['email', 'push', 'chat'])), name='channel_kind_is_known'),
+            model_name="channel",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["email", "push", "chat"])), name="channel_kind_is_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='followedrun',
-            constraint=models.UniqueConstraint(fields=('membership', 'run'), name='a_run_is_followed_once'),
+            model_name="followedrun",
+            constraint=models.UniqueConstraint(fields=("membership", "run"), name="a_run_is_followed_once"),
         ),
         migrations.AddIndex(
-            model_name='notice',
-            index=models.Index(condition=models.Q(('spread_at__isnull', True)), fields=['id'], name='notices_to_spread'),
+            model_name="notice",
+            index=models.Index(
+                condition=models.Q(("spread_at__isnull", True)), fields=["id"], name="notices_to_spread"
+            ),
         ),
         migrations.AddIndex(
-            model_name='notice',
-            index=models.Index(fields=['approval', 'kind'], name='notices_of_approval'),
+            model_name="notice",
+            index=models.Index(fields=["approval", "kind"], name="notices_of_approval"),
         ),
         migrations.AddConstraint(
-            model_name='notice',
-            constraint=models.UniqueConstraint(fields=('organization', 'key'), name='one_notice_per_fact'),
+            model_name="notice",
+            constraint=models.UniqueConstraint(fields=("organization", "key"), name="one_notice_per_fact"),
         ),
         migrations.AddConstraint(
-            model_name='notice',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['card', 'question', 'unknown', 'card_expiring', 'card_expired', 'run_failed', 'run_ended', 'escalated', 'stuck', 'break_glass', 'stopped', 'budget', 'quarantine', 'schedule', 'code'])), name='notice_kind_is_known'),
+            model_name="notice",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "kind__in",
+                        [
+                            "card",
+                            "question",
+                            "unknown",
+                            "card_expiring",
+                            "card_expired",
+                            "run_failed",
+                            "run_ended",
+                            "escalated",
+                            "stuck",
+                            "break_glass",
+                            "stopped",
+                            "budget",
+                            "quarantine",
+                            "schedule",
+                            "code",
+                        ],
+                    )
+                ),
+                name="notice_kind_is_known",
+            ),
         ),
         migrations.AddIndex(
-            model_name='delivery',
-            index=models.Index(condition=models.Q(('status', 'waiting')), fields=['due_at', 'id'], name='deliveries_due'),
+            model_name="delivery",
+            index=models.Index(
+                condition=models.Q(("status", "waiting")), fields=["due_at", "id"], name="deliveries_due"
+            ),
         ),
         migrations.AddIndex(
-            model_name='delivery',
-            index=models.Index(condition=models.Q(('status', 'failed')), fields=['id'], name='deliveries_failed'),
+            model_name="delivery",
+            index=models.Index(condition=models.Q(("status", "failed")), fields=["id"], name="deliveries_failed"),
         ),
         migrations.AddIndex(
-            model_name='delivery',
-            index=models.Index(condition=models.Q(('is_on_screen', True)), fields=['id'], name='deliveries_on_screens'),
+            model_name="delivery",
+            index=models.Index(condition=models.Q(("is_on_screen", True)), fields=["id"], name="deliveries_on_screens"),
         ),
         migrations.AddIndex(
-            model_name='delivery',
-            index=models.Index(fields=['channel', '-id'], name='deliveries_of_channel'),
+            model_name="delivery",
+            index=models.Index(fields=["channel", "-id"], name="deliveries_of_channel"),
         ),
         migrations.AddConstraint(
-            model_name='delivery',
-            constraint=models.UniqueConstraint(fields=('notice', 'channel'), name='one_delivery_per_notice_and_channel'),
+            model_name="delivery",
+            constraint=models.UniqueConstraint(
+                fields=("notice", "channel"), name="one_delivery_per_notice_and_channel"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='delivery',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['waiting', 'sent', 'shown', 'dropped', 'failed'])), name='delivery_status_is_known'),
+            model_name="delivery",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("status__in", ["waiting", "sent", "shown", "dropped", "failed"])),
+                name="delivery_status_is_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='delivery',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('ended_at__isnull', True), ('status', 'waiting')), models.Q(models.Q(('status', 'waiting'), _negated=True), ('ended_at__isnull', False)), _connector='OR'), name='ended_delivery_has_a_time'),
+            model_name="delivery",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("ended_at__isnull", True), ("status", "waiting")),
+                    models.Q(models.Q(("status", "waiting"), _negated=True), ("ended_at__isnull", False)),
+                    _connector="OR",
+                ),
+                name="ended_delivery_has_a_time",
+            ),
         ),
     ]
