@@ -236,4 +236,4 @@ def _is_named(host: str) -> bool:
 
 
 requests.Session.get_adapter = _get_door  # type: ignore[method-assign, assignment]
-logging.getLogger("apprise").disabled = True  # its messages may hold addresses, which are secrets
+logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)  # its messages may hold addresses, which are secrets

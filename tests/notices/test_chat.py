@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from logging.config import dictConfig
 from typing import Any
 
 import pytest
@@ -290,6 +291,7 @@ def test_the_address_appears_nowhere(
     world: World, server: ChatServer, ntfy: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
+    dictConfig({"version": 1, "disable_existing_loggers": False})  # enables the logs of libraries
     confirm(add_chat(world.member("approver"), ntfy))
     server.status = 503
     tell_card(world)
