@@ -125,6 +125,25 @@ def test_a_vote_on_one_card_leaves_those_on_others(
     assert set(Vote.objects.filter(withdrawn_at=None).values_list("approval", flat=True)) == {card.pk, other.pk}
 
 
+def test_a_vote_that_was_withdrawn_keeps_its_time(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership
+) -> None:
+    workshop.approve(card, by=fay)
+    workshop.undo(card, by=fay)
+    withdrawn = Vote.objects.get().withdrawn_at
+    workshop.approve(card, by=fred)
+    assert Vote.objects.get(voter=fay.user).withdrawn_at == withdrawn
+
+
+def test_a_card_for_several_people_offers_no_standing_grant(workshop: Workshop, card: Approval) -> None:
+    client = Client()
+    client.force_login(workshop.approver.user)
+    offer = f"/grants/new/?card={card.pk}"
+    assert offer not in client.get(f"/approvals/{card.pk}/").content.decode()
+    ApprovalRule.objects.update(needed=1)
+    assert offer in client.get(f"/approvals/{card.pk}/").content.decode()
+
+
 def test_the_first_denial_denies_whoever_it_is_by(workshop: Workshop, card: Approval, fay: Membership) -> None:
     workshop.approve(card, by=fay)
     assert workshop.deny(card, by=workshop.approver).status == ApprovalStatus.DENIED
@@ -182,6 +201,16 @@ def test_a_deputy_decides_for_the_other_and_is_no_second_voice(
     with pytest.raises(Forbidden):
         workshop.approve(card, by=fay)
     Deputy.objects.update(ends_at=now - timedelta(minutes=1))
+    assert workshop.approve(card, by=fred).status == ApprovalStatus.PENDING
+
+
+def test_the_vote_of_a_deputy_who_left_does_not_count(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership
+) -> None:
+    ben = add_member(workshop, "ben")
+    Deputy.objects.create(member=fay, deputy=ben, ends_at=timezone.now() + timedelta(hours=1))
+    workshop.approve(card, by=ben)
+    ben.delete()
     assert workshop.approve(card, by=fred).status == ApprovalStatus.PENDING
 
 

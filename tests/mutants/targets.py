@@ -164,7 +164,7 @@ TARGETS = [
         20,
     ),
     near("tools/toolbox/approval_rules", "tools/toolbox: approval_rules", 12),
-    near("tools/toolbox/rulings", "policy: recorded_rulings approvals: break_glass"),
+    near("tools/toolbox/rulings", "tools/toolbox: rulings policy: recorded_rulings approvals: break_glass", 12),
     near("agents/approvals/votes", "approvals: votes stored_histories", 12),
     near("agents/approvals/claims", "approvals: claims", 12),
     near("agents/approvals/break_glass", "approvals: break_glass", 12),
@@ -334,6 +334,13 @@ EQUIVALENT: dict[str, str] = {
     ),
     "agents/worker/sweeper.py _read_promptly: _refuse_if_late(began) -> pass": (
         "SQLite's readers wait for nobody; the tests notice it on PostgreSQL."
+    ),
+    "tools/toolbox/approval_rules.py may_decide: other.id not in taken and other.id != person.id"
+    " -> ((other.id not in taken))": "Nobody is their own deputy, and a vote in one's own name is tried before.",
+    'tools/toolbox/approval_rules.py _applies: value is not ABSENT and not alone.explain_violation({"value": value})'
+    ' -> ((not alone.explain_violation({"value": value})))': "A missing value meets no condition.",
+    "tools/toolbox/rulings.py store_rule: rule.level and rule.level.value -> ((rule.level))": (
+        "A level is a text, and is stored as the same text."
     ),
     "agents/approvals/requesters.py _add_schedules: not ids -> False": "This only spares a query.",
     "agents/accounts/audit.py _load_end: AuditEntry.objects.filter(organization_id=organization_id)"

@@ -160,6 +160,11 @@ class TestDeputies:
         demoted = replace(FAY, may_approve=False)
         assert may_decide(replace(BEN, deputy_for=(demoted, CAT)), CARD, [], [TWO_OF_FINANCE]).vote is None
 
+    def test_who_have_voted_finish_a_rule_that_became_easier(self) -> None:
+        easier = (replace(TWO_OF_FINANCE, needed=1),)
+        assert decide(replace(BEN, deputy_for=(FAY,)), CastVote(BEN, FAY), rules=easier) == "approved"
+        assert decide(CAT, CastVote(BEN, FAY), rules=easier) == f"{ONE_MORE}, by one of those who count"
+
     def test_leave_the_voice_free_when_they_lose_their_role(self) -> None:
         lost = CastVote(replace(BEN, may_approve=False), FAY)
         assert decide(FAY, lost) == "counted"
@@ -177,6 +182,7 @@ def test_after_a_time_a_second_group_counts_as_well() -> None:
     assert may_decide(FAY, late, [], [rule]).completes
     assert may_decide(LEA, late, [], [rule]).completes
     assert may_decide(BEN, late, [], [rule]).refusal == "needs someone of Legal or Finance"
+    assert may_decide(FAY, late, [], [replace(rule, second_group=None)]).refusal == "needs someone of Legal"
 
 
 def test_a_card_says_what_it_still_needs() -> None:
@@ -184,6 +190,8 @@ def test_a_card_says_what_it_still_needs() -> None:
     states = count_votes(CARD, [CastVote(FAY)], rules)
     assert describe_needs(CARD, states, "Ann") == "1 of 2: someone of Finance, not Ann; needs someone of Legal"
     assert describe_needs(CARD, count_votes(CARD, [CastVote(FAY), CastVote(FRED), CastVote(LEA)], rules)) == ONE_MORE
+    unasked = replace(CARD, requesters=frozenset())
+    assert describe_needs(unasked, count_votes(unasked, [], [TWO_PERSON_RULE])) == "needs an approver"
 
 
 def test_a_rule_that_nobody_can_meet_any_more_is_found_and_does_not_become_easier() -> None:
