@@ -3,10 +3,13 @@
 An organization has to allow it. The card, the audit and a message to all admins tell of it for good.
 """
 
+from django.db.models import Q
+
 from agents.accounts.models import Membership, Organization, Role
 from agents.approvals.models import Approval
 from agents.approvals.requesters import find_requesters
 from agents.approvals.votes import CardStanding, VoteRight, find_standings
+from agents.employees.models import Employee, ToolRule
 from agents.notices.channels import can_send_mail
 from agents.platform.refusals import Conflict, Forbidden, Invalid
 from tools.toolbox.approval_rules import Entitlement
@@ -41,7 +44,15 @@ def explain_refusal(
         return Forbidden(barred)
     if standing is None or standing.may_decide(member).completes:
         return Conflict("approve this card in the ordinary way: you can do so alone")
-    return Conflict("the run is stopped; break-glass never overrides a stop") if card.run.stopped_because else None
+    return Conflict("this is stopped, and break-glass never overrides a stop") if _is_stopped(card) else None
+
+
+def _is_stopped(card: Approval) -> bool:
+    """Return True if everything, the employee or the tool is stopped, even if the run does not know it yet."""
+    stopped = Q(stopped_at__isnull=False)
+    employees = Employee.objects.filter(stopped | Q(organization__stopped_at__isnull=False), pk=card.run.employee_id)
+    rules = ToolRule.objects.filter(stopped, organization_id=card.organization_id, tool=card.tool_call.tool)
+    return employees.exists() or rules.exists()
 
 
 def _explain_bar(member: Membership, organization: Organization, card: Approval) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models.functions import Now
 from django.test import Client
 from pytest_django import Settings
 
@@ -13,6 +14,7 @@ from agents.accounts.models import AuditEntry, Membership, Organization, Role
 from agents.approval_rules.models import ApproverGroup
 from agents.approvals import decisions
 from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees.models import Employee, ToolRule
 from agents.notices.channels import find_break_glass_channel, list_channels, remove_channel
 from agents.notices.choices import CHOSEN_KINDS
 from agents.notices.models import ChannelKind, Delivery, Notice, NoticeKind
@@ -144,15 +146,26 @@ def test_it_is_refused_where_an_ordinary_approval_does(workshop: Workshop, recor
         break_glass(ada, card)
 
 
-def test_it_overrides_no_stop_no_expiry_and_no_change(workshop: Workshop, card: Approval, ada: Membership) -> None:
+@pytest.mark.parametrize("what", ["everything", "the employee", "the tool"])
+def test_it_overrides_no_stop(workshop: Workshop, card: Approval, ada: Membership, what: str) -> None:
+    if what == "everything":
+        Organization.objects.update(stopped_at=Now())
+    elif what == "the employee":
+        Employee.objects.update(stopped_at=Now())
+    else:
+        ToolRule.objects.create(organization=workshop.organization, tool="probe.effect", stopped_at=Now())
+    with pytest.raises(Conflict, match="never overrides a stop"):
+        break_glass(ada, card)
+
+
+def test_a_stop_of_something_else_does_not_matter(workshop: Workshop, card: Approval, ada: Membership) -> None:
+    ToolRule.objects.create(organization=workshop.organization, tool="probe.other", stopped_at=Now())
+    assert break_glass(ada, card).status == ApprovalStatus.APPROVED
+
+
+def test_it_overrides_no_expiry_and_no_change(card: Approval, ada: Membership) -> None:
     with pytest.raises(StaleDigest):
         break_glass(ada, card, digest="0" * 64)
-    card.run.stopped_because = "Everything is stopped"
-    card.run.save(update_fields=["stopped_because"])
-    with pytest.raises(Conflict, match="stop"):
-        break_glass(ada, card)
-    card.run.stopped_because = ""
-    card.run.save(update_fields=["stopped_because"])
     Approval.objects.filter(pk=card.pk).update(expires_at=card.requested_at)
     with pytest.raises(Expired):
         break_glass(ada, card)
