@@ -81,7 +81,7 @@ class Approval(models.Model):
         "standing_grants.StandingGrant", on_delete=models.RESTRICT, null=True, related_name="answered", db_index=False
     )
     ruling = models.JSONField(null=True)
-    broke_glass = models.BooleanField(default=False)
+    broke_glass = models.BooleanField(default=False, db_default=False)
     reason = models.TextField(blank=True)
     decision_id = models.CharField(max_length=200, blank=True)
     bulk_id = models.UUIDField(null=True)
