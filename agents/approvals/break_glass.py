@@ -10,7 +10,8 @@ from agents.approvals.models import Approval
 from agents.approvals.requesters import find_requesters
 from agents.approvals.votes import CardStanding, VoteRight, find_standings
 from agents.employees.models import Employee, ToolRule
-from agents.notices.channels import can_send_mail
+from agents.notices.channels import accepts_addresses, can_send_mail
+from agents.notices.models import Channel, ChannelKind
 from agents.platform.refusals import Conflict, Forbidden, Invalid
 from tools.toolbox.approval_rules import Entitlement
 
@@ -25,7 +26,7 @@ def require_glass(member: Membership, organization: Organization, card: Approval
         Conflict: it is not needed, or nothing may start now.
         Invalid: the reason is too short.
     """
-    if len(reason.strip()) < MIN_REASON:
+    if sum(char.isprintable() for char in "".join(reason.split())) < MIN_REASON:
         raise Invalid("reason", f"write a reason of at least {MIN_REASON} characters")
     standing = find_standings(organization, [card]).get(card.pk)
     if refusal := explain_refusal(member, organization, card, standing):
@@ -63,5 +64,7 @@ def _explain_bar(member: Membership, organization: Organization, card: Approval)
         return "only admins can break the glass"
     if any(each.user_id == member.user_id for each in find_requesters([card]).get(card.pk, ())):
         return "you asked for this call or edited it, so another admin must break the glass"
-    is_told = admins.exclude(pk=member.pk).exists() or (organization.break_glass_address and can_send_mail())
-    return "" if is_told else "there is no other admin who could be told, and no break-glass address"
+    channels = Channel.objects.filter(membership__in=admins.exclude(pk=member.pk), confirmed_at__isnull=False)
+    reaching = channels if accepts_addresses() else channels.exclude(kind=ChannelKind.EMAIL)
+    is_told = reaching.exists() or (organization.break_glass_address and can_send_mail())
+    return "" if is_told else "no other admin has a confirmed address for notices, and there is no break-glass address"

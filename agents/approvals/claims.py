@@ -42,7 +42,8 @@ def release(member: Membership, approval_id: int) -> None:
 
 def find_claims(organization_id: int) -> dict[int, Claim]:
     """Find the claims that hold now in the organization, by call id."""
-    active = Claim.objects.filter(tool_call__organization_id=organization_id, until__gt=timezone.now())
+    own = Claim.by_deciders(organization_id)
+    active = own.filter(tool_call__organization_id=organization_id, until__gt=timezone.now())
     return {each.tool_call_id: each for each in active.select_related("user").order_by("pk")}
 
 

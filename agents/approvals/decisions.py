@@ -81,12 +81,13 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
         if _is_repeated(member, card, decision, (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)):
             return card
         _refuse_undecidable(card, decision.digest)
-        refuse_claimed(card, decision.despite_claim_of)
         _refuse_unsealed(card)
         if decision.breaks_glass:
             right = require_glass(member, tx.run.organization, card, decision.reason)
         else:
             right = require_vote(member, tx.run.organization, card, decision.decision_id)
+        if not right.is_repeated:
+            refuse_claimed(card, decision.despite_claim_of)
         _check_confirmation(card, decision)
         if not cast_vote(card, right, decision.decision_id):
             if not right.is_repeated:

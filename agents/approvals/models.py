@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Coalesce, Now
 
-from agents.accounts.models.organization import Organization
+from agents.accounts.models.organization import DECIDERS, Organization
 from agents.runs.models.run import Run
 from agents.runs.models.tool_call import ToolCall
 
@@ -211,6 +211,13 @@ class Claim(models.Model):
     tool_call = models.OneToOneField(ToolCall, on_delete=models.CASCADE, related_name="claim")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     until = models.DateTimeField(db_index=True)
+
+    @classmethod
+    def by_deciders(cls, organization_id: int) -> models.QuerySet["Claim"]:
+        """Select the claims of people who may decide cards of this organization now."""
+        member = {"organization_id": organization_id, "role__in": DECIDERS}
+        ours = {f"user__memberships__{name}": value for name, value in member.items()}
+        return cls._default_manager.filter(user__is_active=True, **ours)
 
     def __str__(self) -> str:
         return f"{self.user} until {self.until:%Y-%m-%d %H:%M}"

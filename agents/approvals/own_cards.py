@@ -43,7 +43,7 @@ def find_own_card(member: Membership, approval_id: int) -> Approval:
     """
     still = Membership.objects.filter(pk=member.pk, role__in=DECIDERS, user__is_active=True)
     own = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
-    claims = Claim.objects.filter(tool_call_id=OuterRef("tool_call_id"), until__gt=Now())
+    claims = Claim.by_deciders(member.organization_id).filter(tool_call_id=OuterRef("tool_call_id"), until__gt=Now())
     others = claims.exclude(user_id=member.user_id).values("user__username")
     found = own.annotate(has_rules=HAS_RULES, is_approvers=Exists(still), claimed_by=others[:1])
     card = found.select_related("tool_call", "decided_by", "run").first()

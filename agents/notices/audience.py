@@ -63,12 +63,18 @@ class Audience:
         """Say why this notice is not sent by this channel any more; empty if it is."""
         if notice.kind == NoticeKind.CODE:
             return "the address is confirmed already" if channel.confirmed_at else ""
+        if notice.kind == NoticeKind.BREAK_GLASS:
+            return ""  # whoever broke the glass could take the role from those who are to be told
         if notice.kind in CARD_KINDS and notice.approval and notice.approval.status != ApprovalStatus.PENDING:
             return "the card is closed"
         if channel.is_shared:
-            return "" if self.concerns_all(notice) and channel.membership.role == Role.ADMIN else "nobody needs it"
+            return "" if self.concerns_all(notice) and self.is_led(channel) else "nobody needs it"
         is_meant = any(member.pk == channel.membership_id for member in self.find(notice))
         return "" if is_meant else "it is no longer for this person"
+
+    def is_led(self, channel: Channel) -> bool:
+        """Return True if the member who added a channel for everyone is still an active admin."""
+        return any(member.pk == channel.membership_id and member.may(Role.ADMIN) for member in self.members)
 
     def concerns_all(self, notice: Notice) -> bool:
         """Return True if channels of the whole organization are told of this notice: somebody in it needs it."""

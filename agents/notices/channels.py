@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator, validate_email
 from django.db import IntegrityError, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
@@ -161,17 +161,17 @@ def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Ch
 def find_break_glass_channel(organization: Organization) -> Channel | None:
     """Find the channel of the address that is told of break-glass, or make it; None without one.
 
-    It hangs on an admin, like every channel on a member, but no page shows it and only a superuser changes the address.
+    It hangs on the oldest member, because every channel hangs on one; no page shows it, and only a superuser changes
+    the address.
     """
     address = organization.break_glass_address
-    admins = Membership.objects.filter(organization=organization, role=Role.ADMIN, user__is_active=True)
-    admin = admins.order_by("pk").first() if address else None
-    if admin is None:
+    oldest = Membership.objects.filter(organization=organization).order_by("pk").first() if address else None
+    if oldest is None:
         return None
     values = {"kind": ChannelKind.EMAIL, "address": address, "label": mask_address(address), "is_shared": True}
     fingerprint = _find_fingerprint(f"break-glass {address}")
     defaults = values | {"confirmed_at": timezone.now()}
-    return Channel.objects.get_or_create(membership=admin, fingerprint=fingerprint, defaults=defaults)[0]
+    return Channel.objects.get_or_create(membership=oldest, fingerprint=fingerprint, defaults=defaults)[0]
 
 
 def forget_channel(channel: Channel) -> None:
@@ -188,14 +188,16 @@ def list_channels(member: Membership) -> list[Channel]:
 
 
 def _select_own(member: Membership) -> QuerySet[Channel]:
-    """Select the channels that the member has added."""
-    return Channel.objects.filter(membership=member).exclude(kind=ChannelKind.EMAIL, is_shared=True)
+    """Select the channels that the member has added, and for an admin those for everyone."""
+    of_all = Q(is_shared=True, membership__organization_id=member.organization_id) if member.may(Role.ADMIN) else Q()
+    own = Channel.objects.filter(Q(membership=member) | of_all if of_all else Q(membership=member))
+    return own.exclude(kind=ChannelKind.EMAIL, is_shared=True)
 
 
 def _add(member: Membership, kind: ChannelKind, address: str, label: str) -> Channel:
     """Add a channel and send it a code, inside the caller's transaction."""
     Membership.objects.select_for_update().get(pk=member.pk)  # so that two requests do not add one too many
-    if _select_own(member).count() >= MAX_CHANNELS:
+    if _select_own(member).filter(membership=member).count() >= MAX_CHANNELS:
         raise Conflict(f"You have {MAX_CHANNELS} channels. Remove one first.")
     if _count_recent(member) >= MAX_ADDED_IN_AN_HOUR:
         raise Conflict("You have added many addresses. Try again in an hour.")

@@ -7,10 +7,11 @@ hands each request to the guarded client, and only while a message is being sent
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from ipaddress import ip_address
 from typing import Any
@@ -57,7 +58,7 @@ SERVICES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 LONGEST, MAX_ITEMS = 500, 5
 REFUSALS = (400, 401, 403, 404, 410)
 """Answers that another try would not change."""
-_LIMITS = NetworkLimits(total_s=20.0, response_bytes=200_000, redirects=0)
+LIMITS = NetworkLimits(total_s=20.0, response_bytes=200_000, redirects=0)
 _FRAMING = frozenset({"accept-encoding", "connection", "content-length", "host", "transfer-encoding"})
 _LIVE = str.maketrans("<>@[]`*", "‹›＠()'∗")  # noqa: RUF001
 """Characters that a service may read as a mention, a link or formatting, and what stands in for them."""
@@ -81,14 +82,18 @@ class ChatAddress:
     def parse(cls, text: str) -> ChatAddress | None:
         """Read an address in apprise's form, such as `slack://token/token/token`; None if it is not one of ours.
 
-        Options after a question mark are refused, because some name files to read.
+        Options after a question mark are refused, because some name files to read, and so are several receivers. A bot
+        of Telegram needs a chat: without one, apprise would take whoever wrote to it last.
         """
         scheme = text.partition("://")[0].lower()
         if len(text) > LONGEST or scheme not in SERVICES or "?" in text or not text.isprintable():
             return None
         asset = AppriseAsset(app_id="Gadget", image_url_mask="", image_url_logo="", storage_mode=MEMORY)
         sender = Apprise.instantiate(text, asset=asset)
-        return cls(sender, *SERVICES[scheme]) if isinstance(sender, NotifyBase) else None
+        if not isinstance(sender, NotifyBase) or len(sender) != 1 or getattr(sender, "detect_owner", False):
+            return None
+        sender.request_rate_per_sec = 0  # a message is one request, or a few for one receiver
+        return cls(sender, *SERVICES[scheme])
 
     @property
     def server(self) -> str:
@@ -122,9 +127,10 @@ def send_chat(address: str, message: OutgoingMessage) -> None:
     chat = ChatAddress.parse(address)
     if chat is None:
         raise DeliveryError("the address is not valid any more", is_final=True)
-    is_short = len(message.items) <= MAX_ITEMS
-    text = message.text if is_short else f"{message.subject}\n{settings.GADGET_LINK_BASE}{message.path}"
-    chat.send("Gadget", text.translate(_LIVE))
+    items = tuple((sentence.translate(_LIVE), link) for sentence, link in message.items)
+    if len(items) > MAX_ITEMS:
+        items = ((message.subject.translate(_LIVE), f"{settings.GADGET_LINK_BASE}{message.path}"),)
+    chat.send("Gadget", replace(message, items=items).text)
 
 
 def find_service(address: str) -> str:
@@ -138,6 +144,8 @@ def find_service(address: str) -> str:
         raise Invalid("chat", "This is not an address of a supported chat service.")
     if chat.server and not may_reach(chat.server, chat.hosts):
         raise Invalid("chat", f"The server {chat.server[:100]} is not in GADGET_CHAT_HOSTS. Ask an administrator.")
+    if chat.server and not chat.sender.secure and not _is_named(chat.server):
+        raise Invalid("chat", f"{chat.server[:100]} is reached by https alone. Add an s to what stands before ://.")
     return chat.service
 
 
@@ -147,17 +155,21 @@ class _Door(BaseAdapter):
     def __init__(self, hosts: tuple[str, ...]) -> None:
         super().__init__()
         self._hosts = hosts
+        self._deadline = time.monotonic() + LIMITS.total_s
         self._problem = ""
-        self._status = 0
+        self._refusal = 0
+        self._is_answered = False
 
     @property
     def is_final(self) -> bool:
         """True if another try would not help."""
-        return self._status in REFUSALS
+        return self._refusal in REFUSALS or (self._is_answered and not self._refusal and not self._problem)
 
     def describe_problem(self, service: str) -> str:
         """Say why the message was not sent, without its address."""
-        return self._problem or (f"{service} answered {self._status}" if self._status else f"{service} was not asked")
+        if self._problem or self._refusal:
+            return self._problem or f"{service} answered {self._refusal}"
+        return f"{service} refused the message" if self._is_answered else f"{service} was not asked"
 
     @override
     def send(self, request: PreparedRequest, *_: Any, **__: Any) -> Response:
@@ -171,7 +183,8 @@ class _Door(BaseAdapter):
         except ToolError as error:
             self._problem = error.message
             raise requests.ConnectionError(error.message) from None
-        self._problem, self._status = "", answer.status
+        self._is_answered = True
+        self._refusal = self._refusal or (answer.status if answer.status >= 300 else 0)
         response = Response()
         response.status_code, response.url, response.request = answer.status, answer.url, request
         response.headers.update({name: value for name, value in answer.headers.items() if name != "location"})
@@ -190,7 +203,8 @@ class _Door(BaseAdapter):
             raise TypeError("apprise sends only texts")
         headers = {name: str(value) for name, value in request.headers.items() if name.lower() not in _FRAMING}
         release_connection()
-        client = GuardedClient(NetworkAccess(requested=frozenset({host}), installation=allowed), _LIMITS)
+        limits = replace(LIMITS, total_s=max(0.1, self._deadline - time.monotonic()))  # for all requests together
+        client = GuardedClient(NetworkAccess(requested=frozenset({host}), installation=allowed), limits)
         return client.request(request.method or "GET", str(url), headers, body, repeatable=True)
 
     @override

@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 
+from agents.notices.models import NoticeKind
+
+UNDELAYED = (NoticeKind.BREAK_GLASS,)
+"""Kinds that quiet hours do not delay."""
+
 
 class Pace(StrEnum):
     """The speeds at which somebody is told."""
@@ -46,7 +51,7 @@ class PaceRules:
             due = now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
         elif pace == Pace.DAILY:
             due = self._find_next(self.digest_at, now)
-        return self._leave_quiet_hours(due).astimezone(UTC)
+        return due.astimezone(UTC) if kind in UNDELAYED else self._leave_quiet_hours(due).astimezone(UTC)
 
     def _leave_quiet_hours(self, moment: datetime) -> datetime:
         if self.quiet is None:

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agents.accounts.models import Organization, Role
+from agents.accounts.models import Organization
 from agents.notices.audience import Audience
 from agents.notices.channels import find_break_glass_channel
 from agents.notices.choices import load_pace_rules
@@ -63,7 +63,7 @@ def _build_deliveries(notices: Collection[Notice]) -> list[Delivery]:
     for channel in confirmed.select_related("membership"):
         if not channel.is_shared:
             channels[channel.membership_id].append(channel)
-        elif channel.kind == ChannelKind.CHAT and channel.membership.role == Role.ADMIN:
+        elif channel.kind == ChannelKind.CHAT:
             shared.append(channel)
     broken = [notice for notice in notices if notice.kind == NoticeKind.BREAK_GLASS]
     watcher = find_break_glass_channel(organization) if broken else None
@@ -77,6 +77,7 @@ def _build_deliveries(notices: Collection[Notice]) -> list[Delivery]:
         for notice in notices
         if shared and audience.concerns_all(notice)
         for channel in shared
+        if audience.is_led(channel)
     ]
     to_members = [
         Delivery(notice=notice, channel=channel, due_at=due_at)

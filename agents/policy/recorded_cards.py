@@ -66,6 +66,7 @@ class PastCard:
         rules: those that matched it: of that moment if it was approved, else of today.
         is_kept: person, votes and rules were kept with the approval; otherwise the groups are those of today.
         has_requesters: the ruling has kept the people who asked for its call.
+        breaks_glass: an admin approved it alone in an emergency, past all rules.
     """
 
     row: CardRow
@@ -75,6 +76,7 @@ class PastCard:
     rules: tuple[RuleTerms, ...] = ()
     is_kept: bool = False
     has_requesters: bool = False
+    breaks_glass: bool = False
 
 
 def find_cards(organization_id: int) -> QuerySet[Approval]:
@@ -121,7 +123,8 @@ class RulesOfToday:
         card = RuledCard(row.tool, category, Level(row.level), row.employee_id, params, requesters, age)
         if ruling is not None:
             kept = any(rule.excludes_requesters for rule in ruling.rules)
-            return PastCard(row, card, ruling.person, ruling.votes, ruling.rules, is_kept=True, has_requesters=kept)
+            past = PastCard(row, card, ruling.person, ruling.votes, ruling.rules, is_kept=True, has_requesters=kept)
+            return replace(past, breaks_glass=ruling.breaks_glass)
         if row.is_approved:
             return PastCard(row, card, self._find_person(row))
         return PastCard(row, card, rules=tuple(rule for rule in self.rules if rule.matches(card)))

@@ -146,6 +146,8 @@ class CardJudge:
     def _recall(self, row: CardRow) -> PastCard | JudgedCard | None:
         try:
             past = self._today.recall(row)
+            if past.breaks_glass:
+                return None
             if self._drafted.need_values(past) and read_judgment(row).get("erased"):
                 return JudgedCard(row, CardOutcome.ERASED)
             return past if self._drafted.concern(past) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import time
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,14 +11,15 @@ from django.db.models.functions import Now
 from django.test import Client
 from pytest_django import Settings
 
+from agents.accounts.membership import issue_token
 from agents.accounts.models import AuditEntry, Membership, Organization, Role
 from agents.approval_rules.models import ApproverGroup
 from agents.approvals import decisions
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, ToolRule
-from agents.notices.channels import find_break_glass_channel, list_channels, remove_channel
+from agents.notices.channels import add_known_email, find_break_glass_channel, list_channels, remove_channel
 from agents.notices.choices import CHOSEN_KINDS
-from agents.notices.models import ChannelKind, Delivery, Notice, NoticeKind
+from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, Notice, NoticeChoices, NoticeKind
 from agents.notices.sending import send_next
 from agents.notices.spreading import spread_notices
 from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, NotFound, StaleDigest
@@ -34,10 +36,11 @@ REASON = "The customer's shop is down and Finance is asleep."
 
 
 @pytest.fixture
-def ada(workshop: Workshop) -> Membership:
-    """An admin, of an organization that allows break-glass and has another admin."""
+def ada(workshop: Workshop, settings: Settings) -> Membership:
+    """An admin, of an organization that allows break-glass and has another admin with an address."""
+    settings.GADGET_SHOWS_MESSAGES = True
     Organization.objects.update(break_glass=True)
-    add_member(workshop, "zoe", role=Role.ADMIN)
+    add_known_email(add_member(workshop, "zoe", role=Role.ADMIN), "zoe@example.com")
     return add_member(workshop, "ada", role=Role.ADMIN)
 
 
@@ -101,7 +104,7 @@ def test_it_is_off_by_default(card: Approval, ada: Membership) -> None:
         break_glass(ada, card)
 
 
-@pytest.mark.parametrize("reason", ["", "urgent", " " * 30, "x" * 19])
+@pytest.mark.parametrize("reason", ["", "urgent", " " * 30, "x" * 19, "\u200b" * 30])
 def test_a_short_reason_is_refused(card: Approval, ada: Membership, reason: str) -> None:
     with pytest.raises(Invalid, match="20 characters"):
         break_glass(ada, card, reason)
@@ -118,6 +121,7 @@ def test_an_admin_who_asked_for_the_call_or_edited_it_does_not(
     edited = decisions.edit(ada, card.pk, decisions.Decision(card.digest), card.params | {"name": "less"})
     with pytest.raises(Forbidden, match="asked for this call or edited it"):
         break_glass(ada, edited)
+    add_known_email(ada, "ada@example.com")
     zoe = Membership.objects.get(user__username="zoe")
     assert break_glass(zoe, edited).status == ApprovalStatus.APPROVED
 
@@ -126,6 +130,40 @@ def test_it_needs_another_admin_who_is_told(workshop: Workshop, card: Approval, 
     Membership.objects.filter(role=Role.ADMIN).exclude(pk=ada.pk).update(role=Role.APPROVER)
     with pytest.raises(Forbidden, match="no other admin"):
         break_glass(ada, card)
+
+
+@pytest.mark.parametrize("how", ["no address", "unconfirmed", "no mail server"])
+def test_another_admin_who_cannot_be_reached_does_not_count(
+    card: Approval, ada: Membership, settings: Settings, how: str
+) -> None:
+    if how == "no address":
+        Channel.objects.all().delete()
+    elif how == "unconfirmed":
+        Channel.objects.update(confirmed_at=None)
+    else:
+        settings.GADGET_SHOWS_MESSAGES = False
+    with pytest.raises(Forbidden, match="no other admin has a confirmed address"):
+        break_glass(ada, card)
+
+
+def test_the_notice_goes_at_once_to_whoever_was_an_admin_then(card: Approval, ada: Membership) -> None:
+    zoe = Membership.objects.get(user__username="zoe")
+    NoticeChoices.objects.create(membership=zoe, quiet_from=time(0), quiet_until=time(23, 59))
+    break_glass(ada, card)
+    spread_notices()
+    Membership.objects.filter(pk=zoe.pk).update(role=Role.VIEWER)
+    send_next(ChannelKind.EMAIL)
+    (delivery,) = Delivery.objects.filter(notice__kind=NoticeKind.BREAK_GLASS)
+    assert delivery.status == DeliveryStatus.SHOWN
+
+
+def test_a_destructive_card_needs_its_confirmation_too(
+    workshop: Workshop, recorder: Recorder, ada: Membership, card: Approval
+) -> None:
+    Approval.objects.filter(pk=card.pk).update(level="destructive")
+    with pytest.raises((Invalid, Conflict)):
+        break_glass(ada, card)
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
 def test_an_admin_who_is_switched_off_or_elsewhere_is_not_told(card: Approval, ada: Membership) -> None:
@@ -232,6 +270,19 @@ class TestDoors:
         assert "Break glass" not in self._read_page(add_member(workshop, "ben"), card)
         Organization.objects.update(break_glass=False)
         assert "Break glass" not in self._read_page(ada, card)
+
+    def test_rest_has_no_field_for_it(self, card: Approval, ada: Membership) -> None:
+        client, body = log_in(ada), {"digest": card.digest, "reason": REASON, "breaks_glass": True}
+        assert client.post(f"/api/approvals/{card.pk}/approve", body, "application/json").status_code == 422
+        item = body | {"approval_id": str(card.pk), "action": "approve"}
+        assert client.post("/api/approvals/decide", {"decisions": [item]}, "application/json").status_code == 422
+
+    def test_a_token_opens_no_page(self, card: Approval, ada: Membership) -> None:
+        token = issue_token(ada, "script")
+        body = {"digest": card.digest, "reason": REASON}
+        answer = Client().post(f"/approvals/{card.pk}/break-glass/", body, headers={"Authorization": f"Bearer {token}"})
+        assert answer.status_code == 302
+        assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
     def test_the_form_approves_and_the_card_says_so(self, workshop: Workshop, card: Approval, ada: Membership) -> None:
         client = log_in(ada)

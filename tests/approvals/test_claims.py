@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from agents.accounts.models import Membership, Role
 from agents.approvals import claims, decisions
 from agents.approvals.models import Approval, ApprovalStatus, Claim
 from agents.platform.refusals import Claimed, Conflict, Forbidden, NotFound
@@ -95,6 +96,12 @@ def test_each_card_is_released_alone_and_no_other_organization_sees_either(world
     claims.release(world.member("approver"), card.pk)
     assert list(claims.find_claims(world.acme.pk)) == [other.tool_call_id]
     assert claims.find_claims(world.globex.pk) == {}
+
+
+def test_the_claim_of_somebody_who_may_decide_no_more_warns_nobody(world: World, card: Approval) -> None:
+    Membership.objects.filter(pk=world.member("approver").pk).update(role=Role.OPERATOR)
+    assert claims.find_claims(world.acme.pk) == {}
+    assert decide_as_admin(world, card, "approve").status == ApprovalStatus.APPROVED
 
 
 def test_taking_it_again_renews_it(world: World, card: Approval) -> None:

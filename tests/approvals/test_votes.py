@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from agents.accounts.models import AuditEntry, Membership, Organization, Role
 from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
+from agents.approvals import claims
 from agents.approvals.models import Approval, ApprovalStatus, Vote
 from agents.approvals.votes import CardStanding, find_standings
 from agents.platform.refusals import Conflict, Forbidden
@@ -113,6 +114,15 @@ def test_nobody_votes_twice_and_a_repeated_request_gets_the_same_answer(
         workshop.approve(card, by=fay, decision_id="click-2")
     assert Vote.objects.count() == 1
     assert AuditEntry.objects.filter(action="vote_cast").count() == 1
+
+
+def test_a_vote_that_is_sent_again_gets_its_answer_although_somebody_took_the_card(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership
+) -> None:
+    workshop.approve(card, by=fay, decision_id="click-1")
+    claims.claim(fred, card.pk)
+    assert workshop.approve(card, by=fay, decision_id="click-1").status == ApprovalStatus.PENDING
+    assert Vote.objects.count() == 1
 
 
 def test_a_vote_on_one_card_leaves_those_on_others(

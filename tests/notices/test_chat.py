@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 import requests
+from django.contrib.auth.models import User
 from django.db.models.functions import Now
 from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry, Membership, Role
 from agents.notices import chat
-from agents.notices.channels import add_chat, confirm_channel
+from agents.notices.channels import add_chat, confirm_channel, list_channels, remove_channel
 from agents.notices.chat import MAX_ITEMS, ChatAddress, find_service, may_reach
 from agents.notices.failures import DeliveryError
 from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, NoticeKind
@@ -90,6 +91,11 @@ def confirm(channel: Channel) -> Channel:
     return Channel.objects.get(pk=channel.pk)
 
 
+def add_member_to(world: World, name: str) -> Membership:
+    user = User.objects.create_user(name)
+    return Membership.objects.create(organization=world.acme, user=user, role=Role.ADMIN)
+
+
 def tell_card(world: World) -> None:
     add_notice(build_card_notice(NoticeKind.CARD, world.card()))
     while spread_notices() or send_next(ChannelKind.CHAT):
@@ -140,6 +146,18 @@ class TestForTheWholeOrganization:
         with pytest.raises(Forbidden):
             add_chat(world.member("approver"), ntfy, is_shared=True)
 
+    def test_every_admin_sees_it_and_can_remove_it(self, world: World, shared: Channel) -> None:
+        other = add_member_to(world, "zoe")
+        assert list_channels(other) == [shared]
+        assert list_channels(world.member("approver")) == []
+        remove_channel(other, shared.pk)
+        assert not Channel.objects.exists()
+
+    def test_it_ends_when_its_admin_is_switched_off(self, world: World, server: ChatServer, shared: Channel) -> None:
+        User.objects.filter(pk=shared.membership.user_id).update(is_active=False)
+        tell_card(world)
+        assert not server.bodies
+
     def test_it_ends_when_its_admin_is_one_no_more(self, world: World, server: ChatServer, shared: Channel) -> None:
         add_notice(build_card_notice(NoticeKind.CARD, world.card()))
         spread_notices()
@@ -170,6 +188,7 @@ def test_a_name_becomes_neither_a_mention_nor_a_link(world: World, server: ChatS
             "hello",
             "",
         ),
+        *("ntfys://host/one/two", "tgram://123456789:abcdefghijklmnopqrstuvwxyz012345678"),
         *("slack://", "ntfys://host/topic?template=/etc/passwd", f"ntfys://host/{'a' * 500}", "ntfys://ho\nst/topic"),
     ],
 )
@@ -254,15 +273,20 @@ def test_a_server_that_nobody_allowed_is_refused_when_it_is_added(
         add_chat(world.member("approver"), address)
 
 
+def test_plain_http_is_refused_when_it_is_added(world: World, settings: Settings) -> None:
+    settings.CHAT_HOSTS = PrivateHosts()
+    with pytest.raises(Invalid, match="by https alone"):
+        add_chat(world.member("approver"), "ntfy://ntfy.sh/alerts")
+
+
 def test_many_notices_become_one_line_with_a_link(world: World, server: ChatServer, ntfy: str) -> None:
     confirm(add_chat(world.member("approver"), ntfy))
     for _ in range(MAX_ITEMS + 1):
         add_notice(build_card_notice(NoticeKind.CARD, world.card()))
     while spread_notices() or send_next(ChannelKind.CHAT):
         pass
-    assert [each["message"] for each in server.bodies] == [
-        f"{MAX_ITEMS + 1} decisions are waiting\nhttp://127.0.0.1:8000/approvals/"
-    ]
+    (body,) = server.bodies
+    assert body["message"].startswith(f"{MAX_ITEMS + 1} decisions are waiting\nhttp://127.0.0.1:8000/approvals/\n")
 
 
 def test_a_redirect_is_not_followed(server: ChatServer, ntfy: str) -> None:

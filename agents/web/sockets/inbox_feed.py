@@ -190,7 +190,7 @@ def _read_inbox(
         change = InboxChange(html, tuple(sorted(known - ids)), dict(changed.values_list("pk", "status")))
     stops = Organization.objects.filter(pk=organization_id, stopped_at__isnull=False)
     stopped_by, stopped_at = stops.values_list("stopped_by", "stopped_at").first() or ("", None)
-    claims = find_claims(organization_id) if True in wanted else {}
+    claims = find_claims(organization_id)
     taken = tuple((call, each.user.get_username(), each.until.timestamp()) for call, each in claims.items())
     state = InboxState(len(ids), max(ids, default=0), stopped_by, stopped_at, taken)
     return filter_allowed(viewers), state, ids, change

@@ -5,9 +5,12 @@ import { showToast } from "./toasts.js";
 
 const CHECK_MS = 10_000;
 const csrfToken = () => document.querySelector('meta[name="csrf-token"]').content;
-let claims = []; // each with the call, the username, and the end in seconds
+let claims = null; // once a message came: each with the call, the username, and the end in seconds
 
 function show() {
+  if (!claims) {
+    return; // the labels are those of the server
+  }
   const now = Date.now() / 1000;
   const takers = new Map(claims.filter(({ until }) => until > now).map(({ call, by }) => [call, by]));
   for (const row of allRows()) {
