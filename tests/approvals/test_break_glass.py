@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from django.test import Client
 from pytest_django import Settings
 
+from agents.accounts.members import update_admin_access
 from agents.accounts.membership import issue_token
 from agents.accounts.models import AuditEntry, Membership, Organization, Role
 from agents.approval_rules.models import ApproverGroup
@@ -254,6 +255,14 @@ class TestWithOneAdmin:
             remove_channel(alone, channel.pk)
         spread_notices()
         assert not Delivery.objects.filter(channel=channel).exists()
+
+    def test_only_a_superuser_sets_it(self, ada: Membership) -> None:
+        update_admin_access(ada.user)
+        client, path = log_in(ada), f"/admin/accounts/organization/{ada.organization_id}/change/"
+        assert 'name="break_glass"' in client.get(path).content.decode()
+        assert 'name="break_glass_address"' not in client.get(path).content.decode()
+        User.objects.filter(pk=ada.user_id).update(is_superuser=True)
+        assert 'name="break_glass_address"' in client.get(path).content.decode()
 
     def test_without_a_mail_server_it_does_not_count(self, card: Approval, alone: Membership) -> None:
         with pytest.raises(Forbidden, match="no break-glass address"):

@@ -60,6 +60,16 @@ def test_a_card_that_one_person_approved_needs_two_under_a_rule_for_two(workshop
     assert (report.total.outcomes, report.listed) == (Counter([CardOutcome.ENOUGH]), [])
 
 
+def test_an_approval_by_break_glass_is_left_out(workshop: Workshop, finance: ApproverGroup) -> None:
+    rule = make_rule(workshop, group=finance)
+    card = approve(workshop, workshop.admin)
+    replaced = draft(id=rule.pk, group=finance.as_group(), needed=2)
+    assert run_simulation(workshop, replaced).total.covered == 1
+    assert card.ruling is not None
+    Approval.objects.filter(pk=card.pk).update(ruling=card.ruling | {"breaks_glass": True})
+    assert run_simulation(workshop, replaced).total.covered == 0
+
+
 def test_a_card_counts_only_if_the_rule_is_for_it(workshop: Workshop) -> None:
     approve(workshop, workshop.approver)
     approve(workshop, workshop.approver, name="b")

@@ -63,10 +63,12 @@ def test_five_approvals_suggest_the_narrowest_grant(world: World) -> None:
     assert (values["rule.record_id"], values["rule.changes.phone"]) == ("equals", "one_of")
 
 
-@pytest.mark.parametrize("spoil", ["denied", "fast", "bulk", "other shape"])
+@pytest.mark.parametrize("spoil", ["denied", "fast", "bulk", "break-glass", "other shape"])
 def test_what_shows_no_care_suggests_nothing(world: World, spoil: str) -> None:
     card = approve_five(world, seconds=1 if spoil == "fast" else 5)[-1]
     rows = Approval.objects.filter(pk=card.pk)
+    if spoil == "break-glass":
+        rows.update(broke_glass=True)
     if spoil == "bulk":
         rows.update(bulk_id=BULK)
     elif spoil == "other shape":
