@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from email.message import EmailMessage
 
@@ -13,7 +13,7 @@ from django.test import override_settings
 from django.utils import timezone
 
 from agents.approvals.models import Approval
-from agents.notices.channels import add_browser
+from agents.notices.channels import add_browser, add_chat
 from agents.notices.models import CARD_KINDS, RUN_KINDS, Channel, ChannelKind, FollowedRun, Notice, NoticeKind
 from agents.notices.outbox import add_notice
 from agents.notices.sending import send_next
@@ -21,6 +21,7 @@ from agents.notices.spreading import spread_notices
 from agents.notices.web_push import Subscription, make_key_if_missing
 from agents.runs.models import Message, Pass
 from gadget_site.private_hosts import LOOPBACK
+from tests.chat_server import ChatServer
 from tests.mail_server import MailServer
 from tests.notices.conftest import add_address
 from tests.push_service import PushService
@@ -36,24 +37,37 @@ KEPT = frozenset(
 
 
 @dataclass(frozen=True)
+class Servers:
+    """The servers that receive what is sent."""
+
+    mail: MailServer
+    push: PushService
+    chat: ChatServer
+
+
+@dataclass(frozen=True)
 class Sent:
-    """Everything that was sent: each e-mail with its headers and parts, and each push as the browser reads it."""
+    """Everything that was sent: e-mails with headers and parts, pushes as the browser reads them, and chat messages."""
 
     mails: list[str]
     pushes: list[str]
+    chats: list[str]
 
     @classmethod
-    def by(cls, mail: MailServer, push: PushService) -> Sent:
-        """Collect what these two have received."""
-        return cls([read(each.message) for each in mail.received], [json.dumps(each) for each in push.messages])
+    def by(cls, servers: Servers) -> Sent:
+        """Collect what these have received."""
+        mails = [read(each.message) for each in servers.mail.received]
+        return cls(
+            mails, *([json.dumps(each) for each in found] for found in (servers.push.messages, servers.chat.bodies))
+        )
 
     def count_canaries(self) -> int:
-        return sum(text.casefold().count(CANARY) for text in (*self.mails, *self.pushes))
+        return sum(text.casefold().count(CANARY) for text in (*self.mails, *self.pushes, *self.chats))
 
 
 def plant_and_search(cards: int) -> str:
     """Send every kind of notice about so many cards with canaries, and find none; say how much was searched."""
-    with receive() as (world, mail, push):
+    with receive() as (world, servers):
         for number in range(cards):
             card, alone = plant(world), KINDS[number % len(KINDS)]
             tell(world, card, alone)
@@ -62,28 +76,31 @@ def plant_and_search(cards: int) -> str:
                 if kind != alone:
                     tell(world, card, kind)
             send_all()
-        sent = Sent.by(mail, push)
+        sent = Sent.by(servers)
     assert sent.mails
     assert sent.pushes
+    assert sent.chats
     assert sent.count_canaries() == 0
-    return f"{len(sent.mails):,} e-mails and {len(sent.pushes):,} pushes"
+    return f"{len(sent.mails):,} e-mails, {len(sent.pushes):,} pushes and {len(sent.chats):,} chat messages"
 
 
 @contextmanager
-def receive() -> Iterator[tuple[World, MailServer, PushService]]:
-    """Yield a world whose admin is told everything by e-mail and in a browser."""
+def receive() -> Iterator[tuple[World, Servers]]:
+    """Yield a world whose admin is told everything by e-mail, in a browser and by chat."""
     with (
         MailServer() as mail,
         PushService() as push,
-        override_settings(DEBUG=True, PRIVATE_PUSH_HOSTS=LOOPBACK, **mail.settings),
+        closing(ChatServer()) as chat,
+        override_settings(DEBUG=True, PRIVATE_PUSH_HOSTS=LOOPBACK, CHAT_HOSTS=LOOPBACK, **mail.settings),
     ):
         world = make_world()
         make_key_if_missing()
         admin = world.member("admin")
         add_address(admin)
         browser = add_browser(admin, Subscription(**push.form), "Chrome on Linux")
-        Channel.objects.filter(pk=browser.pk).update(confirmed_at=timezone.now(), code="")
-        yield world, mail, push
+        talk = add_chat(admin, f"ntfy://127.0.0.1:{chat.port}/alerts")
+        Channel.objects.filter(pk__in=(browser.pk, talk.pk)).update(confirmed_at=timezone.now(), code="")
+        yield world, Servers(mail, push, chat)
 
 
 def plant(world: World) -> Approval:
@@ -130,7 +147,9 @@ def tell(world: World, card: Approval, kind: NoticeKind) -> None:
 
 
 def send_all() -> None:
-    while spread_notices() or send_next(ChannelKind.EMAIL) or send_next(ChannelKind.PUSH):
+    while (
+        spread_notices() or send_next(ChannelKind.EMAIL) or send_next(ChannelKind.PUSH) or send_next(ChannelKind.CHAT)
+    ):
         pass
 
 

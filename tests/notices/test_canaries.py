@@ -19,17 +19,17 @@ def test_no_message_about_cards_full_of_canaries_holds_one() -> None:
 
 
 def test_the_search_finds_a_canary_in_a_name_that_is_told() -> None:
-    with receive() as (world, mail, push):
+    with receive() as (world, servers):
         card = plant(world)
         Employee.objects.filter(pk=world.employee.pk).update(name=CANARY)
         tell(world, card, NoticeKind.CARD)
         send_all()
-        sent = Sent.by(mail, push)
-    assert [text.count(CANARY) > 0 for text in (*sent.mails, *sent.pushes)] == [True, True]
+        sent = Sent.by(servers)
+    assert [text.count(CANARY) > 0 for text in (*sent.mails, *sent.pushes, *sent.chats)] == [True] * 3
 
 
 def test_every_free_field_of_a_card_its_call_and_its_run_is_planted() -> None:
-    with receive() as (world, _, _):
+    with receive() as (world, _):
         card = plant(world)
         assert {"sentence", "preview", "why", "params", "reason"} <= set(fill(card))
         assert {"params", "result", "content", "why", "provenance"} <= set(fill(card.tool_call))

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from logging.config import dictConfig
-from typing import Any
 
 import pytest
 import requests
@@ -29,46 +25,13 @@ from agents.notices.spreading import spread_notices
 from agents.platform.refusals import Conflict, Forbidden, Invalid
 from agents.runs.models import RunStatus
 from gadget_site.private_hosts import LOOPBACK
+from tests.chat_server import ChatServer
 from tests.world import World
 from tools.contract import PrivateHost, PrivateHosts
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
 
 TOKEN = "tk-secret-4711"
-
-
-class ChatServer:
-    """A chat service on this machine: keeps what it is sent, and answers as it is told."""
-
-    def __init__(self) -> None:
-        self.bodies: list[dict[str, Any]] = []
-        self.paths: list[str] = []
-        self.status = 200
-        self.location = ""
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                raw = self.rfile.read(int(self.headers["Content-Length"]))
-                server.paths.append(self.path)
-                server.bodies.append(json.loads(raw))
-                self.send_response(server.status)
-                if server.location:
-                    self.send_header("Location", server.location)
-                self.send_header("Content-Length", "2")
-                self.end_headers()
-                self.wfile.write(b"{}")
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_port
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.fixture
