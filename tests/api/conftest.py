@@ -1,0 +1,12 @@
+"""What all tests of the REST API share."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.cache import cache
+
+
+@pytest.fixture(autouse=True)
+def _no_wrong_tokens_yet() -> None:
+    """Forget the wrong tokens of other tests, which are counted for each minute."""
+    cache.clear()
