@@ -1,4 +1,4 @@
-"""Restrict WebSockets to pages of this host and of ALLOWED_ORIGINS."""
+"""Restrict WebSockets and agents to this host, and to pages of it and of ALLOWED_ORIGINS."""
 
 from __future__ import annotations
 
@@ -27,6 +27,21 @@ class KnownOrigins:
         return await application(scope, receive, send)
 
 
+class KnownHosts:
+    """Middleware for agents: the Host must be ours, and an Origin, which only browsers send, must be known."""
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Any:
+        headers: dict[bytes, str] = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        if _is_own_host(headers.get(b"host", "")) and (b"origin" not in headers or is_known_origin(scope)):
+            return await self._application(scope, receive, send)
+        await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
+        await send({"type": "http.response.body", "body": b"This host or origin is not allowed.\n"})
+        return None
+
+
 def is_known_origin(scope: dict[str, Any]) -> bool:
     """Return True if the Origin of this ASGI scope may open a socket."""
     headers: dict[bytes, str] = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
@@ -40,10 +55,14 @@ def is_known_origin(scope: dict[str, Any]) -> bool:
 
 def _list_own_origins(scope: dict[str, Any], host: str) -> set[str]:
     scheme = "https" if scope.get("scheme") in {"wss", "https"} else "http"
-    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-    if not validate_host(name.lower(), settings.ALLOWED_HOSTS):
+    if not _is_own_host(host):
         return set()
     return {_normalize(f"{scheme}://{host}")}
+
+
+def _is_own_host(host: str) -> bool:
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+    return validate_host(name.lower(), settings.ALLOWED_HOSTS)
 
 
 def _normalize(origin: str) -> str:

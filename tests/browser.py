@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import sync_playwright
@@ -84,6 +85,11 @@ def _find_on_path(programs: Sequence[str] = PROGRAMS) -> str | None:
 
 def _find_in_playwright() -> str | None:
     """Return the path of Playwright's own Chromium if it starts: on a bare machine its libraries may be missing."""
+    with ThreadPoolExecutor(1) as beside:  # the caller's thread may run a browser already, and then starts no other
+        return beside.submit(_probe_playwright).result()
+
+
+def _probe_playwright() -> str | None:
     with sync_playwright() as playwright:
         path = playwright.chromium.executable_path
         if not os.path.exists(path):  # noqa: PTH110

@@ -22,18 +22,21 @@ HALVED = (
     "tests/deceptions/",
     "tests/deployment/",
     "tests/faults/",
+    "tests/gateway/live/",
     "tests/gadget_site/",
     "tests/hostile/",
     "tests/insight/",
     "tests/journeys/",
+    "tests/triggers/live/",
     "tests/web/",
+    "tests/webhooks/live/",
 )
 """Files whose tests run on one of the two databases, which the commit chooses; `make soak` runs them on both.
 
 Those of kills, outages and browsers take long; the others hardly depend on the database.
 """
-HALF_OF = ("tests/journeys/test_accessibility_of_states.py",)
-"""Files of which a run of all tests takes half of the tests, which look at many pages each; `make soak` takes all."""
+HALF_OF = ("tests/journeys/",)
+"""Files of which a run of all tests takes half of the tests, which drive browsers; `make soak` takes all."""
 Item = TypeVar("Item")
 
 

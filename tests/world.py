@@ -17,6 +17,9 @@ from agents.accounts.models import Membership, Organization, Role
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from agents.employees.toolboxes import get_installed_toolbox
+from agents.gateway.asks import AskedRequest, submit
+from agents.gateway.keys import authenticate_key, issue_key
+from agents.gateway.models import Ask
 from agents.runs.engine.cards import build_card, compute_effect_here, seal
 from agents.runs.engine.context import load_context
 from agents.runs.engine.recovery import record_late_effect
@@ -25,6 +28,10 @@ from agents.runs.models import ENDED, CallStatus, ExitReason, Message, Run, RunS
 from agents.standing_grants.drafts import GrantDraft
 from agents.standing_grants.making import make_grant
 from agents.standing_grants.models import StandingGrant
+from agents.triggers.changes import TriggerTerms, make_trigger
+from agents.triggers.models import ReceiptStatus, ReceivedMessage, Trigger
+from agents.webhooks.changes import WebhookTerms, make_webhook
+from agents.webhooks.models import WebhookDelivery
 from tools.contract import ToolResult
 from tools.records.models import Record
 from tools.toolbox.conditions import Condition, Rule
@@ -121,6 +128,30 @@ class World:
         terms = (Condition("record_id", Rule.EQUALS, "0"),)
         draft = GrantDraft(UPDATE, self.employee.pk, None, ("record_id",), terms)
         return make_grant(self.member("approver"), draft)
+
+    def ask(self) -> Ask:
+        """Make an ask of an agent whose key the operator has."""
+        _, secret = issue_key(self.member("operator"), self.employee.pk, "Laptop", 30)
+        key = authenticate_key(secret)
+        assert key is not None
+        return submit(key, AskedRequest("deploy", {"version": "1"}, "write"))[0]
+
+    def trigger(self, **more: Any) -> Trigger:
+        """Make a trigger of the operator, for messages that GitHub sends."""
+        terms = {"name": "Issues", "scheme": "github", "task": "Triage {{ payload.issue.title }}.", **more}
+        return make_trigger(self.member("operator"), TriggerTerms(employee_id=self.employee.pk, **terms))[0]
+
+    def received(self, trigger: Trigger, payload: str = '{"issue": {"title": "Acme is down"}}') -> ReceivedMessage:
+        """Add a message of the trigger that started nothing."""
+        columns = {"status": ReceiptStatus.FILTERED, "reason": "action is closed, not opened"}
+        return ReceivedMessage.objects.create(trigger=trigger, payload=payload, **columns)
+
+    def webhook_delivery(self) -> WebhookDelivery:
+        """Make a webhook of the admin, with a delivery that failed."""
+        terms = WebhookTerms("Acme's warehouse", "https://example.com/x", ["run.started"])
+        webhook, _ = make_webhook(self.member("admin"), terms)
+        columns = {"status": "failed", "ended_at": webhook.created_at, "problem": "Acme answered 500"}
+        return WebhookDelivery.objects.create(webhook=webhook, kind="run.started", run_id=1, seq=1, **columns)
 
     def destructive_card(self, run: Run | None = None) -> Approval:
         """Create a card that would delete the first record."""

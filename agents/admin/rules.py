@@ -7,7 +7,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminSelectWidget
 
@@ -18,6 +18,7 @@ from agents.admin.scope import ScopedRelatedFilter
 from agents.employees.models import ToolRule
 from agents.employees.toolboxes import load_toolbox
 from tools.contract import Level
+from tools.toolbox.asked_actions import PREFIX
 
 
 class RuleForm(ConfirmationForm):
@@ -78,6 +79,11 @@ class ToolRuleAdmin(ConfigurationAdmin):
     list_select_related = ("organization",)
     search_fields = ("tool",)
     ordering = ("tool", "id")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ToolRule]:
+        """Leave out the actions of agents, whose levels are set on the page of agents."""
+        rows: QuerySet[ToolRule] = super().get_queryset(request)
+        return rows.exclude(tool__startswith=PREFIX)
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
         fields = ("organization", "tool", "level")

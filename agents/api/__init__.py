@@ -6,7 +6,18 @@ from django.http import Http404, HttpRequest
 from django.urls import URLPattern, URLResolver
 from ninja import Router
 
-from agents.api import approval_rules, approvals, employees, health, notices, runs, standing_grants, tool_calls, tools
+from agents.api import (
+    approval_rules,
+    approvals,
+    asks,
+    employees,
+    health,
+    notices,
+    runs,
+    standing_grants,
+    tool_calls,
+    tools,
+)
 from agents.api.auth import BearerToken, SessionCookie
 from agents.api.documentation import DESCRIPTION, DOCS_PAGE, TAGS, DescribedAPI
 from agents.api.parsing import StrictParser
@@ -57,6 +68,7 @@ def _build_api() -> GadgetAPI:
     gadget_api.add_router("/approval_rules", approval_rules.rules_router)
     gadget_api.add_router("/groups", approval_rules.groups_router)
     gadget_api.add_router("/notices", notices.router)
+    gadget_api.add_router("/asks", asks.router)
     gadget_api.add_router("", health.router)
     gadget_api.add_router("", fallback)
     return gadget_api

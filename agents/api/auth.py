@@ -1,11 +1,8 @@
 """Authentication of API requests: an API token, or a browser session with its CSRF token."""
 
-import math
-import time
 from typing import cast
 
 from django.conf import settings
-from django.core.cache import cache
 from django.http import HttpRequest
 from ninja.errors import AuthenticationError
 from ninja.security import APIKeyCookie, HttpBearer
@@ -13,10 +10,12 @@ from ninja.utils import check_csrf
 
 from agents.accounts.membership import authenticate_token, load_session_member
 from agents.accounts.models import Membership
-from agents.platform.refusals import Forbidden, Refusal
+from agents.gateway.keys import KEY_PREFIX, authenticate_key, refuse_flood
+from agents.gateway.models import AgentKey
+from agents.platform.minute_counter import count_in_minute
+from agents.platform.refusals import Forbidden, TooManyRequests
 
 MAX_INVALID_TOKENS_PER_MINUTE = 30
-MINUTE_S = 60
 
 
 class MemberRequest(HttpRequest):
@@ -31,24 +30,35 @@ class InvalidCsrfToken(Forbidden):
     code = "csrf"
 
 
-class TooManyInvalidTokens(Refusal):
+class TooManyInvalidTokens(TooManyRequests):
     """Too many invalid tokens from one address; a valid token is still accepted."""
-
-    status, code = 429, "too_many_requests"
 
 
 class BearerToken(HttpBearer):
-    """A token in the header `Authorization: Bearer TOKEN`, which needs no CSRF token."""
+    """A token in the header `Authorization: Bearer TOKEN`, which needs no CSRF token.
 
-    openapi_description = "A token created in the admin or by `python manage.py create_api_token`."
+    Args:
+        takes_agent_keys: an agent key is accepted, too.
+    """
 
-    def authenticate(self, request: HttpRequest, token: str) -> Membership:
-        """Return the token's membership; an invalid token is an error even with a valid session."""
-        member = authenticate_token(token.strip())
-        if member is None:
+    openapi_description = (
+        "A token created in the admin or by `python manage.py create_api_token`. For asks, also an agent key."
+    )
+
+    def __init__(self, *, takes_agent_keys: bool = False) -> None:
+        super().__init__()
+        self._takes_agent_keys = takes_agent_keys
+
+    def authenticate(self, request: HttpRequest, token: str) -> AgentKey | Membership:
+        """Return the key or the token's membership; an invalid one is an error even with a valid session."""
+        is_key = self._takes_agent_keys and token.strip().startswith(KEY_PREFIX)
+        caller = authenticate_key(token.strip()) if is_key else authenticate_token(token.strip())
+        if caller is None:
             _count_invalid_token(request)
             raise AuthenticationError
-        return member
+        if isinstance(caller, AgentKey):
+            refuse_flood(caller)
+        return caller
 
 
 class SessionCookie(APIKeyCookie):
@@ -81,10 +91,6 @@ def get_member(request: HttpRequest) -> Membership:
 
 
 def _count_invalid_token(request: HttpRequest) -> None:
-    now = time.time()
-    key = f"wrong-tokens:{request.META.get('REMOTE_ADDR', '')}:{math.floor(now / MINUTE_S)}"
-    count = cache.get(key, 0) + 1
-    cache.set(key, count, MINUTE_S)
+    count, wait_s = count_in_minute(f"wrong-tokens:{request.META.get('REMOTE_ADDR', '')}")
     if count > MAX_INVALID_TOKENS_PER_MINUTE:
-        wait_s = math.ceil(MINUTE_S - now % MINUTE_S)
         raise TooManyInvalidTokens(f"Too many wrong tokens. Try again in {wait_s} s.", retry_after=wait_s)

@@ -26,6 +26,7 @@ TAGS = [
     {"name": "Runs", "description": "Start, follow, instruct and cancel runs, from task to answer."},
     {"name": "Approvals", "description": "Read and decide cards, and answer questions."},
     {"name": "Approval rules", "description": "Read who must approve which cards. Admins change it in the admin."},
+    {"name": "Asks", "description": "Agents that act themselves ask before, and report what happened."},
     {"name": "Notices", "description": "Read what Gadget has told you, and send failed messages again."},
     {"name": "Standing grants", "description": "Approve cards of one kind in advance, for a limited time."},
     {"name": "Tool calls", "description": "Read the calls of tools with their results, and resolve unknown outcomes."},
@@ -58,6 +59,7 @@ DOCS_PAGE = DocumentationPage(settings={"deepLinking": False, "syntaxHighlight":
 
 # Ids in paths have no invented example, which would lead nowhere; static/js/api.js adds one of the user's own.
 ID_DESCRIPTIONS = {
+    "ask_id": "The `id` of an ask: `GET /api/asks` lists them.",
     "notice_id": "The `id` of a notice: `GET /api/notices` lists them.",
     "grant_id": "The `id` of a standing grant: `GET /api/standing_grants` lists them.",
     "employee_id": "The `id` of an employee: `GET /api/employees` lists them.",

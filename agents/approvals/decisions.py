@@ -37,10 +37,11 @@ from agents.runs.events import ApprovalVoted
 from agents.runs.models import CallStatus, ToolCall
 from agents.runs.provenance import list_edited
 from tools.contract import ErrorCode, Level, Tool, ToolError
+from tools.toolbox.asked_actions import find_asked_action
 from tools.toolbox.permissions import Permission, Verdict
 
 DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Explain first why this is needed")
-"""The reasons that a card offers for denying it; a person's own words may follow one after a full stop."""
+"""Reasons that a card offers for denying it; a person's own words may follow one after a full stop."""
 MAX_REASON = 2000
 MAX_GRACE_S = 60
 MAX_UNDOABLE = 200
@@ -94,7 +95,7 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
                 _publish_vote(tx, card, ApprovalVoted.of(card, member.user.get_username(), right.still_needed))
             return card
         start = tx.now + timedelta(seconds=decision.grace_s)
-        until = start + timing().approval_validity
+        until = start + timing().get_validity(tx.run.origin)
         _record_decision(
             member,
             card,
@@ -109,9 +110,8 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
         _publish_and_audit(tx, member, card, decision.reason)
         if decision.breaks_glass:
             tx.tell(NoticeKind.BREAK_GLASS, card)
-            tx.audit(
-                f"user:{member.user.get_username()}", "glass_broken", f"approval:{card.pk}", reason=decision.reason
-            )
+            by = f"user:{member.user.get_username()}"
+            tx.audit(by, "glass_broken", f"approval:{card.pk}", reason=decision.reason)
         next_step.wake_if_possible(tx, member.user.get_username())
     return _reload(approval_id)
 
@@ -192,8 +192,10 @@ def _judge_edit(context: RunContext, call: ToolCall, params: dict[str, Any]) -> 
     """Judge the call with these params, trace its values and compute its effect, outside transactions.
 
     Raises:
-        Invalid: the params are wrong or not allowed, or need no approval.
+        Invalid: the params are wrong or not allowed, need no approval, or are those of an ask.
     """
+    if find_asked_action(call.tool):
+        raise Invalid("params", "the agent acts with the params that it asked about; deny the card and say why")
     tool, verdict = context.judge(call.tool, params)
     if tool is None or verdict.error is not None:
         raise _refuse_params(verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is no longer installed."))

@@ -11,6 +11,7 @@ from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs.models import Message, Origin, Run, ToolCall
 from agents.runs.models.run import SCHEDULE_REQUEST_PREFIX
+from agents.triggers.models import ReceivedMessage
 from tools.schedules.models import Schedule
 
 CREATE_SCHEDULE = "schedule.create"
@@ -59,6 +60,8 @@ class _RequestOrigins:
 
     runs: dict[int, _RunOrigin] = field(default_factory=dict)
     schedules: dict[int, _ScheduleOrigin] = field(default_factory=dict)
+    triggers: dict[int, list[tuple[int, str, str]]] = field(default_factory=dict)
+    """The people behind the trigger of a run, and whoever sent its message again."""
     callers: dict[int, int | None] = field(default_factory=dict)
     """The calling call of each call that a tool or a recipe made."""
     creations: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -134,6 +137,8 @@ def _list_acts(card: Approval, origins: _RequestOrigins, people: tuple[People, .
         schedule = origins.find_schedule(run)
         if schedule is not None and schedule.made_by_id is not None:
             yield schedule.made_by_id, schedule.made_by__username, "created the schedule"
+        for user_id, name, act in origins.triggers.get(run.pk, ()):
+            yield user_id, name, act
         for user_id, name in messages[run.pk].items():
             yield user_id, name, f"sent a message to {which}"
         for user_id, name in answers[run.pk].items():
@@ -159,6 +164,7 @@ def _load_origins(cards: Collection[Approval]) -> _RequestOrigins:
         found_runs = [_RunOrigin(*row) for row in rows]
         origins.runs |= {run.pk: run for run in found_runs}
         _add_schedules(origins, found_runs)
+        _add_triggers(origins, found_runs)
         wanted = {pk for run in found_runs for pk in origins.list_parents(run)} - origins.runs.keys()
     _add_callers(origins, {card.tool_call_id for card in cards})
     return origins
@@ -176,6 +182,15 @@ def _add_schedules(origins: _RequestOrigins, runs: Iterable[_RunOrigin]) -> None
         creations = ToolCall.objects.filter(run_id__in=made_in, tool=CREATE_SCHEDULE).order_by()
         for run_id, call_id in creations.values_list("run_id", "pk"):
             origins.creations[run_id].add(call_id)
+
+
+def _add_triggers(origins: _RequestOrigins, runs: Iterable[_RunOrigin]) -> None:
+    """Add the people behind runs that triggers started; no statement runs if there is none."""
+    ids = [run.pk for run in runs if run.origin == Origin.TRIGGER]
+    if not ids:
+        return
+    for run_id, people in ReceivedMessage.objects.filter(run_id__in=ids).values_list("run_id", "requesters"):
+        origins.triggers[run_id] = [(user_id, name, act) for user_id, name, act in people]
 
 
 def _add_callers(origins: _RequestOrigins, call_ids: set[int]) -> None:

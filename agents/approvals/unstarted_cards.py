@@ -13,7 +13,8 @@ from agents.runs.engine.next_step import wake_if_possible
 from agents.runs.engine.results import reject
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.models import CallStatus
-from tools.contract import ErrorCode, ToolError
+from tools.contract import ErrorCode, Preview, ToolError
+from tools.toolbox.asked_actions import find_asked_action
 
 
 def replace_unstarted_card(card_id: int, why: str) -> bool:
@@ -36,8 +37,13 @@ def replace_unstarted_card(card_id: int, why: str) -> bool:
 
 
 def compute_current_effect(card: Approval) -> CallEffect | ToolError:
-    """Compute the card's effect again, outside transactions; return an error if the gate now forbids the call."""
+    """Compute the card's effect again, outside transactions; return an error if the gate now forbids the call.
+
+    The gate judges no ask, and its effect stays what it was: unknown.
+    """
     call = card.tool_call
+    if find_asked_action(call.tool):
+        return CallEffect(card.sentence, Preview.from_json(card.preview))
     context = load_context(call.run_id)
     tool, verdict = context.judge_start(call.tool, call)
     return compute_effect_again(card, tool, verdict, context.build_tool_context(call))

@@ -30,6 +30,7 @@ from agents.insight.models import BUCKETS, FiguresHead, TotalFigures, TotalUse
 from agents.notices.models import Delivery, DeliveryStatus, Notice
 from agents.platform.liveness import SWEEPER, WORKER, list_alive
 from agents.runs.models import PARKED, Event, Run, RunStatus
+from agents.webhooks.models import WebhookDelivery, WebhookDeliveryStatus
 
 CACHED_S = 2.0
 """The time for which a response is reused, so that many requests do not load the database."""
@@ -176,6 +177,11 @@ def _build_notices(now: datetime | None) -> Iterator[Metric]:
     yield _build_gauge("gadget_notices_due", "Notices and messages that are due.", many)
     yield _build_gauge("gadget_notices_due_oldest_seconds", "Age of the oldest of them.", _get_age(oldest, now))
     yield _build_gauge("gadget_messages_failed", "Messages that were given up.", failed)
+    waiting = WebhookDelivery.objects.filter(status=WebhookDeliveryStatus.WAITING)
+    webhooks = waiting.aggregate(many=Count("pk"), oldest=Min("created_at"))
+    yield _build_gauge("gadget_webhook_deliveries_waiting", "Deliveries of webhooks that wait.", webhooks["many"])
+    age = _get_age(webhooks["oldest"], now)
+    yield _build_gauge("gadget_webhook_deliveries_oldest_seconds", "Age of the oldest of them.", age)
 
 
 def _build_counting(now: datetime | None) -> Iterator[Metric]:

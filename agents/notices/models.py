@@ -33,6 +33,7 @@ class NoticeKind(models.TextChoices):
     BUDGET = "budget", "A budget is used up"
     QUARANTINE = "quarantine", "Changed tools wait for an admin"
     SCHEDULE = "schedule", "Your schedule did not start"
+    WEBHOOK_OFF = "webhook_off", "A webhook was switched off"
     CODE = "code", "A new address is confirmed"
 
 
@@ -43,12 +44,13 @@ CARD_KINDS = (
 """Kinds whose notices nobody needs once their card is closed."""
 SHARED_KINDS = (
     *(*CARD_KINDS, NoticeKind.CARD_EXPIRED, NoticeKind.BREAK_GLASS, NoticeKind.STOPPED, NoticeKind.BUDGET),
-    NoticeKind.QUARANTINE,
+    *(NoticeKind.QUARANTINE, NoticeKind.WEBHOOK_OFF),
 )
 """Kinds that channels of a whole organization are told."""
 RUN_KINDS = (NoticeKind.RUN_FAILED, NoticeKind.RUN_ENDED)
 ADMIN_KINDS = (
     *(NoticeKind.STUCK, NoticeKind.BREAK_GLASS, NoticeKind.STOPPED, NoticeKind.BUDGET, NoticeKind.QUARANTINE),
+    NoticeKind.WEBHOOK_OFF,
 )
 """Kinds that only admins are told."""
 

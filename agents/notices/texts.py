@@ -32,6 +32,7 @@ _FACTS = {
     NoticeKind.BUDGET: "A budget is used up",
     NoticeKind.QUARANTINE: "Changed tools wait for you",
     NoticeKind.SCHEDULE: "Your schedule did not start",
+    NoticeKind.WEBHOOK_OFF: "A webhook was switched off, because its receiver fails",
 }
 _COUNTED = {
     NoticeKind.CARD: ("decision is waiting", "decisions are waiting"),
@@ -48,12 +49,14 @@ _COUNTED = {
     NoticeKind.BUDGET: ("budget is used up", "budgets are used up"),
     NoticeKind.QUARANTINE: ("source has changed tools", "sources have changed tools"),
     NoticeKind.SCHEDULE: ("schedule did not start", "schedules did not start"),
+    NoticeKind.WEBHOOK_OFF: ("webhook was switched off", "webhooks were switched off"),
 }
 _PAGES = {
     NoticeKind.STOPPED: "stop",
     NoticeKind.BUDGET: "employees",
     NoticeKind.QUARANTINE: "admin:connections_source_changelist",
     NoticeKind.SCHEDULE: "schedules",
+    NoticeKind.WEBHOOK_OFF: "webhooks",
 }
 """The pages of kinds that are about neither a card nor a run."""
 

@@ -51,6 +51,12 @@ class Expired(Refusal):
     status, code = 410, "expired"
 
 
+class TooManyRequests(Refusal):
+    """Too many requests in a minute; `extra` has retry_after, in seconds."""
+
+    status, code = 429, "too_many_requests"
+
+
 class StaleDigest(Refusal):
     """The digest belongs to an earlier state of the card."""
 

@@ -16,12 +16,22 @@ from agents.runs.engine.ending import Ending, end_run
 from agents.runs.engine.transaction import Transaction, new_run_transaction, run_transaction
 from agents.runs.events import CancelRequested, MessageAdded, RunResumed, RunStarted
 from agents.runs.models import ExitReason, Message, Origin, Run, RunStatus
-from agents.runs.models.run import SCHEDULE_REQUEST_PREFIX, make_title
+from agents.runs.models.run import (
+    ASK_REQUEST_PREFIX,
+    SCHEDULE_REQUEST_PREFIX,
+    TRIGGER_REQUEST_PREFIX,
+    make_title,
+)
 from tools.toolbox.toolbox import MODES
 
 MAX_TEXT = 20_000
 MAX_PASSES = 100
-"""The beginning of client request ids of schedules, and of no others: a time whose id was used would start nothing."""
+_RESERVED_PREFIXES = {
+    SCHEDULE_REQUEST_PREFIX: Origin.SCHEDULE,
+    TRIGGER_REQUEST_PREFIX: Origin.TRIGGER,
+    ASK_REQUEST_PREFIX: Origin.ASK,
+}
+"""The beginnings of client request ids that only one origin has: a schedule's time whose id was used starts nothing."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +40,10 @@ class Submission:
 
     Attributes:
         mode: the employee's own if empty.
-        client_request_id: repeating one starts nothing new; only those of schedules begin with SCHEDULE_REQUEST_PREFIX.
+        client_request_id: repeating one starts nothing new; see _RESERVED_PREFIXES.
         schedule_id, scheduled_for, missed: for the first event of a run that a schedule starts.
+        trigger: the name of the trigger that starts it, for the same event.
+        attachment: text from outside that follows the task; then nothing in the message counts as typed by a person.
     """
 
     employee_id: int
@@ -42,6 +54,8 @@ class Submission:
     schedule_id: str | None = None
     scheduled_for: str | None = None
     missed: int | None = None
+    trigger: str | None = None
+    attachment: str = ""
 
 
 def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
@@ -51,7 +65,7 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
         Forbidden, NotFound, Invalid, Conflict
         BudgetExhausted: a Conflict, because the budget of the month is used up.
     """
-    _require_role(member, Role.OPERATOR, "start a run")
+    require_role(member, Role.OPERATOR, "start a run")
     task = check_text("task", submission.task)
     _check_request_id(submission)
     if submission.mode and submission.mode not in MODES:
@@ -80,7 +94,8 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
     budgets.check_new_run(employee)
     try:
         with new_run_transaction(run) as tx:
-            Message.objects.create(run=run, number=1, author=member.user, text=task)
+            author = None if submission.origin == Origin.TRIGGER else member.user
+            Message.objects.create(run=run, number=1, author=author, text=task + submission.attachment)
             tx.publish(_describe_start(member, submission))
     except IntegrityError:
         earlier = _find_same_request(run)
@@ -96,6 +111,7 @@ def _describe_start(member: Membership, submission: Submission) -> RunStarted:
         schedule_id=submission.schedule_id,
         scheduled_for=submission.scheduled_for,
         missed=submission.missed,
+        trigger=submission.trigger,
     )
 
 
@@ -103,9 +119,10 @@ def _check_request_id(submission: Submission) -> None:
     sent = submission.client_request_id
     if len(sent) > 200 or "\0" in sent:
         raise Invalid("client_request_id", "client_request_id may have at most 200 characters, and no NUL")
-    if sent.startswith(SCHEDULE_REQUEST_PREFIX) and submission.origin != Origin.SCHEDULE:
-        reserved = f"ids that begin with {SCHEDULE_REQUEST_PREFIX!r} are reserved for schedules"
-        raise Invalid("client_request_id", f"client_request_id is {sent!r}, but {reserved}; choose another one")
+    for prefix, origin in _RESERVED_PREFIXES.items():
+        if sent.startswith(prefix) and submission.origin != origin:
+            reserved = f"ids that begin with {prefix!r} are reserved for {origin}s"
+            raise Invalid("client_request_id", f"client_request_id is {sent!r}, but {reserved}; choose another one")
 
 
 def _find_same_request(run: Run) -> Run | None:
@@ -122,7 +139,7 @@ def cancel(member: Membership, run_id: int) -> Run:
         Forbidden, NotFound
         Conflict: it has already ended.
     """
-    _require_role(member, Role.OPERATOR, "cancel a run")
+    require_role(member, Role.OPERATOR, "cancel a run")
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
         run = tx.run
         if run.has_ended:
@@ -141,12 +158,12 @@ def add_message(member: Membership, run_id: int, text: str) -> Run:
 
     Raises:
         Forbidden, NotFound, Invalid
-        Conflict: the run was cancelled, or is a call by hand.
+        Conflict: the run was cancelled, or has no model.
     """
-    _require_role(member, Role.OPERATOR, "send a message")
+    require_role(member, Role.OPERATOR, "send a message")
     checked = check_text("text", text)
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
-        _refuse_manual_call(tx.run)
+        _refuse_without_model(tx.run)
         _refuse_cancelled(tx.run)
         _append_message(tx, member, checked)
         if tx.run.has_ended:
@@ -159,13 +176,13 @@ def continue_run(member: Membership, run_id: int, max_passes: int | None = None)
 
     Raises:
         Forbidden, NotFound, Invalid
-        Conflict: the run has not ended, was cancelled, or is a call by hand.
+        Conflict: the run has not ended, was cancelled, or has no model.
     """
-    _require_role(member, Role.OPERATOR, "continue a run")
+    require_role(member, Role.OPERATOR, "continue a run")
     if max_passes is not None and not 1 <= max_passes <= MAX_PASSES:
         raise Invalid("max_passes", f"max_passes is {max_passes}, but must be 1 to {MAX_PASSES}")
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
-        _refuse_manual_call(tx.run)
+        _refuse_without_model(tx.run)
         _refuse_cancelled(tx.run)
         if not tx.run.has_ended:
             raise Conflict("the run has not ended", run_status=tx.run.status)
@@ -195,9 +212,9 @@ def _resume(tx: Transaction, member: Membership, passes: int) -> None:
     tx.publish(RunResumed(member.user.get_username()))
 
 
-def _refuse_manual_call(run: Run) -> None:
-    if run.origin == Origin.MANUAL:
-        raise Conflict("this run is one call by hand, without a model: start a run with a task instead")
+def _refuse_without_model(run: Run) -> None:
+    if not run.has_model:
+        raise Conflict("no model reads messages in this run: start a run with a task instead")
 
 
 def _refuse_cancelled(run: Run) -> None:
@@ -212,7 +229,8 @@ def _find_own_run_id(member: Membership, run_id: int) -> int:
     return run_id
 
 
-def _require_role(member: Membership, role: Role, act: str) -> None:
+def require_role(member: Membership, role: Role, act: str) -> None:
+    """Raise Forbidden if the member's role does not include this one."""
     if not member.may(role):
         raise Forbidden(f"{member.as_noun} may not {act}")
 

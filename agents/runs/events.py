@@ -33,11 +33,13 @@ class RunEvent:
 
 @dataclass(frozen=True)
 class RunStarted(RunEvent):
-    """A run was submitted; optional fields name the run or the schedule that started it."""
+    """A run was submitted; optional fields name what started it."""
 
     type = EventType.RUN_STARTED
     by: str
     parent_run_id: str | None = None
+    agent_key: str | None = None
+    trigger: str | None = None
     schedule_id: str | None = None
     scheduled_for: str | None = None
     missed: int | None = None

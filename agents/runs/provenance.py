@@ -19,6 +19,7 @@ from django.db.models.functions import Cast
 
 from agents.accounts.models import AuditEntry
 from agents.runs.models import Message, Origin, OutsideValue, Run, ToolCall
+from agents.triggers.models import ReceivedMessage
 from tools.contract import Tool, ToolError
 from tools.schedules.models import Schedule
 from tools.toolbox import Toolbox
@@ -101,6 +102,9 @@ class RunValues:
         is_typed = not (root.origin == Origin.SCHEDULE and _is_made_by_employee(root))
         task = [] if is_typed else [SeenText(SeenIn.OWN, root.task, title="the schedule", run_id=root.pk)]
         typed = _load_typed(runs, texts, has_typed_task=is_typed)
+        if root.origin == Origin.TRIGGER:
+            template, task = _load_trigger_texts(root)
+            typed = iter([template, *typed])
         people = [SeenText(SeenIn.PERSON, text) for text in (*self.edited, *typed)]
         return SourceIndex([*people, *task, *results], is_partial=is_partial)
 
@@ -254,6 +258,17 @@ def _load_typed(runs: list[int], texts: Iterable[_CallTexts], *, has_typed_task:
             yield from _read_answer(call)
         if call.model_params is not None:
             yield from list_edited(call.model_params, json.loads(call.params_text))
+
+
+def _load_trigger_texts(run: Run) -> tuple[str, list[SeenText]]:
+    """Return the template that a person wrote for the run, and the message from outside that started it."""
+    message = ReceivedMessage.objects.select_related("trigger").filter(run_id=run.pk).first()
+    if message is None:
+        return "", [SeenText(SeenIn.OUTSIDE, run.task, title="the message that started the run", run_id=run.pk)]
+    outside = SeenText(
+        SeenIn.OUTSIDE, message.payload, is_json=True, title="the message that started the run", run_id=run.pk
+    )
+    return message.trigger.task, [outside]
 
 
 def _is_made_by_employee(run: Run) -> bool:

@@ -1,4 +1,4 @@
-"""The threads of notices: one spreads them, one sends by each kind of channel, and one withdraws.
+"""The threads that tell: one spreads notices, one sends by each kind of channel, one withdraws, and four send webhooks.
 
 A server that hangs keeps only its own kind waiting; no run and no page waits for any of them.
 """
@@ -18,23 +18,33 @@ from agents.notices.spreading import spread_notices
 from agents.notices.web_push import make_key_if_missing
 from agents.platform.error_boundary import log_and_continue
 from agents.runs.engine.timing import timing
+from agents.webhooks.sending import send_next_delivery
 
 POLL_S = 2.0
 SHORTEST_POLL_S = 0.5
+WEBHOOK_HELPERS, HELPERS_POLL_S = 3, 30.0
+"""Threads beside the one that looks for deliveries every two seconds; one serves only quick receivers.
+
+They are woken together, and seldom look by themselves.
+"""
 
 
 class RepeatingThread(threading.Thread):
-    """Repeats a piece of work until nothing is left, then waits for a wake-up or two seconds.
+    """Repeats a piece of work until nothing is left, then waits for a wake-up or some seconds.
 
     Args:
         work: does the next piece; returns something false if there was none.
         and_then: called after each piece.
+        poll_s: seconds after which it looks without a wake-up.
     """
 
-    def __init__(self, name: str, work: Callable[[], object], and_then: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, work: Callable[[], object], and_then: Callable[[], None], poll_s: float = POLL_S
+    ) -> None:
         super().__init__(name=f"gadget-{name}", daemon=True)
         self._work = work
         self._and_then = and_then
+        self._poll_s = poll_s
         self._woken = threading.Event()
         self._stopping = False
 
@@ -45,7 +55,7 @@ class RepeatingThread(threading.Thread):
                 while not self._stopping and self._work():
                     self._and_then()
             connection.close()
-            self._woken.wait(max(POLL_S * timing().scale, SHORTEST_POLL_S))
+            self._woken.wait(max(self._poll_s * timing().scale, SHORTEST_POLL_S))
 
     def wake(self) -> None:
         """Work soon."""
@@ -63,7 +73,11 @@ class NoticeSender:
     def __init__(self) -> None:
         works: dict[str, Callable[[], bool]] = {f"send-{kind}": partial(send_next, kind) for kind in ChannelKind}
         works["withdraw-notices"] = withdraw_next
+        works["send-webhooks"] = send_next_delivery
         self._senders = [RepeatingThread(name, work, lambda: None) for name, work in works.items()]
+        for number in range(WEBHOOK_HELPERS):
+            send = partial(send_next_delivery, only_quick=number == 0)
+            self._senders.append(RepeatingThread(f"send-webhooks-{number}", send, lambda: None, HELPERS_POLL_S))
         self._spreader = RepeatingThread("spread-notices", spread_notices, self._wake_senders)
 
     def start(self) -> None:

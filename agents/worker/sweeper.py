@@ -20,6 +20,8 @@ from agents.approvals.decisions import expire
 from agents.approvals.models import Approval
 from agents.approvals.unstarted_cards import replace_unstarted_card
 from agents.employees import sources
+from agents.gateway.redemptions import expire_approval, note_silence
+from agents.gateway.sessions import end_resting_run
 from agents.insight import counting
 from agents.notices.reminders import remind
 from agents.notices.rule_watch import RuleWatch
@@ -32,7 +34,7 @@ from agents.platform.queries.compiled import CompiledQuery, IdRow
 from agents.policy.shadow import ShadowComparison
 from agents.runs import schedules, stops
 from agents.runs.engine import next_step
-from agents.runs.engine.ending import Ending, cancel_child, end_run
+from agents.runs.engine.ending import Ending, cancel_unneeded, end_run
 from agents.runs.engine.recovery import requeue_after_loss
 from agents.runs.engine.suspension import collect_delegate_results
 from agents.runs.engine.timing import MAX_CRASHES, clock_s, timing
@@ -40,6 +42,7 @@ from agents.runs.engine.transaction import Transaction, run_transaction
 from agents.runs.models import ExitReason, Run, RunStatus
 from agents.standing_grants.changes import ChangeWatch
 from agents.standing_grants.making import end_without_right, replace_withdrawn
+from agents.webhooks.changes import forget_old_deliveries
 from agents.worker.lease_watch import LeaseWatch
 
 logger = logging.getLogger(__name__)
@@ -71,6 +74,8 @@ def sweep_forever(stop: threading.Event) -> None:
             log_heads_at = time.monotonic() + _LOG_HEADS_EVERY_S
             with log_and_continue("logging the audit's heads"):
                 audit.log_heads()
+            with log_and_continue("forgetting old deliveries"):
+                forget_old_deliveries()
 
 
 def _is_database_available(for_writes: bool) -> bool:
@@ -236,8 +241,8 @@ def _collect_results(run_id: int) -> bool:
     return collect_delegate_results(run_id, wait=False)
 
 
-def _cancel_orphan(run_id: int) -> bool:
-    return cancel_child(run_id, wait=False)
+def _cancel_unneeded(run_id: int) -> bool:
+    return cancel_unneeded(run_id, wait=False)
 
 
 def _hint() -> int:
@@ -259,7 +264,11 @@ _SWEEPS: tuple[tuple[CompiledQuery[IdRow], Callable[[int], bool]], ...] = (
     (sweeps.EXPIRING_CARDS, remind),
     (sweeps.STARTABLE_RUNS, _wake),
     (sweeps.RUNS_WITH_ANSWERED_CALLS, _collect_results),
-    *((orphaned, _cancel_orphan) for orphaned in sweeps.ORPHANED_RUNS),
+    *((orphaned, _cancel_unneeded) for orphaned in sweeps.ORPHANED_RUNS),
+    (sweeps.KEYLESS_RUNS, _cancel_unneeded),
+    (sweeps.RESTING_RUNS, end_resting_run),
+    (sweeps.UNREDEEMED_ASKS, expire_approval),
+    (sweeps.SILENT_ASKS, note_silence),
     (sweeps.RUNS_WITH_WRONG_STOP, stops.apply),
     (sweeps.UNSTARTED_CARDS, _replace_unstarted_card),
     (sweeps.UNENTITLED_GRANTS, end_without_right),

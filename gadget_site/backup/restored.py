@@ -1,7 +1,7 @@
 """Make a restored backup safe to start: nobody can know what happened since it was taken.
 
 Everything stays stopped until an admin lifts the stop. Approved calls that had not started are asked again, sessions
-and tokens end, unsent notices are dropped, and open cards carry a warning.
+and tokens end, triggers and webhooks are switched off, unsent notices are dropped, and open cards carry a warning.
 """
 
 from django.contrib.sessions.models import Session
@@ -12,6 +12,7 @@ from agents.accounts import audit
 from agents.accounts.models import ApiToken, Invitation, Organization, PasswordReset
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.approvals.unstarted_cards import replace_unstarted_card
+from agents.gateway.models import AgentKey
 from agents.notices.deliveries import drop_all
 from agents.platform import identity
 from agents.platform.models import Installation
@@ -19,6 +20,8 @@ from agents.runs import schedules, stops
 from agents.runs.engine.recovery import settle_lost_call
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.triggers.models import Trigger
+from agents.webhooks.changes import switch_all_off
 
 STOPPED_BY = "Restoring a backup"
 RESTORED = "a backup was restored"
@@ -38,7 +41,10 @@ def stop_everything() -> None:
         ApiToken.objects.filter(revoked_at=None).update(revoked_at=Now())
         Invitation.objects.filter(accepted_at=None, revoked_at=None).update(revoked_at=Now())
         PasswordReset.objects.filter(used_at=None, revoked_at=None).update(revoked_at=Now())
+        AgentKey.objects.filter(revoked_at=None).update(revoked_at=Now(), revoked_by=STOPPED_BY)
+        Trigger.objects.filter(is_active=True).update(is_active=False)
         drop_all(RESTORED)
+        switch_all_off(RESTORED)
 
 
 def settle(made_at: str = "") -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The doctor's checks of notices: the mail server, and addresses to which messages fail."""
+"""The doctor's checks of notices and webhooks: the mail server, and addresses to which messages fail."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from agents.notices.channels import can_send_mail
 from agents.notices.mail import describe_failure
 from agents.notices.models import Channel, Delivery, DeliveryStatus
+from agents.webhooks.models import Webhook
 from gadget_site.management.findings import Finding
 
 MAX_NAMED = 5
@@ -30,6 +31,9 @@ def check_notices() -> Iterator[Finding]:
     if late := Delivery.objects.filter(status=DeliveryStatus.WAITING, tries=0, due_at__lt=Now() - LATE).count():
         waited = "1 message has waited" if late == 1 else f"{late:,} messages have waited"
         yield Finding("notices", f"{waited} for over 10 minutes", "check that a worker is running")
+    for webhook in Webhook.objects.filter(is_active=True, failing_since__isnull=False).order_by("pk")[:MAX_NAMED]:
+        text = f"deliveries to webhook {webhook.pk} of {webhook.organization.slug} fail: {webhook.problem}"
+        yield Finding("notices", text, "check the receiver, or ask an admin to correct the address under Webhooks")
 
 
 def _check_mail_server() -> Finding:

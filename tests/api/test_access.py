@@ -84,6 +84,7 @@ def target() -> Target:
             "call_id": str(call.pk),
             "employee_id": str(world.employee.pk),
             "grant_id": str(world.standing_grant().pk),
+            "ask_id": str(world.ask().pk),
             "notice_id": str(make_failed_delivery(world.member("admin")).pk),
         },
         {
@@ -106,6 +107,10 @@ def target() -> Target:
             },
             "/api/standing_grants/{grant_id}/revoke": None,
             "/api/notices/{notice_id}/retry": None,
+            "/api/asks": {"action": "deploy"},
+            "/api/asks/{ask_id}/redeem": {"receipt": "x"},
+            "/api/asks/{ask_id}/outcome": {"outcome": "succeeded"},
+            "/api/asks/{ask_id}/cancel": None,
             "/api/tool_calls/{call_id}/resolve": {"outcome": "succeeded", "reason": "I looked."},
         },
     )
@@ -155,7 +160,9 @@ class TestWhoHasNoAccess:
 
     def test_another_organizations_member(self, route: Route, target: Target) -> None:
         answer = ask(target.world.client("outsider"), route, target)
-        if "{" in route.path or (route.path == "/api/runs" and route.changes):
+        if route.path == "/api/asks" and route.changes:
+            problem(answer, 403)
+        elif "{" in route.path or (route.path == "/api/runs" and route.changes):
             problem(answer, 404)
         elif route.path == "/api/standing_grants" and route.changes:
             problem(answer, 422)
@@ -180,7 +187,7 @@ class TestWhoMayNotChange:
         path, client = route.path.format(**target.ids), target.world.client("admin")
         for method in ("get", "head", "options", "put", "patch", "delete"):
             answer = getattr(client, method)(path)
-            is_list = path in ("/api/runs", "/api/standing_grants") and method in ("get", "head")
+            is_list = path in ("/api/runs", "/api/standing_grants", "/api/asks") and method in ("get", "head")
             assert answer.status_code == (200 if is_list else 405)
 
 

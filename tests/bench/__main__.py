@@ -18,7 +18,10 @@ from tests.bench.figures import say
 from tests.bench.machine import this_machine
 from tests.bench.report import PAGE, Column, table, write_page
 
-NAMES = ("passes", "history", "arrival", "notices", "decisions", "desk", "crowd", "slow_model", "policy", "pages")
+NAMES = (
+    *("passes", "history", "arrival", "notices", "elsewhere", "decisions", "desk", "crowd", "slow_model", "policy"),
+    "pages",
+)
 REPEATS = 5
 QUICK_REPEATS = 2
 

@@ -25,7 +25,7 @@ from django.db import connection  # noqa: E402
 
 from gadget_site.garbage_collection import freeze_loaded_objects  # noqa: E402
 from tests import services  # noqa: E402
-from tests.bench import arrival, crowd, decisions, desk, history, notices, pages, passes, policy, slow_model  # noqa: E402
+from tests.bench import arrival, crowd, decisions, desk, elsewhere, history, notices, pages, passes, policy, slow_model  # noqa: E402
 from tests.bench.figures import Figure, say  # noqa: E402
 from tests.mail_server import MailServer  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
@@ -38,6 +38,8 @@ LATENCY_SAMPLES = 8
 """Decisions for each repetition."""
 ARRIVALS = 40
 """Events for each repetition."""
+MINUTES_OF_MESSAGES = {"postgresql": 2, "sqlite": 0.2}
+"""The same; the aim is ten minutes on PostgreSQL."""
 
 
 @dataclass
@@ -88,6 +90,11 @@ def _measure(results: Results, repeats: int, only: str) -> None:
         "passes": lambda site: passes.in_worker(site, repeats),
         "arrival": lambda site: arrival.events(site, ARRIVALS * repeats),
         "notices": lambda site: notices.told(site, mail, ARRIVALS * repeats),
+        "elsewhere": lambda site: [
+            *elsewhere.reads(site, repeats),
+            *elsewhere.deliveries(site, ARRIVALS * repeats),
+            *elsewhere.messages(site, MINUTES_OF_MESSAGES[connection.vendor] * repeats),
+        ],
         "decisions": lambda site: decisions.approvals(site, LATENCY_SAMPLES * repeats),
         "desk": desk.decide_all,
         "crowd": lambda site: crowd.at_once(site, repeats),
@@ -112,6 +119,7 @@ def _installation(mail: MailServer) -> Iterator[Installation]:
             RECORDER_VARIABLE: outside.url,
             "MAIL_URL": mail.url,
             "MAIL_FROM": "gadget@example.com",
+            "ALLOWED_PRIVATE_HOSTS": "127.0.0.1",
         }
         with Installation(timing_scale=1.0, variables=variables) as running:
             running.start_all(workers=WORKERS)

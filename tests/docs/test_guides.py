@@ -25,8 +25,11 @@ PAGES_WITH_CODE = [
     "provenance.md",
     "connect-an-api.md",
     "connect-an-mcp-server.md",
+    "connect-an-agent.md",
     "write-a-plugin.md",
 ]
+SERVERS = ["webhooks.md"]
+"""Pages whose code runs until it is stopped; a test of its own follows each."""
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -50,7 +53,7 @@ def test_the_code_of_a_page_runs_as_a_plain_script(page: str, tmp_path: Path) ->
 
 def test_no_page_with_code_is_left_out() -> None:
     found = {page.name for page in DOCS.glob("*.md") if "```python" in page.read_text(encoding="utf-8")}
-    assert {"../README.md", *found} == set(PAGES_WITH_CODE)
+    assert {"../README.md", *found} == {*PAGES_WITH_CODE, *SERVERS}
 
 
 def test_the_settings_that_are_shown_are_all_that_there_are() -> None:

@@ -22,7 +22,7 @@ from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from agents.runs import actions
 from agents.runs.models import ENDED, PARKED, Event, Run, RunStatus, ToolCall
 from gadget_site.addresses import build_broker_url
-from gadget_site.management.processes import ProcessSpec, build_sweeper_process, build_worker_process
+from gadget_site.management.processes import ProcessSpec, build_sweeper_process, build_web_process, build_worker_process
 from tests.awaiting import await_that
 from tests.model_server import ModelServer
 from tests.processes import Installation, RealProcess
@@ -59,6 +59,14 @@ class Site:
         missing = [self._next_worker(place) for place in range(count - len(living))]
         has_sweeper = any(process.is_alive for process in self.installation.processes if process.name == "sweeper")
         self.start(*missing, *others, *([] if has_sweeper else [build_sweeper_process()]))
+
+    def have_web(self) -> RealProcess:
+        """Return the living web process; start one if there is none."""
+        living = [each for each in self.installation.processes if each.name == "web" and each.is_alive]
+        if not living:
+            self.start(build_web_process())
+            living = [self.installation.process("web")]
+        return living[-1]
 
     def workers(self) -> list[RealProcess]:
         """List the living workers."""

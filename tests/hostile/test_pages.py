@@ -10,7 +10,10 @@ from django.db import transaction
 from django.test import Client
 from django.urls import resolve
 
+from agents.approvals.models import Approval
+from agents.triggers.models import Trigger
 from agents.urls import urlpatterns
+from agents.webhooks.models import Webhook
 from tests.hostile import EVERY_STRING, FAMILIES, HOSTILE, LONG
 from tests.hostile.pages import Reading, Shape, strange, tells
 from tests.hostile.work import add_work
@@ -84,6 +87,7 @@ READ_ELSEWHERE = {
     "files-upload": f"{ACTS}::test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about",
     "file-delete": f"{ACTS}::test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about",
     "schedule-create": f"{ACTS}::test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task",
+    "trigger-create": "tests/web/test_triggers.py::test_hostile_input_stays_text_in_the_form",
     "schedule-cancel": f"{ACTS}::test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task",
     "grant-new": "tests/web/test_grants.py::test_hostile_values_stay_text_in_the_form_and_in_its_preview",
     "simulator-save": "tests/web/test_simulator.py::test_hostile_input_stays_text",
@@ -95,6 +99,18 @@ READ_ELSEWHERE = {
 SIMULATED_RULE = '/simulator/?changes=[{"kind":"approval_rule","rule":{"id":0,"name":"two","needed":2}}]'
 TELLS_NO_TEXT = {
     "logout": "leads on to the login, which is empty",
+    "agent-key-revoke": "leads on to the keys, and names the key, whose name is checked",
+    "action-level": "leads on to the keys, and names the action, which has only letters, digits and a few signs",
+    "webhook-switch": "leads on to the webhook, and names it; its name is checked",
+    "webhook-rotate": "leads on to the webhooks",
+    "webhook-remove": "leads on to the webhooks",
+    "webhook-repeat": "leads on to the webhook",
+    "hook": "answers JSON of its own words, and with the address of a run",
+    "trigger-replay": "leads on to the run",
+    "trigger-switch": "leads on to the triggers, and names the trigger, whose name is checked",
+    "trigger-renew": "leads on to the triggers",
+    "trigger-remove": "leads on to the triggers",
+    "public-keys": "is JSON of this installation's own",
     "cancel": "leads on to the run",
     "theme": "leads back to the page",
     "snooze": "says until when",
@@ -144,12 +160,20 @@ def world_at_work(*, is_hostile: bool) -> HostileWorld:
 def every_page(made: HostileWorld) -> dict[str, list[str]]:
     """By kind, the addresses of pages that together show every row."""
     runs, cards = [run.pk for run in made.runs], [card.pk for card in made.cards]
+    asks = Approval.objects.filter(run__ask__isnull=False).order_by("pk").values_list("pk", flat=True)
     return {
         "home": ["/", "/?live=1"],
         "employees": ["/employees/"],
         "employee": [f"/employees/{one.pk}/" for one in made.employees],
         "trust": [f"/employees/{one.pk}/trust/" for one in made.employees],
         "tools": ["/tools/"],
+        "agents": ["/agents/"],
+        "asks": ["/agents/asks/"],
+        "triggers": ["/triggers/"],
+        "webhooks": ["/webhooks/"],
+        "webhook": [f"/webhooks/{pk}/" for pk in Webhook.objects.order_by("pk").values_list("pk", flat=True)[:12]],
+        "trigger": [f"/triggers/{pk}/" for pk in Trigger.objects.order_by("pk").values_list("pk", flat=True)[:12]],
+        "card of an ask": [f"/approvals/{pk}/" for pk in asks[:12]],
         "runs": ["/runs/"],
         "run": [f"/runs/{pk}/" for pk in runs],
         "call": [f"/runs/{call.run_id}/calls/{call.pk}/" for call in made.calls],

@@ -12,6 +12,7 @@ from agents.policy.models import PolicyDraft, ShadowCard, ShadowVerdict
 from agents.runs.engine.context import DELEGATE
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
 from agents.standing_grants.models import StandingGrant
+from tests.hostile.agents import add_agents, add_triggers, add_webhooks
 from tests.hostile.world import IN_ALL, OF_LINES, HostileWorld, at, at_employee, at_run, at_user
 from tests.world import SEARCH, success
 from tools.schedules.models import Schedule
@@ -31,6 +32,9 @@ def add_work(made: HostileWorld) -> None:
         made.children = _children(made)
         _grants(made)
         _policy_drafts(made)
+        add_agents(made.world, made.words.of(80), made.words.of(200))
+        add_triggers(made.world, made.words.of(80), made.words.of(200))
+        add_webhooks(made.world, made.words.of(80), made.words.of(200))
 
 
 def _stops(made: HostileWorld) -> None:

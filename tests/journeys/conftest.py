@@ -22,7 +22,7 @@ from tests.recorder import Recorder
 from tests.workshop import build_workshop
 from tests.workshop.invariants import assert_invariants
 
-PATIENCE_MS = 20_000
+PATIENCE_MS = 60_000
 UNSAFE = "DJANGO_ALLOW_ASYNC_UNSAFE"
 
 

@@ -14,9 +14,12 @@ from agents.insight.models import ToolFigures
 from agents.policy import shadow
 from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.urls import urlpatterns
+from agents.webhooks.changes import WebhookTerms, make_webhook
+from agents.webhooks.models import WebhookKind
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit
 from tests.sampling import take_sample
+from tests.triggers.conftest import add_trigger
 from tests.web.test_access import READ
 from tests.workshop import asking, call, eventually
 from tools.records.models import Draft
@@ -96,6 +99,9 @@ def places(office: Office) -> dict[str, str]:
     known |= {"record_id": record.pk, "draft_id": draft.pk, "call_id": card.tool_call_id}
     change = PolicyChange(ChangeKind.STOP, "data.searchRecords")
     known["policy_draft_id"] = shadow.save_draft(office.member("admin"), "No search", (change,)).pk
+    known["trigger_id"] = add_trigger(office.workshop).pk
+    terms = WebhookTerms("Warehouse", "https://example.com/x", WebhookKind.values)
+    known["webhook_id"] = make_webhook(office.member("admin"), terms)[0].pk
     _, secret = invitations.invite(office.member("admin"), invitations.Offer(role="viewer"))
     _, reset_secret = members.create_password_reset(office.member("admin"), office.member("viewer").pk)
     return {

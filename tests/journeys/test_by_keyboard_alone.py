@@ -19,7 +19,7 @@ from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
 
-MAX_STOPS = 60
+MAX_STOPS = 80
 PLACE_OF_NEXT = {"Tab": "FOLLOWING", "Shift+Tab": "PRECEDING"}
 # Before each Tab the focused element is stored with its style. Afterwards the next one must be in the window, uncovered
 # and later in the document, and the one before must look different without the focus. Only the selected card of the

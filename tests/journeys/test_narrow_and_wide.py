@@ -14,7 +14,7 @@ from tools.records.models import Draft
 
 pytestmark = pytest.mark.once
 
-PLACES = 16
+PLACES = 19
 IN_SIGHT = """() => [...document.querySelectorAll(".places a")].filter((link) => {
   const box = link.getBoundingClientRect();
   const at = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);

@@ -173,6 +173,18 @@ TARGETS = [
         near(f"agents/notices/{file}", "notices: audience facts sending pace channels chat web: notices")
         for file in ("audience", "spreading", "sending", "channels", "deliveries")
     ),
+    *(
+        near(f"agents/gateway/{file}", "gateway: keys requests asks receipts powers", 10)
+        for file in ("keys", "sessions", "requests", "tickets", "asks", "receipts", "redemptions", "levels")
+    ),
+    *(
+        near(f"agents/triggers/{file}", "triggers: schemes templates receiving repeats changes outside_text", 12)
+        for file in ("schemes", "templates", "receiving", "changes")
+    ),
+    *(
+        near(f"agents/webhooks/{file}", "webhooks: facts sending changes", 12)
+        for file in ("outbox", "sending", "changes")
+    ),
     near("agents/approvals/own_cards", "approvals: votes deciding four_eyes_and_roles"),
     near("agents/approvals/warnings/individual_cards", "approvals: individual_cards standing_grants: person_needed"),
     near("agents/approvals/requesters", "approvals: requesters four_eyes_and_roles", 12),

@@ -18,6 +18,8 @@ from agents.approval_rules.deputies import name_deputy
 from agents.approval_rules.models import Deputy
 from agents.approvals.models import Approval, ApprovalStatus, Claim, SavedView, Snooze
 from agents.approvals.saved_views import save_view
+from agents.gateway.keys import issue_key
+from agents.gateway.models import AgentKey
 from agents.notices.models import Channel, Delivery, FollowedRun, Notice, NoticeChoices, NoticeKind
 from agents.policy import shadow
 from agents.policy.drafts import ChangeKind, PolicyChange
@@ -25,7 +27,9 @@ from agents.policy.models import PolicyDraft
 from agents.runs import schedules
 from agents.runs.models import Run, RunStatus
 from agents.standing_grants.models import StandingGrant
+from agents.triggers.models import ReceivedMessage, Trigger
 from agents.urls import urlpatterns
+from agents.webhooks.models import Webhook, WebhookDelivery
 from tests.world import World, make_world, nobody
 from tools.files.changes import write_file
 from tools.records.models import Draft
@@ -35,9 +39,11 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not dep
 
 OF_MEMBERS = (
     *("own-password", "deputies", "employee", "employee-trust", "tools", "users", "stop", "who-may-decide"),
-    *("notices", "notice-messages"),
+    *("notices", "notice-messages", "agents", "asks", "triggers", "trigger"),
 )
-OF_ADMINS = ("audit", "audit-export", "oversight", "oversight-export", "simulator", "policy-draft")
+OF_ADMINS = (
+    *("audit", "audit-export", "oversight", "oversight-export", "simulator", "policy-draft", "webhooks", "webhook"),
+)
 OF_SIMULATOR = ("simulator-save", "shadow-start", "shadow-stop", "policy-draft-delete")
 OF_FILES = ("files", "file-download")
 OF_SCHEDULES = ("schedule-create", "schedule-pause", "schedule-resume", "schedule-cancel")
@@ -61,16 +67,20 @@ READ = (
     "grants",
     "search",
 )
+OF_WEBHOOKS = ("webhook-switch", "webhook-rotate", "webhook-remove", "webhook-repeat")
 RULES = (
+    "action-level",
     *("invite", "revoke-invitation", "change-role", "remove-member", "password-link", "audit-verify"),
     *OF_SIMULATOR,
+    *OF_WEBHOOKS,
 )
 OF_NOTICES = (
     *("notice-repeat", "notice-choices", "channel-add", "browser-add", "channel-confirm", "channel-remove", "follow"),
 )
-OWN_SETTINGS = ("snooze", "end-snooze", "save-view", "delete-view", "deputy-end", *OF_NOTICES)
+OWN_SETTINGS = ("agent-key-revoke", "snooze", "end-snooze", "save-view", "delete-view", "deputy-end", *OF_NOTICES)
 """A member's own settings, for every role."""
 DECISIONS = ("approve", "deny", "edit", "undo", "resolve", "take", "release", "break-glass")
+OF_TRIGGERS = ("trigger-create", "trigger-replay", "trigger-switch", "trigger-renew", "trigger-remove")
 OF_GRANTS = ("grant-new", "grant-revoke")
 ACTS = (
     "switch-organization",
@@ -83,6 +93,7 @@ ACTS = (
     "files-upload",
     "file-delete",
     *OF_SCHEDULES,
+    *OF_TRIGGERS,
     *OWN_SETTINGS,
     *DECISIONS,
     *OF_GRANTS,
@@ -90,17 +101,23 @@ ACTS = (
 )
 MODELS: tuple[type[Model], ...] = (
     *(Approval, AuditEntry, Claim, Deputy, Membership, PolicyDraft, Run, SavedView, Schedule, Snooze, StandingGrant),
-    *(Channel, Delivery, FollowedRun, NoticeChoices),
+    *(Channel, Delivery, FollowedRun, NoticeChoices, AgentKey, Trigger, ReceivedMessage, Webhook, WebhookDelivery),
 )
-OF_ONE = ("cancel", "follow", "message", "continue", "answer", "shadow-start", "shadow-stop", *DECISIONS)
+OF_ONE = (
+    *("trigger-switch", "trigger-renew", "trigger-remove", "webhook-switch", "webhook-rotate", "webhook-remove"),
+    *("cancel", "follow", "message", "continue", "answer", "shadow-start", "shadow-stop", *DECISIONS),
+)
 """Actions on one run, card or draft, which has a page."""
 DAILY = ("0 9 * * *", "UTC")
-OPEN = ("login", "logout", "service-worker", "join-link", "join", "new-password-link", "new-password")
+OPEN = (
+    *("login", "logout", "service-worker", "public-keys", "join-link", "join", "new-password-link", "new-password"),
+    "hook",
+)
 LISTS_OF_THINGS = ("records", "records-import", "drafts", "files", "schedules", "grants")
-LISTS_OF_ADMINS = ("audit", "oversight", "simulator")
+LISTS_OF_ADMINS = ("audit", "oversight", "simulator", "webhooks")
 LISTS = (
     *("home", "employees", "runs", "approvals", "who-may-decide", "tools", "users", "stop", "search"),
-    *("notices", "notice-messages"),
+    *("notices", "notice-messages", "agents", "asks", "triggers"),
     *LISTS_OF_ADMINS,
     *LISTS_OF_THINGS,
 )
@@ -117,15 +134,19 @@ WITHOUT_ROW = (
     "files-upload",
     "try-tool",
     "schedule-create",
+    "trigger-create",
     "save-view",
     "grant-new",
+    "action-level",
     "simulator-save",
     "notice-choices",
     "channel-add",
     "browser-add",
 )
 OF_ROLES = (
-    dict.fromkeys(("cancel", "message", "continue", "answer", "try-tool", "files-upload", *OF_SCHEDULES), "operator")
+    dict.fromkeys(
+        ("cancel", "message", "continue", "answer", "try-tool", "files-upload", *OF_SCHEDULES, *OF_TRIGGERS), "operator"
+    )
     | dict.fromkeys((*DECISIONS, *OF_GRANTS, "file-delete"), "approver")
     | dict.fromkeys(RULES, "admin")
 )
@@ -167,6 +188,11 @@ def build_address(world: World, name: str) -> str:
         "<int:grant_id>": world.standing_grant().pk,
         "<int:view_id>": save_view(world.member("viewer"), "Writes", "level=write", ("level",)).pk,
         "<int:deputy_id>": make_deputy(world).pk,
+        "<int:key_id>": issue_key(world.member("operator"), world.employee.pk, "Laptop", 30)[0].pk,
+        "<int:trigger_id>": (trigger := world.trigger()).pk,
+        "<int:message_id>": world.received(trigger).pk,
+        "<int:webhook_id>": (told := world.webhook_delivery()).webhook_id,
+        "<int:webhook_delivery_id>": told.pk,
         "<path:rest>": "no/such/page",
         "<path:path>": "notes.txt",
         "<str:name>": "data.searchRecords",

@@ -85,7 +85,7 @@ class TestTrying:
         assert 'class="follow-up' not in world.client("operator").get(answer["Location"]).content.decode()
         refused = world.client("operator").post(f"/runs/{run.pk}/message/", {"text": "And now?"})
         assert refused.status_code == 409
-        assert "one call by hand" in refused.content.decode()
+        assert "model reads messages in this run" in refused.content.decode()
 
     @pytest.mark.parametrize(
         ("params", "status", "told"),

@@ -18,11 +18,15 @@ from agents.accounts.models import Credential, Organization
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees import toolboxes
 from agents.employees.models import Employee, Grant, ToolRule
+from agents.gateway.keys import issue_key
 from agents.insight.models import ToolFigures
 from agents.runs import schedules
 from agents.runs.models import Run, RunStatus
+from agents.triggers.models import Trigger
 from agents.web.views import employees
+from agents.webhooks.models import Webhook
 from tests.admin.rows import make_admin_world
+from tests.hostile.agents import add_agents, add_triggers, add_webhooks
 from tests.hostile.world import HostileWorld, Words, fill
 from tests.world import SEARCH, UPDATE, World, streamed
 from tools.connections.changes import bump_tools_version
@@ -39,12 +43,13 @@ PAGES = (
     "/", "/runs/", "/approvals/", "/approvals/?history=1", "/employees/", "/tools/", "/records/", "/records/import/",
     "/records/export.csv", "/drafts/", "/files/", "/schedules/", "/users/", "/audit/", "/audit/export/", "/stop/",
     "/oversight/", "/oversight/export/", "/oversight/export/?table=tools", "/simulator/", "/grants/",
-    "/account/deputies/", "/notices/", "/notices/messages/?all=1", "/approvals/who/?tool=data.updateRecord",
+    "/account/deputies/", "/agents/", "/agents/asks/", "/triggers/", "/webhooks/",
+    "/notices/", "/notices/messages/?all=1", "/approvals/who/?tool=data.updateRecord",
     "/simulator/?kind=stop&tool=data.searchRecords",
     "/simulator/?kind=allow_host&host=api.example.com",
     '/simulator/?changes=[{"kind":"approval_rule","rule":{"id":0,"name":"two","needed":2}}]',
 )  # fmt: skip
-REST = ("/api/employees", "/api/tools", "/api/runs", "/api/approvals", "/api/approvals?status=approved")
+REST = ("/api/employees", "/api/tools", "/api/runs", "/api/approvals", "/api/approvals?status=approved", "/api/asks")
 
 
 FIND = Definition("find", "find", "Find", "Finds people.", {"type": "object", "properties": {}}, None, {}, "0" * 64)
@@ -127,6 +132,9 @@ def furnish(world: World) -> World:
     names = RecordList.objects.create(organization=world.globex, name="Customers")
     ListEntry.objects.create(list=names, record=globex.records[0])
     connect(world.globex, is_chosen=False)
+    issue_key(member, globex.employee.pk, "Laptop", 30)
+    add_triggers(globex, ["Hooli's issues"], ["Tell Hooli."])
+    add_webhooks(globex, ["Hooli"], ["https://example.com/hooli"])
     Grant.objects.create(employee=globex.employee, tool=OFFERED)
     draft = Draft.objects.create(organization=world.globex, kind="report", title="Draft", body="Text")
     draft.records.add(globex.records[0])
@@ -143,6 +151,9 @@ def create_rivals(world: World) -> None:
         ToolRule.objects.create(organization=acme, tool=tool, level="write", stopped_at=now, stopped_by="approver")
         ToolFigures.objects.create(organization=acme, tool=tool, day=now.date(), succeeded=7, longer=7)
     Credential.objects.create(organization=acme, service="github", fields='{"token": "t"}')
+    add_agents(world, ["Laptop"], ["refund:1"])
+    add_triggers(world, ["Issues"], ["Tell me."])
+    add_webhooks(world, ["Warehouse"], ["https://example.com/acme"])
     for name in ("Customers", "Leads"):
         RecordList.objects.create(organization=acme, name=name)
     connect(acme, is_chosen=True)
@@ -199,6 +210,8 @@ def list_row_addresses(globex: World) -> list[str]:
         *(f"/api/approvals/{pk}" for pk in cards),
         *(f"/api/tool_calls/{call.pk}" for call in calls),
         *(f"/employees/{employee}/", f"/api/employees/{employee}", f"/records/{record}/"),
+        *(f"/triggers/{pk}/" for pk in Trigger.objects.filter(organization=globex.globex).values_list("pk", flat=True)),
+        *(f"/webhooks/{pk}/" for pk in Webhook.objects.filter(organization=globex.globex).values_list("pk", flat=True)),
         *(f"/drafts/{draft.pk}/" for draft in Draft.objects.filter(organization=globex.globex)),
         *(reverse("admin:source-tools", args=(row.pk,)) for row in Source.objects.filter(organization=globex.globex)),
     ]

@@ -101,7 +101,7 @@ def test_one_feed_serves_all_sockets_of_a_run_and_stops_with_the_last(world: Wor
     run, client = world.run(), world.client("viewer")
 
     def running() -> list[feeds.Feed]:
-        return [feed for (_, group), feed in feeds._feeds.items() if group == notify.get_run_group(run.pk)]
+        return [feed for (_, group, _), feed in feeds._feeds.items() if group == notify.get_run_group(run.pk)]
 
     async def come_and_go() -> None:
         path = f"/ws/runs/{run.pk}/?after=0"

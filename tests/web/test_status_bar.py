@@ -8,7 +8,8 @@ import pytest
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import CallStatus, Origin, Run, RunStatus, ToolCall
 from agents.web.panel.run_state import read_state
 from agents.web.panel.status_bar import describe_needs
 from tests.web.asking import ask_question, delegate_task
@@ -55,6 +56,16 @@ def test_it_names_the_running_call_and_its_duration(world: World) -> None:
     assert read_bar(world, run).startswith("Dana is thinking")
     execute(run, 1)
     assert read_bar(world, run) == "Dana is searching records 0 s"
+
+
+def test_a_resting_session_waits_for_its_agent_unless_an_approval_can_be_undone(world: World) -> None:
+    run = world.run(RunStatus.WAITING)
+    Run.objects.filter(pk=run.pk).update(origin=Origin.MCP)
+    assert read_bar(world, run).startswith("Waiting for the agent")
+    world.card(run)
+    decided = {"decided_by": world.users["approver"], "decided_at": Now(), "start_after": Now(), "valid_until": Now()}
+    Approval.objects.filter(run=run).update(status=ApprovalStatus.APPROVED, **decided)
+    assert read_bar(world, run).startswith("Starting in a moment")
 
 
 def test_it_counts_calls_that_run_side_by_side(world: World) -> None:

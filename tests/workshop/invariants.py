@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from agents.accounts import audit
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs.engine.cards import compute_digest
-from agents.runs.models import PARKED, TERMINAL_CALLS, CallStatus, Pass, Run, RunStatus, ToolCall
+from agents.runs.models import PARKED, TERMINAL_CALLS, CallStatus, Origin, Pass, Run, RunStatus, ToolCall
 
 _DEADLINE_TOLERANCE = timedelta(seconds=45)
 _CLAIM_TOLERANCE = timedelta(seconds=30)
@@ -40,8 +40,9 @@ _FAULTS: Mapping[str, str] = {
         WHERE r.status IN ('waiting', 'needs_attention')
           AND (r.lease_owner <> ''
             OR NOT EXISTS (SELECT 1 FROM runs_toolcall c WHERE c.run_id = r.id AND c.status NOT IN ({_TERMINAL}))
-            OR EXISTS (
-              SELECT 1 FROM runs_toolcall c WHERE c.run_id = r.id AND c.status IN ('ready', 'executing')))""",
+              AND (r.origin <> 'mcp' OR r.next_wake_at IS NULL)
+            OR EXISTS (SELECT 1 FROM runs_toolcall c WHERE c.run_id = r.id AND (
+              c.status = 'ready' OR c.status = 'executing' AND r.origin <> 'ask')))""",
     "I4: a suspended call that waits for nothing": f"""
         SELECT c.id FROM runs_toolcall c WHERE c.status = 'suspended'
           AND NOT EXISTS (
@@ -122,7 +123,8 @@ def _find_startable_parked_runs() -> list[int]:
     """Find parked runs whose approved call could have started long ago: the sweeper must have woken them."""
     seen = Now() - _CLAIM_TOLERANCE
     approved = Q(approvals__status=ApprovalStatus.APPROVED, approvals__start_after__lt=seen)
-    return list(Run.objects.filter(approved, status__in=PARKED).values_list("pk", flat=True).distinct())
+    parked = Run.objects.filter(approved, status__in=PARKED).exclude(origin=Origin.ASK)  # its agent starts it
+    return list(parked.values_list("pk", flat=True).distinct())
 
 
 def _find_overlong_calls() -> list[int]:

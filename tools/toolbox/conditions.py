@@ -223,8 +223,9 @@ class Condition:
             try:
                 _compile(str(value))
             except re2.error as error:
+                why = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else error
                 raise ValueError(
-                    f"{self.param} pattern: {value!r} is not a valid RE2 regular expression: {error}"
+                    f"{self.param} pattern: {value!r} is not a valid RE2 regular expression: {why}"
                 ) from None
 
     def _check_bound(self) -> None:

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from tools.contract import Environment, ErrorCode, Tool, ToolContext, ToolError, ToolResult
+from tools.toolbox.asked_actions import find_asked_action
 from tools.toolbox.executor import Batch, FinishedCall, PreparedCall
 from tools.toolbox.isolation import run_isolated
 from tools.toolbox.limits import UNGUARDED, refuse_invalid_limits
@@ -152,8 +153,12 @@ class Toolbox:
             _shut_down(tool)
 
     def get_tool(self, name: str) -> Tool | None:
-        """Return the highest enabled version of the name, or the version in `name@1.2`; None if there is none."""
-        return self._by_id.get(name) if "@" in name else self._by_name.get(name)
+        """Return the highest enabled version of the name, or the version in `name@1.2`; None if there is none.
+
+        An action that agents ask about is found by its name, too, and is never among the tools.
+        """
+        found = self._by_id.get(name) if "@" in name else self._by_name.get(name)
+        return found or find_asked_action(name)
 
     def get_mode_set(self, mode: str) -> list[Tool]:
         """List the tools of a mode, sorted by name; system tools belong to no mode."""

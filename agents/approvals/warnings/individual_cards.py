@@ -23,6 +23,7 @@ from tools.contract import Level
 FROM_OUTSIDE = "From outside"
 FAR_REACHING = "Affects many"
 NO_EFFECT_SHOWN = "Preview failed"
+RUNS_ELSEWHERE = "Not run by Gadget"
 RESTORED = "May be done already"
 STALE = "Cannot run as shown"
 FOLDED = "Must be opened"
@@ -88,6 +89,8 @@ def _list_reasons(card: WaitingCard, reading: CardReading, findings: _Findings) 
         yield FAR_REACHING
     if reading.lacks_preview:
         yield NO_EFFECT_SHOWN
+    if reading.runs_elsewhere:
+        yield RUNS_ELSEWHERE
     if findings.restored_at is not None and card.called_at <= findings.restored_at:
         yield RESTORED
     if list_problems(reading.records[:MAX_COMPARED], findings.records):

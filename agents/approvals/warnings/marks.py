@@ -39,6 +39,7 @@ from tools.contract.hidden_characters import (
     name_character,
 )
 from tools.contract.look_alikes import find_odd_words
+from tools.toolbox.asked_actions import NOT_RUN_HERE
 from tools.toolbox.provenance import Provenance
 
 HIDDEN, SPACES, ALPHABETS, ADDRESS, LIKENESS, IMITATION, NAME = (
@@ -104,6 +105,7 @@ class CardReading:
         records: the records that the call affects.
         target_count: the number of targets of any kind.
         lacks_preview: the tool's preview failed or took too long, so nobody knows what the call would affect.
+        runs_elsewhere: an agent takes the action itself.
     """
 
     marks: tuple[Mark, ...]
@@ -115,6 +117,7 @@ class CardReading:
     records: tuple[AffectedRecord, ...] = ()
     target_count: int = 0
     lacks_preview: bool = False
+    runs_elsewhere: bool = False
 
 
 _READINGS: DigestCache[CardReading] = DigestCache()
@@ -193,7 +196,7 @@ def _read(approval: Approval) -> CardReading:
             found.setdefault(kind, []).append(detail)
     each_written = _list_written(targets, contacts)
     found.setdefault(LIKENESS, []).extend(_compare_contacts(targets, each_written))
-    family = get_family(approval)
+    family, problem = get_family(approval), get_preview(approval).get("problem", "")
     return CardReading(
         marks=tuple(build_mark(kind, found[kind]) for kind in LABELS if found.get(kind)),
         contacts=contacts,
@@ -203,7 +206,8 @@ def _read(approval: Approval) -> CardReading:
         names=read_names(targets, approval.params),
         records=tuple(_list_records(targets, each_written)) if family == RECORDS else (),
         target_count=len(targets),
-        lacks_preview=get_preview(approval).get("problem", "") not in ("", NO_PREVIEW),
+        lacks_preview=problem not in ("", NO_PREVIEW, NOT_RUN_HERE),
+        runs_elsewhere=problem == NOT_RUN_HERE,
     )
 
 

@@ -10,7 +10,8 @@ from django.db.models.functions import Coalesce, Now
 
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.queries.compiled import CompiledQuery, ModelColumns
-from agents.runs.models import TERMINAL_CALLS, CallStatus, Event, EventType, Pass, Run, RunStatus, ToolCall
+from agents.runs.models import TERMINAL_CALLS, CallStatus, Event, EventType, Origin, Pass, Run, RunStatus, ToolCall
+from agents.webhooks.models import Webhook
 
 EVENTS_PER_PAGE = 200
 
@@ -23,18 +24,28 @@ CALL_COLUMNS = (
 
 
 class LockedRun(NamedTuple):
-    """A locked run, and the database's time when it was locked."""
+    """A locked run, the database's time when it was locked, and whether its organization has active webhooks."""
 
     run: Run
     now: datetime
+    has_webhooks: bool
 
 
 def _build_lock(*, wait: bool) -> Callable[[int], QuerySet[Run]]:
     return lambda run_id: Run.objects.filter(pk=run_id).order_by().select_for_update(no_key=True, skip_locked=not wait)
 
 
-LOCKED_RUN = CompiledQuery(LockedRun, _build_lock(wait=True), run=ModelColumns(Run), now=Now())
-LOCKED_RUN_IF_FREE = CompiledQuery(LockedRun, _build_lock(wait=False), run=ModelColumns(Run), now=Now())
+_HAS_WEBHOOKS = Exists(Webhook.objects.filter(organization_id=OuterRef("organization_id"), is_active=True))
+
+
+def _compile_lock(*, wait: bool) -> CompiledQuery[LockedRun]:
+    return CompiledQuery(
+        LockedRun, _build_lock(wait=wait), run=ModelColumns(Run), now=Now(), has_webhooks=_HAS_WEBHOOKS
+    )
+
+
+LOCKED_RUN = _compile_lock(wait=True)
+LOCKED_RUN_IF_FREE = _compile_lock(wait=False)
 
 
 class RunOwner(NamedTuple):
@@ -47,15 +58,18 @@ RUN_OWNER = CompiledQuery(RunOwner, lambda run_id: Run.objects.filter(pk=run_id)
 
 
 def annotate_waits(rows: QuerySet[Run]) -> QuerySet[Run]:
-    """Add `waits_for` to each run: `decision`, `answer`, `colleague`, or empty if nobody has to act."""
+    """Add `waits_for` to each run: `decision`, `answer`, `colleague`, `agent`, or empty if nobody has to act."""
     cards = Approval.objects.filter(run_id=OuterRef("pk"), status=ApprovalStatus.PENDING)
     delegated = Run.objects.filter(parent_id=OuterRef("pk"), parent_call__status=CallStatus.SUSPENDED).order_by()
+    approved = Approval.objects.filter(run_id=OuterRef("pk"), status=ApprovalStatus.APPROVED)
     waits = Q(status=RunStatus.WAITING)
     return rows.annotate(
         waits_for=Case(
             When(waits & Exists(cards.filter(kind=ApprovalKind.APPROVAL)), then=Value("decision")),
             When(waits & Exists(cards.filter(kind=ApprovalKind.QUESTION)), then=Value("answer")),
             When(waits & Exists(delegated), then=Value("colleague")),
+            When(waits & Q(origin=Origin.MCP) & Exists(approved), then=Value("")),
+            When(waits & Q(origin__in=(Origin.MCP, Origin.ASK)), then=Value("agent")),
             default=Value(""),
         )
     )

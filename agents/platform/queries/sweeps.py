@@ -13,11 +13,23 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import DECIDERS, Membership
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.gateway.models import AgentRun
 from agents.insight.models import FiguresHead
 from agents.notices.models import Notice, NoticeKind
 from agents.platform.queries.compiled import CompiledQuery, IdRow
 from agents.runs.engine.timing import timing
-from agents.runs.models import ENDED, PARKED, TERMINAL_CALLS, CallStatus, Event, EventType, Run, RunStatus, ToolCall
+from agents.runs.models import (
+    ENDED,
+    PARKED,
+    TERMINAL_CALLS,
+    CallStatus,
+    Event,
+    EventType,
+    Origin,
+    Run,
+    RunStatus,
+    ToolCall,
+)
 from agents.standing_grants.models import StandingGrant
 from tools.connections.models import Source, SourceKind
 from tools.schedules.models import Schedule
@@ -58,9 +70,8 @@ def _select_overdue_runs() -> QuerySet[Run]:
 
 def _select_startable_runs() -> QuerySet[Run]:
     """Select runs with an approved card whose grace period is over."""
-    return Run.objects.filter(
-        status__in=PARKED, approvals__status=ApprovalStatus.APPROVED, approvals__start_after__lte=Now()
-    ).distinct()
+    due = {"approvals__status": ApprovalStatus.APPROVED, "approvals__start_after__lte": Now()}
+    return Run.objects.filter(status__in=PARKED, **due).exclude(origin=Origin.ASK).distinct()
 
 
 def _select_runs_with_wrong_stop() -> QuerySet[Run]:
@@ -94,7 +105,7 @@ def _select_expiring_cards() -> QuerySet[Approval]:
 def _select_unstarted_cards() -> QuerySet[Approval]:
     """Select approved cards that were not started in time, in random order: one that fails must block no other."""
     late = Approval.objects.filter(status=ApprovalStatus.APPROVED, start_after__lt=Now() - timing().approval_validity)
-    return late.order_by("?")
+    return late.exclude(run__origin=Origin.ASK).order_by("?")
 
 
 def _select_answered_calls() -> QuerySet[ToolCall]:
@@ -148,6 +159,26 @@ def select_due_sources() -> QuerySet[Source]:
     return Source.objects.filter(is_server | is_new, is_active=True, due_at__lte=Now()).order_by()
 
 
+def _select_resting_runs() -> QuerySet[Run]:
+    """Select runs of agents that run elsewhere in which nothing is open, and to which no request came in time."""
+    return Run.objects.filter(status=RunStatus.WAITING, origin=Origin.MCP, next_wake_at__lte=Now())
+
+
+def _select_unredeemed_asks() -> QuerySet[Approval]:
+    """Select approvals of asks that were not redeemed in time."""
+    return Approval.objects.filter(status=ApprovalStatus.APPROVED, run__origin=Origin.ASK, valid_until__lte=Now())
+
+
+def _select_silent_asks() -> QuerySet[ToolCall]:
+    """Select redeemed asks whose agent did not say in time what happened."""
+    return ToolCall.objects.filter(status=CallStatus.EXECUTING, run__origin=Origin.ASK, deadline_at__lte=Now())
+
+
+def _select_keyless_runs() -> QuerySet[AgentRun]:
+    """Select open runs of agent keys that do not work any more."""
+    return AgentRun.without_key().exclude(run__status__in=ENDED).filter(run__cancel_requested_at=None)
+
+
 DUE_RUNS = _compile_ids(_select_due_runs, MAX_SEEN_BY_A_WORKER)
 UNHINTED_RUNS = _compile_ids(_select_unhinted_runs)
 LOST_LEASES = _compile_ids(_select_lost_leases)
@@ -163,6 +194,10 @@ UNENTITLED_GRANTS = _compile_ids(_select_unentitled_grants)
 WITHDRAWN_ANSWERS = _compile_ids(_select_withdrawn_answers, MAX_PREVIEWS)
 DUE_SCHEDULES = _compile_ids(_select_due_schedules)
 DUE_SOURCES = _compile_ids(select_due_sources)
+RESTING_RUNS = _compile_ids(_select_resting_runs)
+UNREDEEMED_ASKS = _compile_ids(_select_unredeemed_asks)
+SILENT_ASKS = _compile_ids(_select_silent_asks)
+KEYLESS_RUNS = _compile_ids(_select_keyless_runs, pk="run_id")
 
 
 class ObservedLease(NamedTuple):

@@ -171,7 +171,7 @@ def _shorten_sentence(sentence: str) -> str:
     return f"{sentence[:_SENTENCE_LENGTH]}… ({len(sentence) - _SENTENCE_LENGTH:,} more characters)"
 
 
-def build_card(call: ToolCall, effect: CallEffect, why: str, days: int) -> Approval:
+def build_card(call: ToolCall, effect: CallEffect, why: str, days: float) -> Approval:
     """Build a pending card for a stored call; the caller saves it."""
     stored = effect.preview.as_json()
     return Approval(
@@ -197,7 +197,7 @@ def approve_by_grant(card: Approval, grant: StandingGrant, now: datetime) -> Non
     card.valid_until = now + timing().approval_validity
 
 
-def publish_card(tx: Transaction, call: ToolCall, card: Approval, days: int) -> None:
+def publish_card(tx: Transaction, call: ToolCall, card: Approval, days: float) -> None:
     """Publish that the card was created; its line in the panel always shows the card's current state."""
     tx.publish(ApprovalRequested.of(card, call, tx.now + timedelta(days=days)))
     if card.status == ApprovalStatus.PENDING:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.employees import budgets
@@ -30,9 +30,9 @@ _CUT_OFF_REASONS: dict[str, ExitReason] = {
     CutOff.LENGTH: ExitReason.ANSWER_CUT,
     CutOff.FILTER: ExitReason.ANSWER_FILTERED,
 }
-_OF_PEOPLE = (Origin.TASK, Origin.SCHEDULE, Origin.MCP)
+_OF_PEOPLE = (Origin.TASK, Origin.SCHEDULE, Origin.TRIGGER, Origin.MCP)
 """Origins of runs whose end somebody may want to be told."""
-_SUCCESSES = (ExitReason.FINAL_ANSWER, ExitReason.ALL_TOOLS_DUPLICATE)
+_SUCCESSES = (ExitReason.FINAL_ANSWER, ExitReason.ALL_TOOLS_DUPLICATE, ExitReason.SESSION_ENDED)
 
 
 @dataclass(frozen=True)
@@ -128,36 +128,53 @@ def _cancel_open_calls(tx: Transaction, reason: ExitReason) -> None:
     if not any(call.status not in TERMINAL_CALLS for call in OPEN_OR_LAST_CALLS.fetch_all(run.pk, run.pass_number)):
         return
     why = "The run was cancelled." if reason == ExitReason.CANCELLED else f"The run ended: {reason.label}."
+    _cancel_unstarted_calls(tx, ToolCall.objects.filter(run_id=run.pk), why)
+    for call in ToolCall.objects.filter(run_id=run.pk, status=CallStatus.EXECUTING).order_by("pk"):
+        settle_lost_call(tx, call, may_repeat=False)
+    _cancel_suspended_calls(tx, ToolCall.objects.filter(run_id=run.pk), why)
+
+
+def cancel_waiting_call(tx: Transaction, call: ToolCall, why: str) -> bool:
+    """Cancel one call with its steps, unless it executes or has ended; return True if it is cancelled."""
+    steps = Q(pk=call.pk) | Q(parent_call_id=call.pk)
+    if ToolCall.objects.filter(steps, status=CallStatus.EXECUTING).exists():
+        return False
+    calls = ToolCall.objects.filter(steps, run_id=tx.run.pk)
+    _cancel_unstarted_calls(tx, calls, why)
+    _cancel_suspended_calls(tx, calls, why)
+    return ToolCall.objects.filter(pk=call.pk, status=CallStatus.CANCELLED).exists()
+
+
+def _cancel_unstarted_calls(tx: Transaction, calls: QuerySet[ToolCall], why: str) -> None:
+    """Withdraw the open cards of these calls of the run, and cancel those that have not started."""
     cards = Approval.objects.filter(
-        run_id=run.pk,
+        run_id=tx.run.pk,
+        tool_call__in=calls,
         kind__in=(ApprovalKind.APPROVAL, ApprovalKind.QUESTION),
         status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED),
     )
     for card in cards.select_related("decided_by").order_by("pk"):
         withdraw(tx, card, why)
     error = ToolError(ErrorCode.OPERATION_NOT_ALLOWED, f"This call was not started. {why}", attempted=False)
-    for call in ToolCall.objects.filter(run_id=run.pk, status__in=NOT_STARTED).order_by("pk"):
+    for call in calls.filter(status__in=NOT_STARTED).order_by("pk"):
         end_unexecuted(tx, call, CallStatus.CANCELLED, error)
         if call.status == CallStatus.READY:
             tx.publish(ToolRejected.of(call, error))
-    for call in ToolCall.objects.filter(run_id=run.pk, status=CallStatus.EXECUTING).order_by("pk"):
-        settle_lost_call(tx, call, may_repeat=False)
-    _cancel_suspended_calls(tx, why)
 
 
-def _cancel_suspended_calls(tx: Transaction, why: str) -> None:
+def _cancel_suspended_calls(tx: Transaction, calls: QuerySet[ToolCall], why: str) -> None:
     """Cancel the calls that wait for an answer, and the runs of colleagues, each in its own transaction."""
     error = ToolError(ErrorCode.OPERATION_NOT_ALLOWED, f"Nobody is waiting for the answer. {why}", attempted=False)
-    waiting = ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.SUSPENDED).order_by("pk")
+    waiting = calls.filter(status=CallStatus.SUSPENDED).order_by("pk")
     for call in waiting.select_related("child_run"):
         end_unexecuted(tx, call, CallStatus.CANCELLED, error)
         tx.publish(ToolRejected.of(call, error))
         if (child := getattr(call, "child_run", None)) is not None:
-            transaction.on_commit(partial(cancel_child, child.pk), robust=True)
+            transaction.on_commit(partial(cancel_unneeded, child.pk), robust=True)
 
 
-def cancel_child(run_id: int, wait: bool = True) -> bool:
-    """Cancel a colleague's run, whose answer nobody needs any more, and the runs that it delegated to.
+def cancel_unneeded(run_id: int, wait: bool = True) -> bool:
+    """Cancel a run whose answer nobody needs any more, and the runs that it delegated to.
 
     Raises:
         Run.DoesNotExist: without `wait`, the run is locked.

@@ -32,12 +32,14 @@ from agents.runs.engine.results import CallExecution, record_result, record_resu
 from agents.runs.engine.suspension import suspend
 from agents.runs.engine.transaction import NextStep, Transaction, run_transaction
 from agents.runs.events import ToolProgress
-from agents.runs.models import CallStatus, RunStatus, ToolCall
+from agents.runs.models import CallStatus, Origin, RunStatus, ToolCall
 from tools.contract import ErrorCode, Fence, Level, Preview, ToolError, ToolResult
 from tools.toolbox.executor import Batch, FinishedCall, PreparedCall, Progress
 from tools.toolbox.permissions import Permission
 
 POLL_S = 1.0
+_ADDED_S = 0.1
+"""Seconds between two looks for calls that an agent elsewhere requested while others execute."""
 MAX_INNER_CALLS = 100
 """Inner calls of one call."""
 _GATHERING_S = 0.02
@@ -121,10 +123,10 @@ class RunningCalls:
         self.calls[call.pk] = call
         self.longest_timeout = max(self.longest_timeout, prepared.timeout_s)
 
-    def wait(self) -> list[FinishedCall | Progress]:
-        """Return reports as soon as there are some; none after a second without any."""
+    def wait(self, seconds: float = POLL_S) -> list[FinishedCall | Progress]:
+        """Return reports as soon as there are some; none after this time without any."""
         release_connection()
-        reports = self._batch.wait(time.monotonic() + POLL_S)
+        reports = self._batch.wait(time.monotonic() + seconds)
         while reports and self.count and (more := self._batch.wait(time.monotonic() + _GATHERING_S)):
             reports += more
         return reports
@@ -159,11 +161,12 @@ def run_ready(lease: Lease, context: RunContext | None = None, started: list[Too
         for call in started:
             running.start(context, call)
         lease.expect_step(running.longest_timeout)
-        reports = _wait_for_reports(lease, running)
+        reports = _wait_for_reports(lease, context, running)
         with lease.transaction() as tx:
             _record_reports(tx, context, running, reports)
             started = []
-            if len(running.calls) >= context.calls_at_once:  # with fewer, no call was left without a slot
+            # with fewer, no call was left without a slot; an agent elsewhere may have requested more
+            if len(running.calls) >= context.calls_at_once or _takes_more(context):
                 context = context.with_current_rules()
                 started = start_ready(tx, context, running.count)
             tx.step_continues = bool(running.count or started)
@@ -171,11 +174,21 @@ def run_ready(lease: Lease, context: RunContext | None = None, started: list[Too
             return tx.next_step
 
 
-def _wait_for_reports(lease: Lease, running: RunningCalls) -> list[FinishedCall | Progress]:
-    """Wait for the next reports; a driver that is asked to stop first checks that it still holds the lease."""
+def _takes_more(context: RunContext) -> bool:
+    """Return True if calls may be added to the run while others execute."""
+    return context.run.origin == Origin.MCP
+
+
+def _wait_for_reports(lease: Lease, context: RunContext, running: RunningCalls) -> list[FinishedCall | Progress]:
+    """Wait for the next reports, or for calls that were added; a driver that is asked to stop first checks that it
+    still holds the lease.
+    """
+    takes_more = _takes_more(context)
     while running.count:
-        if reports := running.wait():
+        if reports := running.wait(_ADDED_S if takes_more else POLL_S):
             return reports
+        if takes_more and ToolCall.objects.filter(run_id=lease.run_id, status=CallStatus.READY).exists():
+            return []
         if lease.stopped.is_set():
             with lease.transaction() as tx:  # raises LeaseLost if another worker has taken the run
                 tx.step_continues = True

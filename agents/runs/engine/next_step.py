@@ -9,7 +9,7 @@ from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.queries.engine import OPEN_OR_LAST_CALLS
 from agents.runs.engine.ending import Ending, end_run, park
 from agents.runs.engine.recovery import end_abandoned_calls
-from agents.runs.engine.timing import MAX_CRASHES, MAX_DENIED_PASSES
+from agents.runs.engine.timing import MAX_CRASHES, MAX_DENIED_PASSES, timing
 from agents.runs.engine.transaction import MACHINE, NO_STEP, Action, NextStep, Transaction
 from agents.runs.events import PassStarted, RunResumed
 from agents.runs.models import PARKED, TERMINAL_CALLS, CallStatus, ExitReason, Origin, Pass, Run, RunStatus, ToolCall
@@ -37,8 +37,8 @@ def decide_next_step(tx: Transaction, must_yield: bool) -> NextStep:
         return NO_STEP
     if (action := _find_action(tx, unfinished)) is not None:
         step = NextStep(action)
-    elif unfinished:
-        park(tx, needs_attention=CallStatus.OUTCOME_UNKNOWN in unfinished)
+    elif unfinished or run.origin == Origin.MCP:
+        _leave_waiting(tx, unfinished)
         return NO_STEP
     else:
         step = _decide_after_pass(tx, [call.status for call in calls if call.pass_number == run.pass_number])
@@ -66,6 +66,21 @@ def wake_if_possible(tx: Transaction, by: str = MACHINE, *, is_announced: bool =
     return True
 
 
+def _leave_waiting(tx: Transaction, unfinished: set[str]) -> None:
+    """Let the run wait for what is open, or for the next request of an agent that runs elsewhere."""
+    if unfinished:
+        park(tx, needs_attention=CallStatus.OUTCOME_UNKNOWN in unfinished)
+    else:
+        rest(tx)
+
+
+def rest(tx: Transaction) -> None:
+    """Let a session of an agent that runs elsewhere rest until its next request; without one, it ends in time."""
+    tx.release_lease()
+    tx.run.status = RunStatus.WAITING
+    tx.run.next_wake_at = tx.now + timing().session_idle
+
+
 def find_expandable_recipes(run_id: int) -> QuerySet[ToolCall]:
     """Return the run's recipes that can take a step: they wait for no person, no colleague and no earlier step."""
     waiting = ToolCall.objects.filter(run_id=run_id, status=CallStatus.SUSPENDED, child_run=None)
@@ -90,6 +105,9 @@ def _find_action(tx: Transaction, unfinished: set[str]) -> Action | None:
 
 
 def _has_startable_call(tx: Transaction) -> bool:
+    """Return True if an approved call is due; an ask never is, because its agent takes the action itself."""
+    if tx.run.origin == Origin.ASK:
+        return False
     approved = Approval.objects.filter(run_id=tx.run.pk, status=ApprovalStatus.APPROVED)
     return approved.filter(start_after__lte=tx.now).exists()
 
@@ -110,7 +128,7 @@ def _decide_after_pass(tx: Transaction, statuses: list[str]) -> NextStep:
     if run.pass_number == 0:
         return NextStep(Action.ASK)
     has_news = run.message_count > run.messages_heard
-    if run.origin == Origin.MANUAL or (not statuses and not has_news):
+    if not run.has_model or (not statuses and not has_news):
         end_run(tx, _build_final_ending(run))
         return NO_STEP
     if not has_news and _was_denied_repeatedly(run, statuses):
@@ -138,8 +156,8 @@ def _begin_step(tx: Transaction, step: NextStep, must_yield: bool) -> NextStep:
 
 
 def _build_final_ending(run: Run) -> Ending:
-    """Build the ending with the model's answer; for a call by hand, which asks no model, with its result."""
-    if run.origin != Origin.MANUAL:
+    """Build the ending with the model's answer, or without a model with the result of the run's only call."""
+    if run.has_model:
         rows = Pass.objects.filter(run_id=run.pk, number=run.pass_number)
         return Ending.answered(*rows.values_list("text", "cut_off").get())
     result = ToolCall.objects.values_list("result", flat=True).get(run_id=run.pk, parent_call=None) or {}

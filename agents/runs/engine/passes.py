@@ -33,16 +33,16 @@ from agents.runs.engine.history import History, OpenCalls, build_history, load_o
 from agents.runs.engine.lease import Lease
 from agents.runs.engine.recounts import add_starting, count_again
 from agents.runs.engine.requested_calls import (
-    CARDS_ARE_FULL,
     MAX_ROUNDS,
     PlannedCall,
     insert_calls,
     is_volatile,
+    make_cards_error,
     make_limit_error,
     plan_call,
     preview_card,
 )
-from agents.runs.engine.timing import MAX_OPEN_CARDS
+from agents.runs.engine.timing import MAX_OPEN_CARDS, timing
 from agents.runs.engine.transaction import Action, NextStep, Transaction, run_transaction
 from agents.runs.events import AnswerCut, AssistantMessage, AssistantThought, HistoryShortened, UsageReported
 from agents.runs.models import Pass, Run, ToolCall
@@ -193,11 +193,12 @@ def _preview_all(lease: Lease, context: RunContext, planned: list[PlannedCall], 
         if plan.permission != Permission.ASK or (row.signature in previewed and not is_volatile(row)):
             continue
         if cards >= MAX_OPEN_CARDS:
-            plan.refuse(make_limit_error(CARDS_ARE_FULL))
+            plan.refuse(make_cards_error(MAX_OPEN_CARDS))
             continue
         previewed.add(row.signature)
         if plan.effect is None:
-            preview_card(lease, context, plan)
+            lease.expect_step(timing().preview_s)
+            preview_card(context, plan)
         cards += plan.effect is not None and row.signature not in seen
 
 

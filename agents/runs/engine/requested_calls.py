@@ -22,11 +22,10 @@ from agents.runs.engine.cards import (
     seal,
 )
 from agents.runs.engine.context import RunContext, has_same_verdict
-from agents.runs.engine.lease import Lease
-from agents.runs.engine.timing import MAX_OPEN_CARDS, timing
+from agents.runs.engine.timing import MAX_OPEN_CARDS, MAX_OPEN_TICKETS
 from agents.runs.engine.transaction import Transaction
 from agents.runs.events import ToolRejected, ToolSkipped, ToolStarted
-from agents.runs.models import CallStatus, Event, EventType, ToolCall
+from agents.runs.models import CallStatus, Event, EventType, Origin, Run, ToolCall
 from agents.runs.models.tool_call import new_idempotency_key
 from agents.standing_grants.answers import Answer, AskingCard, find_answer, reserve_uses
 from agents.standing_grants.models import StandingGrant
@@ -38,7 +37,6 @@ MAX_CALL_DEPTH = 3
 """The depth of nested calls; a call that the model requested has depth 0."""
 MAX_ROUNDS = 3
 """Rounds of judging and previewing while permissions keep changing."""
-CARDS_ARE_FULL = f"At most {MAX_OPEN_CARDS} cards may wait at a time."
 _MAX_REPEATS = 2
 """Times that a call may be repeated after a failure that may pass."""
 _WAITS = (EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION)
@@ -142,8 +140,11 @@ def plan_call(
     return PlannedCall(row, verdict, verdict.permission)
 
 
-def preview_card(lease: Lease, context: RunContext, plan: PlannedCall) -> None:
-    """Compute the effect for the card of a call, and where its values come from; refuse it if its preview does."""
+def preview_card(context: RunContext, plan: PlannedCall) -> None:
+    """Compute the effect for the card of a call, and where its values come from; refuse it if its preview does.
+
+    It takes at most `timing().preview_s`.
+    """
     tool = context.find_tool(plan.row)
     if tool is None:
         message = f"{plan.row.tool} is no longer installed."
@@ -151,7 +152,6 @@ def preview_card(lease: Lease, context: RunContext, plan: PlannedCall) -> None:
         return
     if plan.row.provenance is None:
         plan.row.provenance = context.values.trace(tool, plan.row.params).as_json()
-    lease.expect_step(timing().preview_s)
     try:
         plan.effect = compute_effect(tool, plan.row.params, context.build_tool_context(plan.row))
     except ToolError as error:
@@ -191,7 +191,7 @@ def insert_calls(
         return []
     if seen is not None:
         _mark_duplicates(tx.run.pk, planned, seen)
-    _limit_cards(tx.run.pk, planned)
+    _limit_cards(tx.run, planned)
     _reserve_answers(tx, planned)
     for plan in planned:
         _set_status(tx, plan)
@@ -212,13 +212,19 @@ def insert_calls(
     return started
 
 
-def _limit_cards(run_id: int, planned: list[PlannedCall]) -> None:
+def make_cards_error(most: int) -> ToolError:
+    """Return the error of a call whose card would be one too many."""
+    return make_limit_error(f"At most {most} cards may wait at a time.")
+
+
+def _limit_cards(run: Run, planned: list[PlannedCall]) -> None:
     asking = [plan for plan in planned if plan.permission == Permission.ASK and plan.row.duplicate_of is None]
     if not asking:
         return
-    room = MAX_OPEN_CARDS - Approval.objects.filter(run_id=run_id, status=ApprovalStatus.PENDING).count()
+    most = MAX_OPEN_TICKETS if run.origin == Origin.MCP else MAX_OPEN_CARDS
+    room = most - Approval.objects.filter(run_id=run.pk, status=ApprovalStatus.PENDING).count()
     for plan in asking[max(room, 0) :]:
-        plan.refuse(make_limit_error(CARDS_ARE_FULL))
+        plan.refuse(make_cards_error(most))
 
 
 def _reserve_answers(tx: Transaction, planned: list[PlannedCall]) -> None:

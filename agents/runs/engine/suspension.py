@@ -25,7 +25,7 @@ from agents.runs.engine.requested_calls import (
     preview_card,
 )
 from agents.runs.engine.results import NotExecuting, build_end_columns, end_unexecuted, publish_result
-from agents.runs.engine.timing import MAX_OPEN_CARDS
+from agents.runs.engine.timing import MAX_OPEN_CARDS, timing
 from agents.runs.engine.transaction import NextStep, Transaction, new_run_transaction, run_transaction
 from agents.runs.events import QuestionAsked, RunStarted, ToolProgress, ToolRejected
 from agents.runs.models import (
@@ -281,7 +281,8 @@ def _record_recipe_step(
     while True:
         rounds -= 1
         if plan.permission is Permission.ASK and plan.effect is None:
-            preview_card(lease, context, plan)
+            lease.expect_step(timing().preview_s)
+            preview_card(context, plan)
         with lease.transaction() as tx:
             if _may_continue(tx, parent):
                 current = context.with_current_rules()

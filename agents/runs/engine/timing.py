@@ -14,6 +14,8 @@ MAX_ATTEMPTS = 3
 MAX_DRIFTS = 3
 """Cards that a call's guards may send back before the call fails."""
 MAX_OPEN_CARDS = 20
+MAX_OPEN_TICKETS = 100
+"""Open cards of one run of an agent that runs elsewhere."""
 MAX_DENIED_PASSES = 3
 """Passes in a row that a person may deny before the run ends."""
 _CLOCK_ID: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
@@ -81,6 +83,15 @@ class Timing:
     def approval_validity(self) -> timedelta:
         """Validity of an approval after its grace period; a call that has not started by then needs another one."""
         return timedelta(seconds=15 * 60 * self.scale)
+
+    def get_validity(self, origin: str) -> timedelta:
+        """Return the validity of an approval in a run of this origin: the receipt of an ask has to reach its agent."""
+        return timedelta(hours=1) if origin == "ask" else self.approval_validity
+
+    @property
+    def session_idle(self) -> timedelta:
+        """Time without a request after which the run of an agent that runs elsewhere ends, if nothing of it is open."""
+        return timedelta(minutes=30)
 
     @property
     def preview_s(self) -> float:

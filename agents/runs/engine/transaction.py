@@ -20,6 +20,7 @@ from agents.platform.queries.runs import LOCKED_RUN, LOCKED_RUN_IF_FREE
 from agents.platform.queries.writes import insert_rows, update_rows
 from agents.runs.events import RunEvent
 from agents.runs.models import Event, ExitReason, Run, RunStatus
+from agents.webhooks.outbox import add_deliveries, has_webhooks
 
 _RUN_FIELDS = tuple(field.attname for field in Run._meta.concrete_fields if field.attname != "id")
 
@@ -75,9 +76,10 @@ class Transaction:
         next_step: decided on exit if the transaction is a driver's.
     """
 
-    def __init__(self, run: Run, now: datetime) -> None:
+    def __init__(self, run: Run, now: datetime, *, has_webhooks: bool) -> None:
         self.run = run
         self.now = now
+        self._has_webhooks = has_webhooks
         self.inbox_changed = False
         self.step_continues = False
         self.next_step = NO_STEP
@@ -128,6 +130,8 @@ class Transaction:
             expected = {name: self._before[name] for name in ("lease_epoch", "next_event_seq")}
             if update_rows(Run, changed, {"id": run.pk, **expected}) != 1:
                 raise LostRace(f"run {run.pk} changed while it was locked")
+        if self._has_webhooks:
+            add_deliveries(run, self._events)
         if self._entries:
             audit.append(run.organization_id, self._entries)
         if "status" in changed and run.status == RunStatus.QUEUED and run.next_wake_at is None:
@@ -151,7 +155,7 @@ def run_transaction(run_id: int, wait: bool = True) -> Iterator[Transaction]:
         locked = (LOCKED_RUN if wait else LOCKED_RUN_IF_FREE).fetch_one(run_id)
         if locked is None:
             raise Run.DoesNotExist(f"run {run_id} does not exist or is locked")
-        tx = Transaction(locked.run, locked.now)
+        tx = Transaction(locked.run, locked.now, has_webhooks=locked.has_webhooks)
         yield tx
         tx.write()
 
@@ -161,7 +165,7 @@ def new_run_transaction(run: Run) -> Iterator[Transaction]:
     """Insert a new run and let the block publish its first events, in one commit."""
     with transaction.atomic():
         run.save(force_insert=True)
-        tx = Transaction(run, run.created_at)
+        tx = Transaction(run, run.created_at, has_webhooks=has_webhooks(run.organization_id))
         yield tx
         tx.write()
         if run.status == RunStatus.QUEUED:

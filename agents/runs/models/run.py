@@ -42,6 +42,7 @@ class ExitReason(models.TextChoices):
     DEADLINE = "deadline", "Time limit reached"
     CRASH_LOOP = "crash_loop", "Worker crashed repeatedly"
     INTERNAL_ERROR = "internal_error", "Internal error"
+    SESSION_ENDED = "session_ended", "Session ended"
 
 
 class Outcome(models.TextChoices):
@@ -61,6 +62,10 @@ class Outcome(models.TextChoices):
 
 SCHEDULE_REQUEST_PREFIX = "schedule:"
 """The start of the client request ids of runs that a schedule started."""
+TRIGGER_REQUEST_PREFIX = "trigger:"
+"""The start of the client request ids of runs that a trigger started."""
+ASK_REQUEST_PREFIX = "ask:"
+"""The start of the client request ids of asks."""
 
 
 class Origin(models.TextChoices):
@@ -70,7 +75,13 @@ class Origin(models.TextChoices):
     SCHEDULE = "schedule", "Schedule"
     DELEGATE = "delegate", "Delegated"
     MCP = "mcp", "MCP"
+    ASK = "ask", "Ask"
+    TRIGGER = "trigger", "Trigger"
     MANUAL = "manual", "By hand"
+
+
+WITHOUT_MODEL = (Origin.MCP, Origin.ASK, Origin.MANUAL)
+"""Origins of runs whose calls are not requested by the employee's model."""
 
 
 class Run(models.Model):
@@ -173,7 +184,17 @@ class Run(models.Model):
     @property
     def is_unnamed(self) -> bool:
         """True if the title is only the beginning of the task."""
-        return self.origin != Origin.MANUAL and self.title == make_title(self.task) != " ".join(self.task.split())
+        return self.has_model and self.title == make_title(self.task) != " ".join(self.task.split())
+
+    @property
+    def is_parked(self) -> bool:
+        """True if the run waits without a worker."""
+        return self.status in PARKED
+
+    @property
+    def has_model(self) -> bool:
+        """True if the employee's model requests the calls of the run."""
+        return self.origin not in WITHOUT_MODEL
 
     @property
     def may_start(self) -> bool:

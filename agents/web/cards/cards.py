@@ -19,11 +19,12 @@ from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import Pass, Run, ToolCall
 from agents.web.cards.asking_rules import AskingReasons, CallToExplain, describe_reasons
+from agents.web.cards.asks import AskNotes, load_ask_notes
 from agents.web.cards.call_reports import CallReport, describe_call
 from agents.web.cards.differences import Change, find_differences
 from agents.web.cards.earlier_decisions import MAX_EARLIER, load_earlier_decisions
 from agents.web.cards.edit_form import build_fields
-from agents.web.cards.effects import Effect
+from agents.web.cards.effects import Effect, find_nouns
 from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.origins import ValueOrigins, describe_origins
 from agents.web.cards.questions import AskedQuestion, read_question
@@ -55,8 +56,6 @@ OUTCOME_ICONS = {
     "Expired": "hourglass",
     "Replaced": "rotate-ccw",
 }
-NOUNS = {"data": ("record", "records"), "files": ("file", "files")}
-REQUESTS = ("request", "requests")
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,13 @@ class Card:
     def may_be_granted(self) -> bool:
         """True if a standing grant may be able to answer cards like this one."""
         has_one_maker = self.standing is None or not self.standing.needs_several_people
-        return has_one_maker and self.is_open and not self.is_destructive and self.tool is not None
+        is_tool = self.tool is not None and self.asked is None
+        return has_one_maker and self.is_open and not self.is_destructive and is_tool
+
+    @cached_property
+    def asked(self) -> AskNotes | None:
+        """The notes on an ask; None for the call of a tool."""
+        return load_ask_notes(self.call)
 
     @property
     def earlier_denial(self) -> Approval | None:
@@ -282,8 +287,8 @@ class Card:
 
     @property
     def is_editable(self) -> bool:
-        """True if the card is open and its tool is still installed."""
-        return self.tool is not None and self.is_open
+        """True if the card is open, and of an installed tool; an agent acts with the params that it asked about."""
+        return self.tool is not None and self.is_open and self.asked is None
 
     @cached_property
     def edit_fields(self) -> list[FormField]:
@@ -360,11 +365,6 @@ def _group_by_call(approvals: list[Approval]) -> dict[int, list[Approval]]:
     for approval in (*approvals, *others.exclude(pk__in=[approval.pk for approval in approvals]).order_by()):
         by_call.setdefault(approval.tool_call_id, []).append(approval)
     return {call_id: sorted(cards, key=lambda card: card.sequence) for call_id, cards in by_call.items()}
-
-
-def find_nouns(tool: str, *, is_sent: bool) -> tuple[str, str]:
-    """Return the words for one and for several targets of a tool, or of the requests that a call sends."""
-    return REQUESTS if is_sent else NOUNS.get(tool.partition(".")[0], ("item", "items"))
 
 
 def find_call_tool(call: ToolCall) -> Tool | None:

@@ -11,6 +11,8 @@ from agents.web.cards.differences import Change
 from agents.web.cards.outliers import FieldSummary, order_outliers_first, summarize_outliers
 
 MAX_TARGETS = 250
+NOUNS = {"data": ("record", "records"), "files": ("file", "files")}
+REQUESTS = ("request", "requests")
 
 
 @dataclass(frozen=True)
@@ -152,3 +154,8 @@ def _has_change(stored: dict[str, Any], change: Change) -> bool:
     name = change.name
     is_included = name in before or name in after
     return is_included and before.get(name) == change.before and after.get(name) == change.after
+
+
+def find_nouns(tool: str, *, is_sent: bool) -> tuple[str, str]:
+    """Return the words for one and for several targets of a tool, or of the requests that a call sends."""
+    return REQUESTS if is_sent else NOUNS.get(tool.partition(".")[0], ("item", "items"))

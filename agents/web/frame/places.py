@@ -39,6 +39,7 @@ PLACES = (
     Place("runs", "list-checks", "Runs", "r"),
     Place("employees", "users", "Employees", "e"),
     Place("tools", "wrench", "Tools", "t"),
+    Place("agents", "globe", "Agents", "y"),
     Place("users", "user-cog", "Users", "u"),
     Place("audit", "scroll-text", "Audit", "l"),
     Place("oversight", "shield-check", "Oversight", "o"),
@@ -46,11 +47,13 @@ PLACES = (
     Place("records", "database", "Records", "c"),
     Place("drafts", "file-text", "Drafts", "d"),
     Place("schedules", "clock", "Schedules", "s"),
+    Place("triggers", "arrow-right", "Triggers", "i"),
+    Place("webhooks", "send", "Webhooks", "w"),
     Place("grants", "circle-check", "Standing grants", "n"),
     Place("files", "folder", "Files", "f"),
     Place("stop", "ban", "Stop", "x", folder="stops"),
 )
-ADMINS_ONLY = frozenset({"audit", "oversight", "simulator"})
+ADMINS_ONLY = frozenset({"audit", "oversight", "simulator", "webhooks"})
 ADMIN = Place("admin:index", "settings", "Admin", "m")
 
 

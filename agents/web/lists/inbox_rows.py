@@ -25,7 +25,7 @@ from agents.approvals.warnings.individual_cards import WaitingCard, find_individ
 from agents.approvals.warnings.marks import read_cards
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
-from agents.web.cards.cards import find_nouns
+from agents.web.cards.effects import find_nouns
 from agents.web.jinja_environment import JINJA
 from agents.web.lists.row_groups import MIN_GROUP, InboxRow, RowGroup, compare_cards, find_large_shapes
 from tools.toolbox.toolbox import Toolbox

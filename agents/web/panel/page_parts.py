@@ -13,7 +13,7 @@ from agents.runs.models import ENDED, Event, EventType, RunStatus
 from agents.web.jinja_environment import JINJA
 from agents.web.panel.status_bar import StatusBar
 from agents.web.panel.timeline import DrawnSegment
-from agents.web.text.run_status import DELAYED, WAITS, StatusLabel, label_status
+from agents.web.text.run_status import DELAYED, StatusLabel, label_status
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _find_waiting(payload: dict[str, Any]) -> dict[str, Any]:
         "answer": payload.get("answers"),
         "colleague": payload.get("colleagues"),
     }
-    return {"status": RunStatus.WAITING, "reason": next((reason for reason in WAITS if waits[reason]), "")}
+    return {"status": RunStatus.WAITING, "reason": next((reason for reason, is_open in waits.items() if is_open), "")}
 
 
 def _find_delay(payload: dict[str, Any]) -> dict[str, Any]:

@@ -129,6 +129,8 @@ def _describe_wait(row: Any) -> str:
         return ""
     if row.status == RunStatus.NEEDS_ATTENTION:
         return "Outcome unknown"
+    if row.waits_for == "agent":
+        return "Waiting for the agent"
     if row.colleague is None:
         return "Starting in a moment: the approval can still be undone"
     others = row.colleagues - 1

@@ -16,6 +16,7 @@ from typing import Any
 from agents.employees.budgets import compute_run_cost, format_money
 from agents.platform.queries.runs import PASS_USAGE
 from agents.runs.models import Event, EventType, Run, ToolCall
+from agents.triggers.receiving import find_message
 from agents.web.panel import sentences
 from agents.web.panel.line_facts import describe_pass_usage
 from agents.web.panel.slots import CALL_EVENTS
@@ -155,7 +156,9 @@ class MarkdownTranscript:
         facts = describe_run(run)
         fields = {name: facts[name] for name in HEAD_FACTS if facts[name] != ""}
         lines = [f"- {_to_words(name)}: {NOTHING if fact is None else quote(fact)}\n" for name, fact in fields.items()]
-        return f"# Run {run.pk}\n\n{''.join(lines)}\n## Task\n\n{fence(run.task)}"
+        head = f"# Run {run.pk}\n\n{''.join(lines)}\n## Task\n\n{fence(run.task)}"
+        message = find_message(run)
+        return head if message is None else f"{head}\n## Message from outside\n\n{fence(_format_json(message), 'json')}"
 
     def write_entry(self, entry: TranscriptEntry) -> str:
         write = self._writers.get(entry.event.type, _describe_event)
@@ -246,6 +249,7 @@ def describe_run(run: Run) -> dict[str, Any]:
         "id": str(run.pk),
         "title": run.title,
         "task": run.task,
+        "outside_message": find_message(run),
         "status": run.status,
         "exit_reason": run.exit_reason,
         "problem": run.problem,

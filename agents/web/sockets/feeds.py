@@ -61,8 +61,14 @@ class Subscriber:
         self.news.set()
 
 
+FeedKey = tuple[int, str, str]
+"""The event loop, the group and the purpose of a feed."""
+
+
 class Feed(ABC):
     """A reader that reads whenever its bell rings, as long as it has subscribers."""
+
+    key: FeedKey
 
     def __init__(self, group: str) -> None:
         self.subscribers: set[Subscriber] = set()
@@ -176,7 +182,7 @@ class Feed(ABC):
 
 SomeFeed = TypeVar("SomeFeed", bound=Feed)
 
-_feeds: dict[tuple[int, str], Feed] = {}
+_feeds: dict[FeedKey, Feed] = {}
 _background: set[asyncio.Task[None]] = set()
 
 
@@ -187,12 +193,15 @@ def finish_in_background(work: Coroutine[Any, Any, None]) -> None:
     task.add_done_callback(_background.discard)
 
 
-def subscribe(group: str, subscriber: Subscriber, create_feed: Callable[[str], SomeFeed]) -> SomeFeed:
-    """Add the subscriber to the process' feed of this group; the first subscriber starts the feed."""
-    key = (id(asyncio.get_running_loop()), group)
+def subscribe(
+    group: str, subscriber: Subscriber, create_feed: Callable[[str], SomeFeed], purpose: str = "pages"
+) -> SomeFeed:
+    """Add the subscriber to the process' feed of this group and purpose; the first subscriber starts the feed."""
+    key = (id(asyncio.get_running_loop()), group, purpose)
     feed = _feeds.get(key)
     if feed is None or feed.has_failed:
         feed = _feeds[key] = create_feed(group)
+        feed.key = key
         feed.start()
     feed.subscribers.add(subscriber)
     return cast("SomeFeed", feed)
@@ -200,9 +209,8 @@ def subscribe(group: str, subscriber: Subscriber, create_feed: Callable[[str], S
 
 def unsubscribe(feed: Feed, subscriber: Subscriber) -> None:
     """Remove the subscriber; the last one stops the feed."""
-    key = (id(asyncio.get_running_loop()), feed.group)
     feed.subscribers.discard(subscriber)
     if not feed.subscribers:
         feed.stop()
-        if _feeds.get(key) is feed:
-            del _feeds[key]
+        if _feeds.get(feed.key) is feed:
+            del _feeds[feed.key]

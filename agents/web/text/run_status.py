@@ -11,7 +11,7 @@ from agents.runs.models import ExitReason, Outcome, RunStatus
 
 DELAYED = "delayed"
 """The reason of a queued run that asks its model again later."""
-WAITS = {"decision": "a decision", "answer": "an answer", "colleague": "a colleague"}
+WAITS = {"decision": "a decision", "answer": "an answer", "colleague": "a colleague", "agent": "the agent"}
 """The reasons of a waiting run, with their words."""
 
 
@@ -66,7 +66,8 @@ def label_status(status: str, reason: str = "", outcome: str = "") -> StatusLabe
         outcome: what a run that has ended did; empty if it is unknown.
     """
     if status in ACTIVE:
-        return StatusLabel(_describe_active(status, reason), *ACTIVE[status])
+        look, icon = ACTIVE[status]
+        return StatusLabel(_describe_active(status, reason), "plain" if reason == "agent" else look, icon)
     if status == RunStatus.CANCELLED:
         return StatusLabel(RunStatus.CANCELLED.label, "plain", "ban")
     if reason in STOPPED:

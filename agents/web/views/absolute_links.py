@@ -9,5 +9,9 @@ from django.urls import reverse
 
 def build_absolute_link(request: HttpRequest, name: str, *args: str) -> str:
     """Build a page's address from the configured origin, or without one from the request's host."""
-    path = reverse(name, args=args)
+    return make_absolute(request, reverse(name, args=args))
+
+
+def make_absolute(request: HttpRequest, path: str) -> str:
+    """Put the configured origin, or the request's own, before the path."""
     return f"{settings.GADGET_ORIGIN}{path}" if settings.GADGET_ORIGIN else request.build_absolute_uri(path)

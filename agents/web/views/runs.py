@@ -18,6 +18,7 @@ from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs import actions
 from agents.runs.models import Event, EventType, Origin, Run, RunStatus
+from agents.triggers.receiving import find_message
 from agents.web.lists.run_pages import MAX_SCANNED, RunListFilter, load_run_page
 from agents.web.panel.json_html import render_data
 from agents.web.panel.line_facts import RUN_RELATIONS, PageContext
@@ -102,6 +103,7 @@ def _build_context(request: HttpRequest, member: Membership, run_id: int, before
         "is_followed": not run.has_ended and is_following(member, run),
         "message_notes": {status: note.format(name=run.employee.name) for status, note in MESSAGE_NOTES.items()},
         "manual_result": _render_manual_result(run) if is_live else "",
+        "outside_message": _render_message(run),
         "place": "runs",
         "refusal": None,
         "typed": {"text": "", "max_passes": ""},
@@ -115,6 +117,12 @@ def _render_manual_result(run: Run) -> SafeString | str:
     result = run.tool_calls.values_list("result", flat=True).first() or {}
     data = result.get("data")
     return render_data(data, MAX_ROWS) if data not in (None, {}, []) else ""
+
+
+def _render_message(run: Run) -> SafeString | str:
+    """Render the message that started the run by a trigger; empty for other runs."""
+    message = find_message(run)
+    return "" if message is None else render_data(message, MAX_ROWS)
 
 
 @member_view("POST", page="run")

@@ -18,6 +18,7 @@ from agents.accounts.models import AuditEntry, Invitation, Membership, Organizat
 from agents.approvals import bulk, decisions
 from agents.approvals.models import RESTORED_SINCE, Approval, ApprovalKind, ApprovalStatus
 from agents.employees.models import Grant
+from agents.gateway.keys import authenticate_key, issue_key
 from agents.notices.models import Delivery, DeliveryStatus, Notice
 from agents.notices.spreading import spread_notices
 from agents.platform import identity
@@ -30,6 +31,7 @@ from gadget_site.backup.archive import Manifest
 from gadget_site.backup.restoring import RestoredBackup
 from tests.notices.conftest import add_address
 from tests.recorder import Recorder
+from tests.triggers.conftest import add_trigger
 from tests.workshop import Workshop, again, asking, call, make_due, write_in_flight
 from tools.contract import canonical_json
 
@@ -50,6 +52,16 @@ def login(workshop: Workshop, role: Role) -> Client:
     client = Client()
     client.force_login(User.objects.get(username=f"acme-{role}"))
     return client
+
+
+class TestWaysInFromElsewhere:
+    def test_agent_keys_end_and_triggers_pause(self, workshop: Workshop) -> None:
+        _, secret = issue_key(workshop.operator, workshop.employee.pk, "Laptop", 30)
+        trigger = add_trigger(workshop)
+        restored.stop_everything()
+        assert authenticate_key(secret) is None
+        trigger.refresh_from_db()
+        assert not trigger.is_active
 
 
 class TestEverythingIsStopped:

@@ -36,6 +36,7 @@ MAY_GO_OUT = {
     "tools/sources/mcp/connection.py": "gives MCP's client the door's own transport",
     "tools/sources/mcp/process_pool.py": "knows that client's failures by name",
     "tools/sources/mcp/errors.py": "knows them too",
+    "agents/mcp_server": "is the server's side of MCP: it answers, and opens nothing",
     "agents/providers": "models are reached at the address that an admin sets",
     "agents/notices/mail.py": "e-mail goes to the server that the owner of the installation sets",
     "agents/notices/chat.py": "gives apprise's requests the door's own client",

@@ -1,0 +1,84 @@
+"""Wait for the decision of an ask before Django sees the request: a request inside Django holds a thread.
+
+`GET /api/asks/ID?wait_s=N` is answered by Django at once; only its arrival there is put off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from typing import Any
+from urllib.parse import parse_qs
+
+from django.utils import timezone
+
+from agents.gateway.keys import authenticate_key
+from agents.gateway.redemptions import AskState, find_own_ask, load_state
+from agents.platform.refusals import Refusal
+from agents.runs.models import CallStatus, ToolCall
+from agents.web.sockets.call_feed import wait_for_call
+from agents.web.sockets.database import database_to_async
+
+_PATH = re.compile(r"/api/asks/(\d{1,18})/?")
+_MAX_WAIT_S = 30.0
+_CLOCK_MARGIN_S = 0.1
+
+
+class AskWaiting:
+    """ASGI middleware that puts off the requests of agents that wait for a decision."""
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        wait_s = _read_wait(scope)
+        if wait_s:
+            ends_at = time.monotonic() + wait_s
+            if (call := await _find_undecided(scope)) is not None:
+                await wait_for_call(call, lambda status: status != CallStatus.AWAITING_APPROVAL, wait_s)
+            if (left := ends_at - time.monotonic()) > 0 and (undo_s := await _find_time_to_undo(scope)) > 0:
+                await asyncio.sleep(min(left, undo_s))
+        await self._application(scope, receive, send)
+
+
+def _read_wait(scope: dict[str, Any]) -> float:
+    """Return the seconds to wait; 0 for any other request, and for a wrong number, which Django explains."""
+    if scope["method"] != "GET" or not _PATH.fullmatch(scope["path"]):
+        return 0
+    given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("wait_s", [""])[0]
+    try:
+        wait_s = float(given)
+    except ValueError:
+        return 0
+    return wait_s if 0 < wait_s <= _MAX_WAIT_S else 0
+
+
+@database_to_async
+def _find_undecided(scope: dict[str, Any]) -> ToolCall | None:
+    """Return the call of the agent's own ask if nobody has decided it yet."""
+    state = _load_own(scope)
+    return state.call if state is not None and state.call.status == CallStatus.AWAITING_APPROVAL else None
+
+
+@database_to_async
+def _find_time_to_undo(scope: dict[str, Any]) -> float:
+    """Return the seconds in which the approval of the agent's own ask can still be undone; 0 without any."""
+    state = _load_own(scope)
+    if state is None or state.call.status != CallStatus.APPROVED or state.card.start_after is None:
+        return 0.0
+    return (state.card.start_after - timezone.now()).total_seconds() + _CLOCK_MARGIN_S
+
+
+def _load_own(scope: dict[str, Any]) -> AskState | None:
+    """Load the ask if it is the caller's own."""
+    headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    scheme, _, secret = headers.get(b"authorization", "").partition(" ")
+    key = authenticate_key(secret.strip()) if scheme.lower() == "bearer" else None
+    found = _PATH.fullmatch(scope["path"])
+    if key is None or found is None:
+        return None
+    try:
+        return load_state(find_own_ask(key, found[1]))
+    except Refusal:
+        return None

@@ -1,0 +1,207 @@
+"""Operations on asks: an agent asks before it acts, redeems the approval, and says what happened; people read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal, cast
+
+from django.http import HttpRequest
+from ninja import Query, Router, Status
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents.accounts.models import Membership
+from agents.api.auth import BearerToken, SessionCookie
+from agents.api.documentation import document_problems
+from agents.api.lookup import PathId, get_row
+from agents.api.paging import take_newest
+from agents.api.schemas import CursorPage, PageQuery
+from agents.gateway.asks import AskedRequest, submit
+from agents.gateway.models import AgentKey, Ask
+from agents.gateway.redemptions import AskState, cancel, load_state, load_states, redeem, report_outcome
+from agents.platform.refusals import Forbidden
+from agents.web.views.absolute_links import build_absolute_link
+from tools.contract import Level
+
+router = Router(tags=["Asks"], auth=[BearerToken(takes_agent_keys=True), SessionCookie()])
+
+AskStatus = Literal[
+    "waiting", "approved", "denied", "expired", "cancelled", "redeemed", "succeeded", "failed", "unknown", "rejected"
+]
+
+
+class NewAsk(BaseModel):
+    """An action about which an agent asks."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    action: str = Field(description="The name of the action, such as `deploy.production`.")
+    params: dict[str, Any] = Field(default_factory=dict, description="Exactly what the agent will do.")
+    level: Level = Field(Level.DESTRUCTIVE, description="Raised to the organization's level for the action.")
+    sentence: str = Field("", description="What the agent will do, in its own words; shown as unverified.")
+    effect: str = Field("", description="What will change then, in its own words; shown as unverified.")
+    effect_key: str = Field("", description="Names the business effect: two open asks never share one.")
+    expires_s: int | None = Field(None, description="Seconds until the card expires.")
+    client_request_id: str = Field("", description="Repeating one gives the same ask.")
+    audience: str = Field("", description="Who will check the receipt.")
+
+
+class AskDetail(BaseModel):
+    """One ask."""
+
+    id: str
+    status: AskStatus
+    action: str
+    params: dict[str, Any]
+    params_digest: str = Field(description="SHA-256 of the params: JSON in UTF-8, sorted keys, no spaces.")
+    level: Level
+    effect_key: str
+    asked_by: str = Field(description="The name of the agent key.")
+    url: str = Field(description="The page of the card, behind the login.")
+    run_id: str
+    approval_id: str
+    requested_at: datetime
+    expires_at: datetime
+    decided_by: str
+    decided_at: datetime | None
+    reason: str
+    receipt: str | None = Field(description="While the approval can be redeemed, and only for the agent that asked.")
+    receipt_expires_at: datetime | None
+    redeemed_at: datetime | None
+    reported_at: datetime | None
+
+
+class AskList(CursorPage[AskDetail]):
+    """A page of the list of asks."""
+
+
+class Redemption(BaseModel):
+    """The receipt to redeem."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    receipt: str = Field(max_length=8_000)
+
+
+class ReportedOutcome(BaseModel):
+    """The outcome of an action, as the agent reports it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    outcome: Literal["succeeded", "failed"]
+    summary: str = ""
+
+
+class WaitQuery(BaseModel):
+    """The time to wait for a decision."""
+
+    wait_s: float = Field(0, ge=0, le=30, description="Seconds to wait while the ask is undecided.")
+
+
+@router.post(
+    "",
+    response={201: AskDetail, 200: AskDetail},
+    summary="Ask before acting",
+    openapi_extra=document_problems(403, 409, 422),
+)
+def create_ask(request: HttpRequest, payload: NewAsk) -> Status[AskDetail]:
+    """Make a card for an action that the agent takes itself; a repeated or open equal ask answers 200."""
+    fields = payload.model_dump()
+    ask, is_new = submit(_get_key(request), AskedRequest(**{**fields, "level": payload.level.value}))
+    return Status(201 if is_new else 200, _build_detail(request, load_state(ask)))
+
+
+@router.get("", response=AskList, summary="List asks")
+def list_asks(request: HttpRequest, filters: Query[PageQuery]) -> AskList:
+    """List an agent's own asks, or for a member those of the organization, newest first."""
+    page, next_cursor = take_newest(_select(request), filters)
+    return AskList(items=[_build_detail(request, state) for state in load_states(page)], next_cursor=next_cursor)
+
+
+@router.get("/{ask_id}", response=AskDetail, summary="Get one ask", openapi_extra=document_problems(404))
+def get_ask(request: HttpRequest, ask_id: PathId, waiting: Query[WaitQuery]) -> AskDetail:
+    """Return the ask. With `wait_s`, the answer comes when it is decided, or after that time."""
+    return _build_detail(request, load_state(get_row(_select(request), ask_id, "ask")))
+
+
+@router.post(
+    "/{ask_id}/redeem",
+    response=AskDetail,
+    summary="Use the approval, once",
+    openapi_extra=document_problems(403, 404, 409, 410, 422),
+)
+def redeem_ask(request: HttpRequest, ask_id: PathId, payload: Redemption) -> AskDetail:
+    """Use the approval. Only if this answers 200, the agent may act; it answers 200 once."""
+    return _build_detail(request, redeem(_get_key_of(request, ask_id), str(ask_id), payload.receipt))
+
+
+@router.post(
+    "/{ask_id}/outcome",
+    response=AskDetail,
+    summary="Say what happened",
+    openapi_extra=document_problems(403, 404, 409, 422),
+)
+def report_ask_outcome(request: HttpRequest, ask_id: PathId, payload: ReportedOutcome) -> AskDetail:
+    """Report what happened after the redemption. Without a report, the outcome is unknown after an hour."""
+    state = report_outcome(_get_key_of(request, ask_id), str(ask_id), payload.outcome, payload.summary)
+    return _build_detail(request, state)
+
+
+@router.post(
+    "/{ask_id}/cancel", response=AskDetail, summary="Take an ask back", openapi_extra=document_problems(403, 404)
+)
+def cancel_ask(request: HttpRequest, ask_id: PathId) -> AskDetail:
+    """Take the ask back, so that nobody has to decide it; a redeemed or ended one stays as it is."""
+    return _build_detail(request, cancel(_get_key_of(request, ask_id), str(ask_id)))
+
+
+def _get_caller(request: HttpRequest) -> AgentKey | Membership:
+    return cast("AgentKey | Membership", request.auth)  # type: ignore[attr-defined]
+
+
+def _get_key(request: HttpRequest) -> AgentKey:
+    caller = _get_caller(request)
+    if not isinstance(caller, AgentKey):
+        raise Forbidden("Only an agent key can do this. Create one on the page of agent keys.")
+    return caller
+
+
+def _get_key_of(request: HttpRequest, ask_id: int) -> AgentKey:
+    """Return the agent key of the request, to which the ask must be visible."""
+    get_row(_select(request), ask_id, "ask")
+    return _get_key(request)
+
+
+def _select(request: HttpRequest) -> Any:
+    caller = _get_caller(request)
+    rows = Ask.objects.select_related("run__organization", "key", "effect")
+    if isinstance(caller, AgentKey):
+        return rows.filter(key=caller)
+    return rows.filter(run__organization_id=caller.organization_id)
+
+
+def _build_detail(request: HttpRequest, state: AskState) -> AskDetail:
+    ask, call, card = state.ask, state.call, state.card
+    is_agent = isinstance(_get_caller(request), AgentKey)
+    is_decided = card.decided_at is not None and not (card.status == "approved" and state.is_waiting)
+    return AskDetail(
+        id=str(ask.pk),
+        status=cast("AskStatus", state.status),
+        action=ask.action,
+        params=call.params,
+        params_digest=state.params_digest,
+        level=Level(call.level),
+        effect_key=ask.effect.key if ask.effect else "",
+        asked_by=ask.key.name,
+        url=build_absolute_link(request, "approval", str(card.pk)),
+        run_id=str(ask.run_id),
+        approval_id=str(card.pk),
+        requested_at=card.requested_at,
+        expires_at=card.expires_at,
+        decided_by=card.decider if is_decided else "",
+        decided_at=card.decided_at if is_decided else None,
+        reason=card.reason if is_decided else "",
+        receipt=state.receipt if state.receipt and is_agent else None,
+        receipt_expires_at=card.valid_until if state.receipt else None,
+        redeemed_at=ask.redeemed_at,
+        reported_at=ask.reported_at,
+    )

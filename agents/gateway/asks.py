@@ -1,0 +1,274 @@
+"""Asks: an agent asks before it takes an action itself, and reports what happened.
+
+An ask is a run with one call. Its card is decided like any other, but nothing starts the call: the agent redeems the
+receipt of the approval, once, and that is recorded as the start. Gadget runs nothing.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees.models import ToolRule
+from agents.gateway.models import AgentKey, AgentRun, Ask, AskedEffect, RefusedAsk
+from agents.platform.queries.writes import insert_rows
+from agents.platform.refusals import Conflict, Forbidden, Invalid
+from agents.runs import stops
+from agents.runs.engine.cards import CallEffect, build_card, hash_params, publish_card, seal
+from agents.runs.engine.transaction import Transaction, new_run_transaction
+from agents.runs.events import PassStarted, RunStarted
+from agents.runs.models import TERMINAL_CALLS, CallStatus, Message, Origin, Pass, Run, RunStatus, ToolCall
+from agents.runs.models.run import ASK_REQUEST_PREFIX
+from tools.contract import Level, Preview, canonical_json
+from tools.contract.canonical import fingerprint, storable_json
+from tools.toolbox.asked_actions import NOT_RUN_HERE, PREFIX, AskedAction
+
+MAX_OPEN_ASKS = 100
+"""Asks of one key that wait for a decision at the same time."""
+MAX_REFUSED = 5
+"""Refused asks of one key that are kept beside the open one."""
+MAX_WORDS = 2_000
+"""Characters of the agent's own words about an ask, and about its outcome."""
+MAX_PARAMS = 64_000
+"""Characters of the params as JSON."""
+DAY_S = 24 * 3600
+SHORTEST_S, LONGEST_S = 10, 7 * DAY_S
+_ACTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
+WHY = "this agent needs approval before it acts"
+WITHOUT_LEVEL = "nobody has set a level for this action, so it counts as destructive"
+MAX_HEADLINE = 160
+"""Characters of the params in the sentence of a card."""
+
+
+@dataclass(frozen=True)
+class AskedRequest:
+    """An action about which an agent asks.
+
+    Attributes:
+        level: as the agent judges it; the organization's level for the action counts if it is higher.
+        sentence, effect: the agent's own words, which nobody has verified.
+        effect_key: names the business effect, so that two asks about it are not open together.
+        expires_s: seconds until the card expires; the organization's own time if None.
+        client_request_id: repeating one with the same key gives the same ask.
+    """
+
+    action: str
+    params: dict[str, Any]
+    level: str
+    sentence: str = ""
+    effect: str = ""
+    effect_key: str = ""
+    expires_s: int | None = None
+    client_request_id: str = ""
+    audience: str = ""
+
+
+class SameEffect(Conflict):
+    """Another ask about this effect is open; nothing of it is told."""
+
+    code = "same_effect"
+
+
+def submit(key: AgentKey, asked: AskedRequest) -> tuple[Ask, bool]:
+    """Make the ask with its card; return it, and False if it is an open or repeated one.
+
+    Raises:
+        Invalid, Forbidden
+        Conflict: the employee is inactive or stopped, the action is stopped, or the key has too many open asks.
+        SameEffect: another ask about the same effect is open.
+    """
+    _check(asked)
+    level = _find_level(key, asked)
+    if (earlier := _find_repeated(key, asked)) is not None:
+        return earlier, False
+    if not key.employee.is_active:
+        raise Conflict(f"{key.employee.name} is not active")
+    stops.refuse_stopped(key.employee)
+    try:
+        with transaction.atomic():
+            effect = _lock_effect(key, asked)
+            found = _find_open(effect)
+            if found is None:
+                _refuse_flood(key)
+                return _create(key, asked, level, effect), True
+            if found.key_id == key.pk and _is_same(found, asked, level):
+                return found, False
+            if RefusedAsk.objects.filter(ask=found, key=key).count() < MAX_REFUSED:
+                RefusedAsk.objects.create(ask=found, key=key, params=asked.params)
+    except IntegrityError:
+        earlier = _find_repeated(key, asked)
+        if earlier is None:
+            raise
+        return earlier, False
+    raise SameEffect("another ask about this effect is open")
+
+
+def _is_same(found: Ask, asked: AskedRequest, level: Level) -> bool:
+    """Return True if the open ask is about exactly this: the same params, level and audience."""
+    call = _get_call(found)
+    return (call.params, call.level, found.audience) == (asked.params, level.value, asked.audience)
+
+
+def check_action(action: str) -> None:
+    """Check the name of an action.
+
+    Raises:
+        Invalid
+    """
+    if not _ACTION.fullmatch(action):
+        raise Invalid("action", "action must have 1 to 100 letters, digits or any of _ . : -")
+
+
+def _check(asked: AskedRequest) -> None:
+    check_action(asked.action)
+    if asked.level not in set(Level):
+        raise Invalid("level", f"level is {asked.level!r}, but must be one of {', '.join(Level)}")
+    try:
+        text = storable_json(asked.params)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise Invalid("params", f"params cannot be stored: {error}") from error
+    if fingerprint(asked.params) != hash_params(asked.params):
+        raise Invalid("params", "params hold a number that is not stored exactly, such as 1e17; send it as a text")
+    if len(text) > MAX_PARAMS:
+        raise Invalid("params", f"params have {len(text):,} characters as JSON; at most {MAX_PARAMS:,} are allowed")
+    for name, most in (("sentence", MAX_WORDS), ("effect", MAX_WORDS), ("effect_key", 200), ("audience", 200)):
+        value: str = getattr(asked, name)
+        if len(value) > most or "\0" in value:
+            raise Invalid(name, f"{name} may have at most {most:,} characters, and no NUL")
+    if len(asked.client_request_id) > 150 or "\0" in asked.client_request_id:
+        raise Invalid("client_request_id", "client_request_id may have at most 150 characters, and no NUL")
+    if asked.expires_s is not None and not SHORTEST_S <= asked.expires_s <= LONGEST_S:
+        raise Invalid("expires_s", f"expires_s is {asked.expires_s}, but must be {SHORTEST_S} to {LONGEST_S:,}")
+
+
+def _find_level(key: AgentKey, asked: AskedRequest) -> Level:
+    """Return the higher of the agent's level and the organization's; an action without one is destructive.
+
+    Raises:
+        Forbidden: the organization has stopped the action.
+    """
+    rule = _find_rule(key, asked)
+    if rule is not None and rule.stopped_at is not None:
+        raise Forbidden(f"{asked.action} was stopped by {rule.stopped_by}")
+    if rule is None or not rule.level:
+        return Level.DESTRUCTIVE
+    return max(Level(asked.level), Level(rule.level), key=lambda level: level.rank)
+
+
+def _find_rule(key: AgentKey, asked: AskedRequest) -> ToolRule | None:
+    rules = ToolRule.objects.filter(organization_id=key.employee.organization_id, tool=f"{PREFIX}{asked.action}")
+    return rules.first()
+
+
+def _describe(key: AgentKey, asked: AskedRequest) -> str:
+    """Say who asks for what, with the beginning of the params, so that cards about one action differ."""
+    inner = [pair for value in asked.params.values() if isinstance(value, dict) for pair in value.items()]
+    outer = [pair for pair in asked.params.items() if not isinstance(pair[1], dict)]
+    values = {name: value if isinstance(value, str) else canonical_json(value) for name, value in [*inner, *outer]}
+    text = " ".join(", ".join(f"{name}: {value}" for name, value in values.items()).split())
+    shown = f"{text[:MAX_HEADLINE]}…" if len(text) > MAX_HEADLINE else text
+    return f"{key.name} asks to run {asked.action}" + (f" ({shown})" if shown else "")
+
+
+def _find_repeated(key: AgentKey, asked: AskedRequest) -> Ask | None:
+    if not asked.client_request_id:
+        return None
+    found = Ask.objects.filter(key=key, run__client_request_id=_name_request(key, asked)).first()
+    if found is not None and (found.action, found.audience, _get_call(found).params) != (
+        asked.action,
+        asked.audience,
+        asked.params,
+    ):
+        raise Conflict("this client_request_id belongs to an ask with another action, other params or another audience")
+    return found
+
+
+def _name_request(key: AgentKey, asked: AskedRequest) -> str:
+    return f"{ASK_REQUEST_PREFIX}{key.pk}:{asked.client_request_id}" if asked.client_request_id else ""
+
+
+def _lock_effect(key: AgentKey, asked: AskedRequest) -> AskedEffect | None:
+    """Lock the effect that the ask names, so that one ask about it is made at a time."""
+    if not asked.effect_key:
+        return None
+    named = {"organization_id": key.employee.organization_id, "action": asked.action, "key": asked.effect_key}
+    AskedEffect.objects.bulk_create([AskedEffect(**named)], ignore_conflicts=True)
+    return AskedEffect.objects.select_for_update(no_key=True).get(**named)
+
+
+def _find_open(effect: AskedEffect | None) -> Ask | None:
+    """Return the open ask about this effect: neither ended, nor with an unknown outcome that a person has settled."""
+    if effect is None:
+        return None
+    open_calls = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(run__origin=Origin.ASK)
+    return Ask.objects.filter(effect=effect, run__in=open_calls.values("run_id")).order_by("pk").first()
+
+
+def _refuse_flood(key: AgentKey) -> None:
+    waiting = Approval.objects.filter(run__ask__key=key, status=ApprovalStatus.PENDING)
+    if waiting.count() >= MAX_OPEN_ASKS:
+        raise Conflict(f"at most {MAX_OPEN_ASKS} asks of a key may wait at a time")
+
+
+def _get_call(ask: Ask) -> ToolCall:
+    return ToolCall.objects.get(run_id=ask.run_id)
+
+
+def _create(key: AgentKey, asked: AskedRequest, level: Level, effect: AskedEffect | None) -> Ask:
+    assert key.membership is not None
+    employee, user = key.employee, key.membership.user
+    run = Run(
+        organization=employee.organization,
+        employee=employee,
+        created_by=user,
+        origin=Origin.ASK,
+        client_request_id=_name_request(key, asked),
+        task=f"{key.name} asks to run {asked.action}",
+        title=f"{key.name} asks: {asked.action}"[:200],
+        mode=employee.mode,
+        status=RunStatus.WAITING,
+        pass_number=1,
+        asked_pass=1,
+        max_passes=1,
+        messages_heard=1,
+    )
+    with new_run_transaction(run) as tx:
+        Message.objects.create(run=run, number=1, text=run.task)
+        AgentRun.objects.create(run=run, key=key)
+        ask = Ask.objects.create(run=run, key=key, action=asked.action, audience=asked.audience, effect=effect)
+        tx.publish(RunStarted(user.get_username(), agent_key=key.name))
+        _insert_call(tx, key, level, asked)
+    return ask
+
+
+def _insert_call(tx: Transaction, key: AgentKey, level: Level, asked: AskedRequest) -> None:
+    run, action = tx.run, AskedAction(asked.action)
+    rule = _find_rule(key, asked)
+    why = WHY if rule is not None and rule.level else f"{WHY}; {WITHOUT_LEVEL}"
+    call = ToolCall(
+        organization_id=run.organization_id,
+        run=run,
+        pass_number=1,
+        index=0,
+        provider_call_id="call_1",
+        level=level.value,
+        why=why,
+        status=CallStatus.AWAITING_APPROVAL,
+    )
+    seal(call, action, asked.params)
+    words = "\n".join(part for part in (asked.sentence.strip(), asked.effect.strip()) if part)
+    function = {"name": action.name, "arguments": canonical_json(asked.params)}
+    request = {"id": call.provider_call_id, "type": "function", "function": function}
+    response = {"role": "assistant", "content": words, "tool_calls": [request]}
+    insert_rows([Pass(run_id=run.pk, number=1, response=response, text=words, messages_upto=1)])
+    tx.publish(PassStarted(1))
+    call.save(force_insert=True)
+    effect = CallEffect(_describe(key, asked), Preview.impossible(NOT_RUN_HERE))
+    days: float = run.organization.card_days
+    if asked.expires_s is not None:
+        days = min(days, asked.expires_s / DAY_S)
+    card = build_card(call, effect, why, days)
+    card.save(force_insert=True)
+    publish_card(tx, call, card, days)

@@ -1,0 +1,141 @@
+"""Agent keys: made by a member for one employee, shown once, and ended by their expiry, a revocation or a lost role.
+
+A key is no API token: only the operations of the gateway know it, so it can never decide, vote, answer or configure.
+"""
+
+import secrets
+from contextlib import suppress
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from agents.accounts import audit
+from agents.accounts.membership import USE_RECORDED_EVERY, hash_secret
+from agents.accounts.models import Membership, Role
+from agents.employees.models import Employee
+from agents.gateway.models import AgentKey, AgentRun
+from agents.platform.minute_counter import count_in_minute
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, TooManyRequests
+from agents.runs.engine.ending import cancel_unneeded
+from agents.runs.models import ENDED, Run
+
+KEY_PREFIX = "gadget_agent_"
+MAX_REQUESTS_PER_MINUTE = 600
+"""Requests of one key in one process."""
+MAX_KEYS = 50
+"""Keys of one member that work at the same time."""
+MAX_DAYS = 366
+MAX_NAME = 80
+
+
+def issue_key(member: Membership, employee_id: int, name: str, days: int) -> tuple[AgentKey, str]:
+    """Create a key for this member; return it with its secret, which is not stored.
+
+    Args:
+        days: its lifetime, 1 to 366.
+
+    Raises:
+        Forbidden, NotFound, Invalid
+        Conflict: the employee is not active, or the member has too many keys.
+    """
+    if not member.may(Role.OPERATOR):
+        raise Forbidden(f"{member.as_noun} cannot make agent keys")
+    label = " ".join(name.split())
+    if not label or len(label) > MAX_NAME or not label.isprintable():
+        raise Invalid("name", f"name must have 1 to {MAX_NAME} visible characters")
+    if not 1 <= days <= MAX_DAYS:
+        raise Invalid("days", f"days is {days}, but must be 1 to {MAX_DAYS}")
+    employee = Employee.objects.filter(organization_id=member.organization_id, pk=employee_id).first()
+    if employee is None:
+        raise NotFound(f"there is no employee {employee_id}")
+    if not employee.is_active:
+        raise Conflict(f"{employee.name} is not active")
+    secret = KEY_PREFIX + secrets.token_urlsafe(32)
+    with transaction.atomic():
+        if AgentKey.usable().filter(membership=member).count() >= MAX_KEYS:
+            raise Conflict(f"you have {MAX_KEYS} keys already; revoke one first")
+        key = AgentKey.objects.create(
+            membership=member,
+            employee=employee,
+            name=label,
+            hash=hash_secret(secret),
+            ending=secret[-4:],
+            expires_at=timezone.now() + timedelta(days=days),
+        )
+        _audit(member, "agent_key_created", key, employee=employee.name, days=days)
+    return key, secret
+
+
+def authenticate_key(secret: str) -> AgentKey | None:
+    """Return the key with its member, employee and organization; None if it does not work."""
+    if not secret.startswith(KEY_PREFIX):
+        return None
+    rows = AgentKey.usable().select_related("membership__user", "membership__organization", "employee__organization")
+    key = rows.filter(hash=hash_secret(secret), membership__organization_id=F("employee__organization_id")).first()
+    if key is None:
+        return None
+    if key.last_used_at is None or key.last_used_at < timezone.now() - USE_RECORDED_EVERY:
+        AgentKey.objects.filter(pk=key.pk).update(last_used_at=Now())
+    return key
+
+
+def refuse_flood(key: AgentKey) -> None:
+    """Count a request of the key in this process.
+
+    Raises:
+        TooManyRequests
+    """
+    count, wait_s = count_in_minute(f"agent-key:{key.pk}")
+    if count > MAX_REQUESTS_PER_MINUTE:
+        raise TooManyRequests(f"more than {MAX_REQUESTS_PER_MINUTE} requests in a minute", retry_after=wait_s)
+
+
+def list_keys(member: Membership) -> QuerySet[AgentKey]:
+    """Return the member's own keys, and for an admin all keys of the organization; newest first."""
+    ours = AgentKey.objects.filter(employee__organization_id=member.organization_id)
+    visible = ours if member.may(Role.ADMIN) else ours.filter(membership=member)
+    return visible.select_related("membership__user", "employee")
+
+
+def revoke_key(member: Membership, key_id: int, keeps_open: bool = False) -> AgentKey:
+    """Revoke a key at once; its open calls and asks are cancelled, unless an admin keeps them.
+
+    Raises:
+        NotFound
+        Forbidden: only an admin may keep what is open.
+        Conflict: it was revoked before.
+    """
+    key = list_keys(member).filter(pk=key_id).first()
+    if key is None:
+        raise NotFound(f"there is no agent key {key_id}")
+    if keeps_open and not member.may(Role.ADMIN):
+        raise Forbidden("only an admin can keep the open calls of a key")
+    by = member.user.get_username()
+    with transaction.atomic():
+        working = AgentKey.objects.filter(pk=key.pk, revoked_at=None)
+        if not working.update(revoked_at=Now(), revoked_by=by, keeps_open=keeps_open):
+            raise Conflict("this key was revoked before")
+        _audit(member, "agent_key_revoked", key, keeps_open=keeps_open)
+    cancel_runs_of_ended_keys(Q(key=key))
+    key.refresh_from_db()
+    return key
+
+
+def cancel_runs_of_ended_keys(which: Q | None = None) -> int:
+    """Cancel the open runs of keys that do not work any more, except kept ones; return how many."""
+    open_runs = AgentRun.without_key().exclude(run__status__in=ENDED).filter(run__cancel_requested_at=None)
+    done = 0
+    for run_id in open_runs.filter(which or Q()).values_list("run_id", flat=True)[:200]:
+        with suppress(Run.DoesNotExist):
+            done += cancel_unneeded(run_id, wait=False)
+    return done
+
+
+def _audit(member: Membership, action: str, key: AgentKey, **details: object) -> None:
+    entry = audit.NewEntry(
+        f"user:{member.user.get_username()}", action, f"agent_key:{key.pk}", {"name": key.name, **details}
+    )
+    audit.append(member.organization_id, [entry])

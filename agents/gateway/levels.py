@@ -1,0 +1,56 @@
+"""The levels that an organization gives the actions about which agents ask; one without a level is destructive."""
+
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from agents.accounts import audit
+from agents.accounts.models import Membership, Role
+from agents.employees.models import ToolRule
+from agents.gateway.asks import check_action
+from agents.gateway.models import Ask
+from agents.platform.refusals import Forbidden, Invalid
+from tools.contract import Level
+from tools.toolbox.asked_actions import PREFIX
+
+MAX_LISTED = 200
+
+
+@dataclass(frozen=True)
+class ActionLevel:
+    """An action with its level; `is_set` is False if nobody gave it one."""
+
+    action: str
+    level: Level
+    is_set: bool
+
+
+def list_levels(organization_id: int) -> list[ActionLevel]:
+    """List the actions that have a level or that agents asked about, by name."""
+    rules = ToolRule.objects.filter(organization_id=organization_id, tool__startswith=PREFIX).exclude(level="")
+    given = {tool.removeprefix(PREFIX): Level(level) for tool, level in rules.values_list("tool", "level")}
+    asked = Ask.objects.filter(run__organization_id=organization_id).order_by().values_list("action", flat=True)
+    names = sorted({*given, *asked.distinct()[:MAX_LISTED]})
+    return [ActionLevel(name, given.get(name, Level.DESTRUCTIVE), name in given) for name in names]
+
+
+def set_level(member: Membership, action: str, level: str) -> None:
+    """Give the action a level; asks with a lower one are raised to it, and asks with a higher one keep theirs.
+
+    Raises:
+        Forbidden, Invalid
+    """
+    if not member.may(Role.ADMIN):
+        raise Forbidden("only an admin sets the levels of actions")
+    check_action(action)
+    if level not in set(Level):
+        raise Invalid("level", f"level is {level[:40]!r}, but must be one of {', '.join(Level)}")
+    tool = f"{PREFIX}{action}"
+    with transaction.atomic():
+        rules = ToolRule.objects.select_for_update().filter(organization_id=member.organization_id, tool=tool)
+        rule = rules.first() or ToolRule(organization_id=member.organization_id, tool=tool)
+        before, rule.level = rule.level, level
+        rule.save()
+        by = f"user:{member.user.get_username()}"
+        payload = {"action": action, "level": {"before": before or "destructive", "after": level}}
+        audit.append(member.organization_id, [audit.NewEntry(by, "action_level_set", f"action:{action}", payload)])

@@ -1,0 +1,180 @@
+"""Keys of agents that run elsewhere, the runs in which they call tools of Gadget, and their asks."""
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from agents.accounts.models.organization import DECIDERS, Membership, Organization, Role
+from agents.employees.models.employee import Employee
+from agents.platform.encrypted_fields import EncryptedTextField
+from agents.runs.models.run import Run
+
+KEY_OWNERS = (Role.OPERATOR.value, *DECIDERS)
+"""The roles whose members may have keys: those that may start a run."""
+
+
+class AgentKey(models.Model):
+    """A key with which an agent that runs elsewhere acts as an employee, for one member; only its SHA-256 is stored.
+
+    Attributes:
+        membership: the member that it acts for; None once they have left.
+        employee: the one whose tools the agent may use.
+        ending: the last characters of the key, by which people tell keys apart.
+        revoked_by: the username of the person who revoked it.
+        keeps_open: an admin decided that the open calls and asks of the ended key stay open.
+    """
+
+    membership = models.ForeignKey(Membership, on_delete=models.SET_NULL, null=True, related_name="agent_keys")
+    employee = models.ForeignKey(Employee, on_delete=models.CASCADE, related_name="agent_keys")
+    name = models.CharField(max_length=80)
+    hash = models.CharField(max_length=64, unique=True, editable=False)
+    ending = models.CharField(max_length=4)
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+    revoked_by = models.CharField(max_length=150, blank=True)
+    keeps_open = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @classmethod
+    def usable(cls) -> models.QuerySet["AgentKey"]:
+        """Select the keys that work now: not revoked, not expired, of a member who may start runs."""
+        owners = {"membership__user__is_active": True, "membership__role__in": KEY_OWNERS}
+        return cls._default_manager.filter(revoked_at=None, expires_at__gt=Now(), **owners)
+
+
+class AgentSession(models.Model):
+    """A client's session by MCP, in revisions of the protocol that have sessions.
+
+    Attributes:
+        session_id: the id that the client was given.
+        client: the name and the version that the client gave itself, unverified.
+    """
+
+    key = models.ForeignKey(AgentKey, on_delete=models.CASCADE, related_name="sessions")
+    session_id = models.CharField(max_length=64, unique=True)
+    client = models.CharField(max_length=120, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return self.client or f"session {self.pk}"
+
+
+class AgentRun(models.Model):
+    """A run whose calls an agent that runs elsewhere requests with its key, instead of a model of ours.
+
+    Attributes:
+        session: the session that the run belongs to; None for a client without one, and for an ask.
+    """
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, primary_key=True, related_name="agent_run")
+    key = models.ForeignKey(AgentKey, on_delete=models.CASCADE, related_name="agent_runs", db_index=False)
+    session = models.ForeignKey(AgentSession, on_delete=models.SET_NULL, null=True, related_name="agent_runs")
+
+    class Meta:
+        ordering = ("-run",)
+        indexes = (models.Index(fields=("key", "-run"), name="runs_of_agent_key"),)
+
+    def __str__(self) -> str:
+        return f"run {self.run_id} of key {self.key_id}"
+
+    @classmethod
+    def without_key(cls) -> models.QuerySet["AgentRun"]:
+        """Select the runs of keys that do not work any more, except those that an admin keeps open."""
+        ended = ~Q(key__in=AgentKey.usable()) & Q(key__keeps_open=False)
+        return cls._default_manager.filter(ended)
+
+
+class AskedEffect(models.Model):
+    """The business effect that asks of one action name, such as `refund:4711`; its row is locked while one is made."""
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    action = models.CharField(max_length=100)
+    key = models.CharField(max_length=200)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("organization", "action", "key"), name="one_row_per_effect"),)
+
+    def __str__(self) -> str:
+        return f"{self.action}: {self.key}"
+
+
+class Ask(models.Model):
+    """A question of an agent whether it may take an action itself: a run with one call, whose card people decide.
+
+    Attributes:
+        action: the name of the action, as the agent's organization sets levels for it.
+        audience: who will check the receipt, in the agent's words.
+        effect: the business effect that it names; None if it names none.
+        redeemed_at: when the agent used the approval, which it can do once.
+        reported_at: when the agent said what happened.
+    """
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="ask")
+    key = models.ForeignKey(AgentKey, on_delete=models.CASCADE, related_name="asks", db_index=False)
+    action = models.CharField(max_length=100)
+    audience = models.CharField(max_length=200, blank=True)
+    effect = models.ForeignKey(AskedEffect, on_delete=models.PROTECT, null=True, related_name="asks")
+    redeemed_at = models.DateTimeField(null=True)
+    reported_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (models.Index(fields=("key", "-id"), name="asks_of_agent_key"),)
+
+    def __str__(self) -> str:
+        return f"{self.action} ({self.pk})"
+
+
+class RefusedAsk(models.Model):
+    """An ask that was refused because another one about the same effect is open; people see it on that one's card."""
+
+    ask = models.ForeignKey(Ask, on_delete=models.CASCADE, related_name="refused")
+    key = models.ForeignKey(AgentKey, on_delete=models.CASCADE, related_name="+")
+    params = models.JSONField()
+    refused_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return f"refused beside ask {self.ask_id}"
+
+
+class SigningKey(models.Model):
+    """A key pair with which this installation signs receipts; an older public key stays known for a while.
+
+    Attributes:
+        private: Ed25519, 32 bytes in hexadecimal; encrypted.
+        public: 32 bytes as base64url.
+        is_current: it signs now; one key does.
+        retired_at: the time since which another key signs.
+    """
+
+    key_id = models.CharField(max_length=16, unique=True)
+    private = EncryptedTextField()
+    public = models.CharField(max_length=64)
+    is_current = models.BooleanField(default=True)
+    created_at = models.DateTimeField(db_default=Now())
+    retired_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("id",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("is_current",), condition=Q(is_current=True), name="one_key_signs_receipts"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.key_id

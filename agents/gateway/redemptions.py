@@ -1,0 +1,300 @@
+"""The way of an approved ask: its receipt, its only redemption, and the outcome that the agent reports."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus, Vote
+from agents.employees.models import ToolRule
+from agents.gateway.asks import MAX_WORDS
+from agents.gateway.models import AgentKey, Ask
+from agents.gateway.receipts import InvalidReceipt, Receipt, digest_params, read_receipt, sign_receipt
+from agents.platform.refusals import Conflict, Expired, Invalid, NotFound
+from agents.platform.row_ids import parse_row_id_or_none
+from agents.runs.engine.cards import close_unknown_card, is_sealed, mark_outcome_unknown, withdraw
+from agents.runs.engine.ending import cancel_waiting_call, park
+from agents.runs.engine.next_step import wake_if_possible
+from agents.runs.engine.requested_calls import publish_call_start
+from agents.runs.engine.results import build_end_columns, end_unexecuted, publish_result
+from agents.runs.engine.timing import timing
+from agents.runs.engine.transaction import LostRace, Transaction, run_transaction
+from agents.runs.events import CallResolved
+from agents.runs.models import CallStatus, ToolCall
+from tools.contract import ErrorCode, Level, ToolError, ToolResult
+
+OUTCOME_TIME = timedelta(hours=1)
+"""Time after a redemption in which the agent must say what happened; then the outcome is unknown."""
+OUTCOMES = ("succeeded", "failed")
+_STATUSES = {
+    CallStatus.AWAITING_APPROVAL: "waiting",
+    CallStatus.APPROVED: "waiting",
+    CallStatus.EXECUTING: "redeemed",
+    CallStatus.OUTCOME_UNKNOWN: "unknown",
+}
+"""What the agent is told where it differs from the call's own status."""
+
+
+@dataclass(frozen=True)
+class AskState:
+    """An ask as its agent, or a person, sees it.
+
+    Attributes:
+        status: waiting, approved, denied, expired, cancelled, redeemed, succeeded, failed or unknown.
+        receipt: the signed receipt, while the approval can be redeemed.
+    """
+
+    ask: Ask
+    call: ToolCall
+    card: Approval
+    status: str
+    receipt: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        """True if the approval was not redeemed in time, even if nobody has noted that yet."""
+        return bool(getattr(self.card, "has_ended", False))
+
+    @property
+    def params_digest(self) -> str:
+        return digest_params(self.call.params)
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.status == "waiting"
+
+
+def find_own_ask(key: AgentKey, ask_id: str) -> Ask:
+    """Find an ask of this key; those of other keys are not found.
+
+    Raises:
+        NotFound
+    """
+    asks = Ask.objects.select_related("run__organization", "key", "effect")
+    ask = asks.filter(key=key, pk=parse_row_id_or_none(ask_id) or 0).first()
+    if ask is None:
+        raise NotFound(f"there is no ask {ask_id[:40]} of this key")
+    return ask
+
+
+def load_state(ask: Ask) -> AskState:
+    """Load what became of the ask; an approval counts once the time to undo it is over."""
+    return load_states([ask])[0]
+
+
+def load_states(asks: Sequence[Ask]) -> list[AskState]:
+    """Load what became of each of these asks, in two queries and one more for each receipt."""
+    runs = {ask.run_id for ask in asks}
+    calls = {call.run_id: call for call in ToolCall.objects.filter(run_id__in=runs).select_related("run")}
+    rows = Approval.objects.filter(run_id__in=runs).exclude(kind=ApprovalKind.UNKNOWN).select_related("decided_by")
+    has_ended, is_usable = Q(valid_until__lte=Now()), Q(start_after__lte=Now(), valid_until__gt=Now())
+    newest = rows.annotate(has_ended=has_ended, is_usable=is_usable).order_by("sequence")
+    cards = {card.run_id: card for card in newest}
+    return [_describe(ask, calls[ask.run_id], cards[ask.run_id]) for ask in asks]
+
+
+def _describe(ask: Ask, call: ToolCall, card: Approval) -> AskState:
+    is_approved = (call.status, card.status) == (CallStatus.APPROVED, ApprovalStatus.APPROVED)
+    if is_approved and getattr(card, "is_usable", False):
+        return AskState(ask, call, card, "approved", sign_receipt(_build_receipt(ask, call, card)))
+    return AskState(ask, call, card, _STATUSES.get(CallStatus(call.status), call.status))
+
+
+def redeem(key: AgentKey, ask_id: str, receipt: str) -> AskState:
+    """Use the approval, once: from now on the agent takes the action.
+
+    Raises:
+        NotFound
+        Invalid: the receipt is not genuine, or not that of exactly this ask.
+        Expired: the approval has ended.
+        Conflict: it was redeemed before, is not approved, or nothing may start now.
+    """
+    ask = find_own_ask(key, ask_id)
+    try:
+        claims = read_receipt(receipt)
+    except InvalidReceipt:
+        raise Invalid("receipt", "the receipt is not genuine") from None
+    with run_transaction(ask.run_id) as tx:
+        state = load_state(ask)
+        _compare(claims, state)
+        _start(tx, state)
+        Ask.objects.filter(pk=ask.pk).update(redeemed_at=Now())
+        publish_call_start(tx, state.call)
+        tx.audit(
+            f"agent_key:{key.pk}",
+            "receipt_redeemed",
+            f"tool_call:{state.call.pk}",
+            tool=state.call.tool,
+            params_digest=state.params_digest,
+            approval=str(state.card.pk),
+            approved_by=state.card.decider,
+        )
+        tx.inbox_changed = True
+    ask.refresh_from_db(fields=["redeemed_at"])
+    return load_state(ask)
+
+
+def report_outcome(key: AgentKey, ask_id: str, outcome: str, summary: str = "") -> AskState:
+    """Record what the agent says that happened, in its own words, which nobody has verified.
+
+    Raises:
+        NotFound, Invalid
+        Conflict: the ask was not redeemed, or another outcome is known.
+    """
+    if outcome not in OUTCOMES:
+        raise Invalid("outcome", f"outcome is {outcome[:40]!r}, but must be one of {', '.join(OUTCOMES)}")
+    if len(summary) > MAX_WORDS or "\0" in summary:
+        raise Invalid("summary", f"summary may have at most {MAX_WORDS:,} characters, and no NUL")
+    ask = find_own_ask(key, ask_id)
+    with run_transaction(ask.run_id) as tx:
+        call = ToolCall.objects.get(run_id=ask.run_id)
+        was_unknown = call.status == CallStatus.OUTCOME_UNKNOWN
+        result = _build_result(outcome, summary)
+        running = ToolCall.objects.filter(
+            pk=call.pk, status__in=(CallStatus.EXECUTING, CallStatus.OUTCOME_UNKNOWN), attempts=1
+        )
+        if running.update(**build_end_columns(tx, call, result)):
+            Ask.objects.filter(pk=ask.pk).update(reported_at=Now())
+            if was_unknown:
+                close_unknown_card(call, "The agent reported late.")
+                tx.publish(CallResolved(str(call.pk), outcome, key.name, "The agent reported late."))
+            else:
+                publish_result(tx, call, result)
+            tx.audit(f"agent_key:{key.pk}", "outcome_reported", f"tool_call:{call.pk}", outcome=outcome)
+            tx.inbox_changed = True
+            wake_if_possible(tx, is_announced=True)
+            ask.refresh_from_db(fields=["reported_at"])
+            return load_state(ask)
+        is_repeat = (call.status, ask.reported_at is not None) == (outcome, True)
+        if not is_repeat and ask.redeemed_at is not None:
+            tx.audit(f"agent_key:{key.pk}", "outcome_reported_late", f"tool_call:{call.pk}", outcome=outcome)
+    if not is_repeat:
+        raise Conflict("the outcome of this ask cannot be reported now", ask_status=load_state(ask).status)
+    return load_state(ask)
+
+
+def cancel(key: AgentKey, ask_id: str) -> AskState:
+    """Take the ask back, unless it was redeemed or has ended."""
+    ask = find_own_ask(key, ask_id)
+    with run_transaction(ask.run_id) as tx:
+        call = ToolCall.objects.get(run_id=ask.run_id)
+        if cancel_waiting_call(tx, call, "The agent took the ask back."):
+            tx.audit(f"agent_key:{key.pk}", "ask_cancelled", f"tool_call:{call.pk}", tool=call.tool)
+            tx.inbox_changed = True
+            wake_if_possible(tx, is_announced=True)
+    return load_state(ask)
+
+
+def expire_approval(card_id: int) -> bool:
+    """End the ask of an approval that was not redeemed in time."""
+    card = Approval.objects.select_related("tool_call", "decided_by").get(pk=card_id)
+    with run_transaction(card.run_id, wait=False) as tx:
+        late = Approval.objects.filter(pk=card_id, status=ApprovalStatus.APPROVED, valid_until__lte=Now())
+        why = "The agent did not use the approval in time."
+        if not late.exists() or not withdraw(tx, card, why):
+            return False
+        end_unexecuted(
+            tx, card.tool_call, CallStatus.EXPIRED, ToolError(ErrorCode.APPROVAL_EXPIRED, why, attempted=False)
+        )
+        wake_if_possible(tx, is_announced=True)
+        return True
+
+
+def note_silence(call_id: int) -> bool:
+    """Mark the outcome of a redeemed ask as unknown, because its agent did not say what happened."""
+    call = ToolCall.objects.get(pk=call_id)
+    with run_transaction(call.run_id, wait=False) as tx:
+        call = ToolCall.objects.get(pk=call_id)
+        if call.status != CallStatus.EXECUTING or call.deadline_at is None or call.deadline_at > tx.now:
+            return False
+        mark_outcome_unknown(tx, call, "The agent used the approval and did not say what happened.")
+        park(tx, needs_attention=True)
+        return True
+
+
+def _build_receipt(ask: Ask, call: ToolCall, card: Approval) -> Receipt:
+    assert card.decided_at is not None
+    assert card.valid_until is not None
+    votes = Vote.objects.filter(approval=card, withdrawn_at=None).order_by("pk")
+    people = list(votes.values_list("voter__username", flat=True)) or [card.decider]
+    return Receipt(
+        iss=settings.GADGET_ORIGIN or "gadget",
+        org=ask.run.organization.slug,
+        ask=str(ask.pk),
+        asker=f"agent_key:{ask.key_id}",
+        action=ask.action,
+        level=call.level,
+        params_digest=digest_params(call.params),
+        decision="approved",
+        decided_by=", ".join(people),
+        aud=ask.audience,
+        iat=int(card.decided_at.timestamp()),
+        exp=int(card.valid_until.timestamp()),
+    )
+
+
+def _compare(claims: Receipt, state: AskState) -> None:
+    """Compare the receipt with the ask as it is now.
+
+    Raises:
+        Invalid: it belongs to another ask, or to other params.
+        Expired, Conflict
+    """
+    if state.status in ("redeemed", "succeeded", "failed", "unknown"):
+        raise Conflict("this ask was redeemed before", ask_status=state.status)
+    if state.call.status == CallStatus.APPROVED and state.has_ended:
+        raise Expired("the approval has ended; ask again")
+    if state.status != "approved":
+        raise Conflict(f"this ask is not approved: it is {state.status}", ask_status=state.status)
+    current = _build_receipt(state.ask, state.call, state.card)
+    if wrong := [name for name, value in asdict(current).items() if getattr(claims, name) != value]:
+        raise Invalid("receipt", f"the receipt differs from this ask in: {', '.join(wrong)}")
+    if not is_sealed(state.card):
+        raise Conflict("the card or its call was changed in the database", ask_status=state.status)
+
+
+def _start(tx: Transaction, state: AskState) -> None:
+    """Consume the approval and record the start of the only attempt; both are conditional."""
+    if not tx.run.may_start:
+        raise Conflict(f"nothing may start now: {tx.run.stopped_because or 'the run was cancelled'}")
+    _check_rule(state.call)
+    approved = Approval.objects.filter(
+        pk=state.card.pk, status=ApprovalStatus.APPROVED, start_after__lte=Now(), valid_until__gt=Now()
+    )
+    if not approved.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
+        raise Conflict("this ask was redeemed before, or its approval has ended")
+    waiting = ToolCall.objects.filter(pk=state.call.pk, status=CallStatus.APPROVED, attempts=0)
+    started = waiting.update(
+        status=CallStatus.EXECUTING,
+        attempts=F("attempts") + 1,
+        exec_epoch=tx.run.lease_epoch,
+        started_at=tx.now,
+        deadline_at=tx.now + OUTCOME_TIME * timing().scale,
+    )
+    if started != 1:
+        raise LostRace(f"call {state.call.pk} is not approved, although its approval was consumed")
+    state.call.refresh_from_db()
+
+
+def _check_rule(call: ToolCall) -> None:
+    """Check that the action was neither stopped nor given a higher level since it was approved.
+
+    Raises:
+        Conflict
+    """
+    rule = ToolRule.objects.filter(organization_id=call.organization_id, tool=call.tool).first()
+    if rule is not None and rule.stopped_at is not None:
+        raise Conflict(f"this action was stopped by {rule.stopped_by}")
+    if rule is not None and rule.level and Level(rule.level).rank > Level(call.level).rank:
+        raise Conflict(f"the level of this action is {rule.level} now; ask again")
+
+
+def _build_result(outcome: str, summary: str) -> ToolResult:
+    words = summary.strip()
+    if outcome == "succeeded":
+        return ToolResult.ok({"reported": words}, f"The agent reported success. {words}".strip())
+    message = f"The agent reported a failure. {words}".strip()
+    return ToolResult.failed(ToolError(ErrorCode.OPERATION_FAILED, message))

@@ -1,0 +1,153 @@
+"""Calls that an agent requests from elsewhere: each is judged, and recorded as a pass of its session's run.
+
+Nothing is executed here. A worker drives the run, exactly as it drives an employee's.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.gateway.models import AgentKey, AgentSession
+from agents.gateway.sessions import find_or_start_run
+from agents.platform.queries.writes import insert_rows
+from agents.platform.refusals import Conflict, Invalid
+from agents.runs.engine.context import RunContext, load_context
+from agents.runs.engine.next_step import rest, wake_if_possible
+from agents.runs.engine.recounts import count_again
+from agents.runs.engine.requested_calls import (
+    MAX_ROUNDS,
+    CallRequest,
+    PlannedCall,
+    insert_calls,
+    plan_call,
+    preview_card,
+)
+from agents.runs.engine.timing import MAX_OPEN_TICKETS
+from agents.runs.engine.transaction import Transaction, run_transaction
+from agents.runs.events import PassStarted
+from agents.runs.models import TERMINAL_CALLS, CallStatus, Origin, Pass, ToolCall
+from tools.contract import canonical_json, storable_json
+from tools.toolbox.permissions import Permission
+
+OPEN_TICKETS = (
+    CallStatus.AWAITING_APPROVAL,
+    CallStatus.APPROVED,
+    CallStatus.EXECUTING,
+    CallStatus.SUSPENDED,
+    CallStatus.OUTCOME_UNKNOWN,
+)
+"""The states in which an equal request gets the ticket of the first one."""
+_MAX_RUNS = 3
+"""Runs that are tried: one may end, or be cancelled, while the request is prepared."""
+
+
+@dataclass(frozen=True)
+class ToolRequest:
+    """A call that an agent requests.
+
+    Attributes:
+        arguments: the values as the agent sent them.
+    """
+
+    tool: str
+    arguments: dict[str, Any]
+
+
+def record_request(key: AgentKey, session: AgentSession | None, request: ToolRequest) -> ToolCall:
+    """Judge the request and record it as a pass of its own; return its call, or the open call of an equal request.
+
+    Raises:
+        Invalid: the arguments cannot be stored as JSON.
+        Conflict: nothing may start: the employee is inactive or stopped, a budget is used up, or the runs keep ending.
+    """
+    try:
+        storable_json(request.arguments)
+    except (ValueError, RecursionError) as error:
+        raise Invalid("arguments", f"the arguments are not valid JSON: {error}") from error
+    for _ in range(_MAX_RUNS):
+        run_id = find_or_start_run(key, session)
+        call = _record(key, load_context(run_id), request)
+        if call is not None:
+            return call
+    raise Conflict("the session was ended while the call was prepared; try again")
+
+
+def _record(key: AgentKey, context: RunContext, request: ToolRequest) -> ToolCall | None:
+    """Record the request in the context's run; return None if that run has ended."""
+    wanted = CallRequest(request.tool, request.arguments)
+    plan, rounds = plan_call(context, 0, wanted), MAX_ROUNDS
+    while True:
+        rounds -= 1
+        if plan.permission is Permission.ASK:
+            if (earlier := _find_open_ticket(key, plan)) is not None:
+                return earlier
+            if plan.effect is None:
+                preview_card(context, plan)
+        snapshot = context.keep_snapshot()
+        with _locked_tickets(key, plan), run_transaction(context.run.pk) as tx:
+            if tx.run.has_ended or tx.run.cancel_requested_at is not None:
+                return None
+            current = context.with_current_rules()
+            has_changed = not current.has_same_rules(context) or bool(count_again(tx, context, [plan]))
+            if plan.permission is Permission.ASK and (earlier := _find_open_ticket(key, plan)) is not None:
+                return earlier
+            if not has_changed or not rounds:
+                if has_changed:
+                    plan = plan.replace_without_preview(plan_call(current, 0, wanted))
+                _insert_pass(tx, plan, snapshot)
+                return plan.row
+        context, plan = current, plan.replace_if_changed(plan_call(current, 0, wanted))
+
+
+@contextmanager
+def _locked_tickets(key: AgentKey, plan: PlannedCall) -> Iterator[None]:
+    """Let one request of the key make a ticket at a time, whatever its session; other requests wait for nobody.
+
+    Raises:
+        Conflict: the key has too many open tickets.
+    """
+    if plan.permission is not Permission.ASK:
+        yield
+        return
+    with transaction.atomic():
+        AgentKey.objects.select_for_update(no_key=True).get(pk=key.pk)
+        waiting = Approval.objects.filter(run__agent_run__key=key, status=ApprovalStatus.PENDING)
+        if waiting.filter(run__origin=Origin.MCP).count() >= MAX_OPEN_TICKETS and not _find_open_ticket(key, plan):
+            raise Conflict(f"this key has {MAX_OPEN_TICKETS} open tickets already")
+        yield
+
+
+def _find_open_ticket(key: AgentKey, plan: PlannedCall) -> ToolCall | None:
+    """Return the open call of an equal request that the key has made before."""
+    calls = ToolCall.objects.filter(run__agent_run__key=key, status__in=OPEN_TICKETS, parent_call=None)
+    return calls.filter(signature=plan.row.signature).order_by("pk").first()
+
+
+def _insert_pass(tx: Transaction, plan: PlannedCall, snapshot: str) -> None:
+    """Record the pass with its call, and let a worker start the call if it may start."""
+    run, row = tx.run, plan.row
+    run.pass_number += 1
+    run.asked_pass = max(run.asked_pass, run.pass_number)
+    run.crash_count = 0
+    row.pass_number, row.provider_call_id = run.pass_number, f"call_{run.pass_number}"
+    response = _build_response(plan)
+    insert_rows([Pass(run_id=run.pk, number=run.pass_number, response=response, messages_upto=1, snapshot=snapshot)])
+    tx.publish(PassStarted(run.pass_number))
+    insert_calls(tx, [plan], free_slots=0)
+    if row.status not in TERMINAL_CALLS:
+        if run.next_wake_at is not None and run.is_parked:
+            run.next_wake_at = None
+        wake_if_possible(tx, is_announced=True)
+    elif run.is_parked and run.next_wake_at is not None:
+        rest(tx)
+
+
+def _build_response(plan: PlannedCall) -> dict[str, Any]:
+    """Build the message with which a model would have requested the call."""
+    function = {"name": plan.row.tool, "arguments": canonical_json(plan.row.params or {})}
+    call = {"id": plan.row.provider_call_id, "type": "function", "function": function}
+    return {"role": "assistant", "content": "", "tool_calls": [call]}

@@ -1,0 +1,108 @@
+"""Sessions of agents that run elsewhere: the run that their calls belong to, from its start to its end."""
+
+from contextlib import suppress
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from django.db.models.functions import Now
+
+from agents.employees import budgets
+from agents.gateway.models import AgentKey, AgentRun, AgentSession
+from agents.platform.refusals import Conflict
+from agents.runs import stops
+from agents.runs.engine.ending import Ending, end_run
+from agents.runs.engine.timing import timing
+from agents.runs.engine.transaction import new_run_transaction, run_transaction
+from agents.runs.events import RunStarted
+from agents.runs.models import ENDED, TERMINAL_CALLS, CallStatus, ExitReason, Message, Origin, Run, RunStatus, ToolCall
+from tools.contract import Level
+
+MAX_CALLS_OF_A_RUN = 500
+"""Requests after which the next one starts a new run: what one costs grows with the length of its run."""
+_AT_WORK = (CallStatus.APPROVED, CallStatus.EXECUTING)
+_READING = (Level.READ.value, Level.DRAFT.value)
+
+
+def find_or_create_session(key: AgentKey, session_id: str, client: str) -> AgentSession:
+    """Return the key's session with this id, which its first call writes."""
+    return AgentSession.objects.get_or_create(key=key, session_id=session_id, defaults={"client": client})[0]
+
+
+def has_ended(key: AgentKey, session_id: str) -> bool:
+    """Return True if the client has ended this session."""
+    return AgentSession.objects.filter(key=key, session_id=session_id, ended_at__isnull=False).exists()
+
+
+def end_session(session: AgentSession) -> None:
+    """End the session as its client wishes; a run with open calls goes on without it."""
+    AgentSession.objects.filter(pk=session.pk, ended_at=None).update(ended_at=Now())
+    runs = AgentRun.objects.filter(session=session).exclude(run__status__in=ENDED)
+    for run_id in runs.values_list("run_id", flat=True):
+        with suppress(Run.DoesNotExist):
+            end_resting_run(run_id, is_idle=False)
+
+
+def find_or_start_run(key: AgentKey, session: AgentSession | None) -> int:
+    """Return the id of the run that takes the next call of this key and session; start one if there is none.
+
+    A run whose approved write is at work takes none, because a run does nothing else meanwhile.
+
+    Raises:
+        Conflict: the employee is not active or stopped, or a budget is used up.
+    """
+    employee = key.employee
+    if not employee.is_active:
+        raise Conflict(f"{employee.name} is not active")
+    stops.refuse_stopped(employee)
+    budgets.check_new_run(employee)
+    with transaction.atomic():
+        AgentKey.objects.select_for_update(no_key=True).get(pk=key.pk)  # two first calls share one run
+        runs = AgentRun.objects.filter(key=key, session=session, run__origin=Origin.MCP)
+        writing = ToolCall.objects.filter(run_id=OuterRef("run_id"), status__in=_AT_WORK).exclude(level__in=_READING)
+        usable = runs.exclude(run__status__in=ENDED).filter(
+            ~Exists(writing), run__pass_number__lt=MAX_CALLS_OF_A_RUN, run__cancel_requested_at=None
+        )
+        found = usable.order_by("-run_id").values_list("run_id", flat=True).first()
+        return found if found is not None else _start_run(key, session)
+
+
+def _start_run(key: AgentKey, session: AgentSession | None) -> int:
+    assert key.membership is not None
+    employee, user = key.employee, key.membership.user
+    title = f"Agent with the key {key.name}"  # nothing that the client says: it would pass for typed by a person
+    run = Run(
+        organization=employee.organization,
+        employee=employee,
+        created_by=user,
+        origin=Origin.MCP,
+        task=title,
+        title=title[:200],
+        mode=employee.mode,
+        status=RunStatus.WAITING,
+        next_wake_at=Now() + timing().session_idle,
+        max_passes=MAX_CALLS_OF_A_RUN,
+        messages_heard=1,
+    )
+    with new_run_transaction(run) as tx:
+        Message.objects.create(run=run, number=1, text=title)
+        AgentRun.objects.create(run=run, key=key, session=session)
+        tx.publish(RunStarted(user.get_username(), agent_key=key.name))
+    return run.pk
+
+
+def end_resting_run(run_id: int, is_idle: bool = True) -> bool:
+    """End the run of a session that rests: no request came in time, or its client has left; return False if not.
+
+    Raises:
+        Run.DoesNotExist: the run is locked.
+    """
+    with run_transaction(run_id, wait=False) as tx:
+        run = tx.run
+        is_due = run.next_wake_at is not None and (not is_idle or run.next_wake_at <= tx.now)
+        if run.origin != Origin.MCP or run.status != RunStatus.WAITING or not is_due:
+            return False
+        calls = ToolCall.objects.filter(run_id=run_id)
+        if calls.exclude(status__in=TERMINAL_CALLS).exists():
+            return False
+        end_run(tx, Ending(ExitReason.SESSION_ENDED, f"The session ended. It made {calls.count():,} calls."))
+        return True

@@ -1,0 +1,90 @@
+"""The caller of a request: an agent key, and the session that the client was given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from django.core import signing
+
+from agents.gateway.keys import authenticate_key
+from agents.gateway.models import AgentKey, AgentSession
+from agents.gateway.sessions import find_or_create_session, has_ended
+
+SCOPE_KEY = "gadget.caller"
+"""Where the ASGI scope of a request holds its caller."""
+_SALT = "mcp session"
+_MAX_AGE_S = 7 * 24 * 3600
+_MAX_CLIENT = 60
+
+
+@dataclass(frozen=True)
+class SessionToken:
+    """The session that a client names in the header `Mcp-Session-Id`; signed, so a row is written only when it works.
+
+    Attributes:
+        client: the name that the client gave itself, unverified.
+    """
+
+    key_id: int
+    nonce: str
+    client: str = ""
+
+    @classmethod
+    def create(cls, key: AgentKey, client: str) -> SessionToken:
+        """Create a token for a new session."""
+        shown = "".join(character for character in client if character.isprintable())[:_MAX_CLIENT]
+        return cls(key.pk, uuid4().hex, shown)
+
+    @classmethod
+    def parse(cls, text: str) -> SessionToken | None:
+        """Return the token, or None if it is not ours or too old."""
+        try:
+            return cls(*signing.loads(text, salt=_SALT, max_age=_MAX_AGE_S))
+        except (signing.BadSignature, TypeError, ValueError):
+            return None
+
+    def __str__(self) -> str:
+        return signing.dumps([self.key_id, self.nonce, self.client], salt=_SALT)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """The agent that sent a request.
+
+    Attributes:
+        site: the origin of this installation, as the agent reaches it.
+        token: the session that it named; None without one.
+        has_session: False if it named a session that is not its own or has ended.
+    """
+
+    key: AgentKey
+    site: str = ""
+    token: SessionToken | None = None
+    has_session: bool = True
+
+    @property
+    def session(self) -> AgentSession | None:
+        """The session's row, which the first call of a session writes."""
+        return find_or_create_session(self.key, self.token.nonce, self.token.client) if self.token else None
+
+
+def find_caller(secret: str, session_text: str | None, site: str) -> Caller | None:
+    """Return the caller, or None without a working key."""
+    key = authenticate_key(secret)
+    if key is None:
+        return None
+    if session_text is None:
+        return Caller(key, site)
+    token = SessionToken.parse(session_text)
+    if token is None or token.key_id != key.pk or has_ended(key, token.nonce):
+        return Caller(key, site, has_session=False)
+    return Caller(key, site, token)
+
+
+def get_caller(context: Any) -> Caller:
+    """Return the caller of the request that the SDK's context belongs to."""
+    caller = context.request.scope[SCOPE_KEY]
+    assert isinstance(caller, Caller)
+    return caller

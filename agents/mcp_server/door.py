@@ -1,0 +1,167 @@
+"""The door of the MCP server at `/mcp`: checks who asks, how often and how much, and hands the rest to the SDK.
+
+The server keeps no state between requests. The SDK serves each request by itself; a session that a client is given is a
+signed token, and what belongs to it is in the database.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from agents.gateway.keys import refuse_flood
+from agents.gateway.sessions import end_session
+from agents.mcp_server.callers import SCOPE_KEY, Caller, SessionToken, find_caller
+from agents.mcp_server.database import DOOR, database_to_async
+from agents.platform.minute_counter import count_in_minute
+from agents.platform.refusals import TooManyRequests
+
+PATH = "/mcp"
+SESSION_HEADER = b"mcp-session-id"
+LARGEST_BODY = 1_000_000
+"""Bytes."""
+MAX_WRONG_KEYS_PER_MINUTE = 30
+"""Requests without a working key from one address; a working key is still accepted."""
+
+Scope = dict[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class _Refusal(Exception):
+    """A request that is refused before the SDK sees it."""
+
+    status: int
+    message: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class McpDoor:
+    """The ASGI application of `/mcp`."""
+
+    def __init__(self, server: Server[Any]) -> None:
+        self._server = server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            caller = await _admit(scope)
+            if scope["method"] == "DELETE":
+                await _end(caller)
+                await _answer(send, 204, b"")
+                return
+            if scope["method"] != "POST":
+                raise _Refusal(405, "Only POST and DELETE are served here.", ((b"allow", b"POST, DELETE"),))
+            body = await _read_body(receive)
+        except _Refusal as refusal:
+            error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": refusal.message}}
+            await _answer(send, refusal.status, json.dumps(error).encode(), refusal.headers)
+            return
+        if (client := _find_opening_client(scope, body)) is not None:
+            send = _add_session(send, str(SessionToken.create(caller.key, client)))
+        await self._serve({**scope, SCOPE_KEY: caller}, _replay(body, receive), send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the SDK serve the request; its manager lives as long as the request, so nothing outlives it."""
+        manager = StreamableHTTPSessionManager(self._server, stateless=True)
+        async with manager.run():
+            await manager.handle_request(scope, receive, send)
+
+
+async def _admit(scope: Scope) -> Caller:
+    headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    scheme, _, secret = headers.get(b"authorization", "").partition(" ")
+    site = settings.GADGET_ORIGIN or f"{scope.get('scheme', 'http')}://{headers.get(b'host', '')}"
+    key = secret.strip() if scheme.lower() == "bearer" else ""
+    found: Caller | None = await _find_caller(key, headers.get(SESSION_HEADER), site)
+    if found is None:
+        count, wait_s = count_in_minute(f"wrong-agent-keys:{(scope.get('client') or ['?'])[0]}")
+        if count > MAX_WRONG_KEYS_PER_MINUTE:
+            raise _Refusal(429, "Too many wrong keys.", ((b"retry-after", b"%d" % wait_s),))
+        raise _Refusal(401, "A working agent key is needed.", ((b"www-authenticate", b'Bearer realm="Gadget"'),))
+    try:
+        refuse_flood(found.key)
+    except TooManyRequests as refusal:
+        raise _Refusal(429, refusal.detail, ((b"retry-after", b"%d" % refusal.extra["retry_after"]),)) from None
+    if not found.has_session:
+        raise _Refusal(404, "Session not found")
+    return found
+
+
+_find_caller = database_to_async(find_caller, DOOR)
+
+
+@database_to_async
+def _end(caller: Caller) -> None:
+    if caller.session is not None:
+        end_session(caller.session)
+
+
+async def _read_body(receive: Receive) -> bytes:
+    parts, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _Refusal(400, "The request was cut off.")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > LARGEST_BODY:
+            raise _Refusal(413, f"A request may have at most {LARGEST_BODY:,} bytes.")
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the body once, and then whatever comes."""
+    left = [body]
+
+    async def receive_again() -> Message:
+        if left:
+            return {"type": "http.request", "body": left.pop(), "more_body": False}
+        return await receive()
+
+    return receive_again
+
+
+def _find_opening_client(scope: Scope, body: bytes) -> str | None:
+    """Return the name that the client gives itself, if the request opens a session; None if it does not."""
+    named = [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == _VERSION_HEADER]
+    if b"initialize" not in body or (named and named[0] not in HANDSHAKE_PROTOCOL_VERSIONS):
+        return None
+    try:
+        request = json.loads(body)
+        if request["method"] != "initialize":
+            return None
+        info = request["params"]["clientInfo"]
+        return f"{info['name']} {info.get('version', '')}".strip()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+_VERSION_HEADER = MCP_PROTOCOL_VERSION_HEADER.lower().encode()
+
+
+def _add_session(send: Send, session: str) -> Send:
+    """Return a `send` that adds the session to the headers of a successful answer."""
+
+    async def send_with_session(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] == 200:
+            message = {**message, "headers": [*message["headers"], (SESSION_HEADER, session.encode())]}
+        await send(message)
+
+    return send_with_session
+
+
+async def _answer(send: Send, status: int, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+    head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body})

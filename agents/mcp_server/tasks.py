@@ -1,0 +1,126 @@
+"""The tasks extension of MCP (SEP-2663): a client that knows it gets a task in place of a ticket.
+
+A task is the ticket with another name, so both tell the same, and either may be used for the same call.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from agents.gateway.models import AgentKey
+from agents.gateway.tickets import Ticket, cancel_ticket, find_ticket
+from agents.mcp_server.answers import build_address, build_answer
+from agents.mcp_server.callers import Caller, get_caller
+from agents.mcp_server.database import database_to_async
+from agents.platform.refusals import Refusal
+from agents.runs.models import CallStatus
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+POLL_MS = 2_000
+KEPT_MS = 30 * 24 * 3600 * 1000
+"""The time for which a task can be looked up, as the client is told; it can be as long as its run exists."""
+_MESSAGES = {
+    "waiting_for_approval": "A person has to decide in Gadget.",
+    "waiting_for_people": "It waits for an answer of a person or a colleague.",
+    "outcome_unknown": "Nobody knows whether it happened; a person has to check.",
+    "approved": "A person approved it; it is about to start.",
+}
+
+Context = ServerRequestContext[Any, Any]
+
+
+class TaskParams(types.RequestParams):
+    """The params of the three methods, of which `tasks/update` has more."""
+
+    task_id: str
+
+
+def add_tasks(server: Server[Any]) -> None:
+    """Let the server answer the methods of the extension."""
+    server.extensions[EXTENSION] = {}
+    server.add_request_handler("tasks/get", TaskParams, _get)
+    server.add_request_handler("tasks/cancel", TaskParams, _cancel)
+    server.add_request_handler("tasks/update", TaskParams, _update)
+
+
+def knows_tasks(context: Context) -> bool:
+    """Return True if the client declared the extension, for its session or for this request."""
+    capabilities = context.session.client_capabilities
+    is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+    return is_modern and capabilities is not None and EXTENSION in (capabilities.extensions or {})
+
+
+def build_task(ticket: Ticket, caller: Caller) -> dict[str, Any]:
+    """Build the answer to a call that has not ended."""
+    return {"resultType": "task", **_describe(ticket, caller)}
+
+
+async def _get(context: Context, params: TaskParams) -> dict[str, Any]:
+    caller = _require(context)
+    ticket = await _find(caller.key, params.task_id)
+    return {"resultType": "complete", **_describe(ticket, caller)}
+
+
+async def _cancel(context: Context, params: TaskParams) -> dict[str, Any]:
+    await _cancel_ticket(_require(context).key, params.task_id)
+    return {"resultType": "complete"}
+
+
+async def _update(context: Context, params: TaskParams) -> dict[str, Any]:
+    """Take note of input that no task here ever asks for: the agent's own side decides nothing."""
+    await _find(_require(context).key, params.task_id)
+    return {"resultType": "complete"}
+
+
+def _require(context: Context) -> Caller:
+    if not knows_tasks(context):
+        needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+        raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, f"declare the extension {EXTENSION} first", needed)
+    return get_caller(context)
+
+
+def _describe(ticket: Ticket, caller: Caller) -> dict[str, Any]:
+    call = ticket.call
+    changed = call.finished_at or call.started_at or call.created_at
+    described: dict[str, Any] = {
+        "taskId": ticket.id,
+        "status": _find_status(ticket),
+        "createdAt": call.created_at.isoformat(),
+        "lastUpdatedAt": changed.isoformat(),
+        "ttlMs": KEPT_MS,
+        "pollIntervalMs": POLL_MS,
+    }
+    if message := _MESSAGES.get(ticket.status):
+        described["statusMessage"] = f"{message} {build_address(ticket, caller.site)}"
+    if described["status"] == "completed":
+        result = build_answer(ticket, caller.site)
+        described["result"] = result.model_dump(by_alias=True, exclude_none=True, mode="json")
+    return described
+
+
+def _find_status(ticket: Ticket) -> str:
+    if not ticket.has_ended:
+        return "working"
+    return "cancelled" if ticket.call.status == CallStatus.CANCELLED else "completed"
+
+
+@database_to_async
+def _find(key: AgentKey, task_id: str) -> Ticket:
+    try:
+        return find_ticket(key, task_id)
+    except Refusal as refusal:
+        raise MCPError(types.INVALID_PARAMS, refusal.detail) from refusal
+
+
+@database_to_async
+def _cancel_ticket(key: AgentKey, task_id: str) -> Ticket:
+    try:
+        return cancel_ticket(key, task_id)
+    except Refusal as refusal:
+        raise MCPError(types.INVALID_PARAMS, refusal.detail) from refusal

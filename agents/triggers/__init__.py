@@ -1,0 +1,1 @@
+"""Triggers: messages from other systems that start runs."""

@@ -1,0 +1,109 @@
+"""Triggers, each with an address to which another system sends messages, and the messages that came."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from agents.accounts.models.organization import Organization
+from agents.employees.models.employee import Employee
+from agents.platform.encrypted_fields import EncryptedTextField
+from agents.runs.models.run import Run
+
+
+class Scheme(models.TextChoices):
+    """The ways in which other systems prove that a message is theirs."""
+
+    STANDARD = "standard", "Standard Webhooks"
+    GITHUB = "github", "GitHub"
+    GITLAB = "gitlab", "GitLab"
+    SLACK = "slack", "Slack"
+    ALERTMANAGER = "alertmanager", "Alertmanager, or any bearer token"
+    HMAC = "hmac", "HMAC-SHA256 in a header"
+
+
+class Trigger(models.Model):
+    """An address at which messages of another system start runs of an employee, on behalf of a person.
+
+    Attributes:
+        public_id: the part of the address that nobody can guess.
+        header: the name of the header with the signature; only for HMAC.
+        secret: encrypted, and never shown again.
+        task: the template of the task, with places such as `{{ payload.issue.title }}`.
+        filters: conditions on the payload, as `tools.toolbox.conditions.Condition.as_json`; all must hold.
+        repeat_hours: the time in which the same body starts one run, where the scheme has no ids.
+        max_queued: the runs that may wait for a worker at a time.
+        created_by: the person on whose behalf it works, who made it or switched it on last.
+        made_by, task_by, secret_by: the people who made it, wrote its task last, and brought or saw its secret last;
+            they count as requesters of its runs.
+        removed_at: the time since which nobody sees it; its messages stay, because they name requesters.
+    """
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="triggers", db_index=False)
+    employee = models.ForeignKey(Employee, on_delete=models.SET_NULL, null=True, related_name="triggers")
+    name = models.CharField(max_length=80)
+    public_id = models.CharField(max_length=40, unique=True)
+    scheme = models.CharField(max_length=16, choices=Scheme)
+    header = models.CharField(max_length=80, blank=True)
+    secret = EncryptedTextField()
+    task = models.TextField()
+    filters = models.JSONField(default=list)
+    repeat_hours = models.PositiveSmallIntegerField(default=24)
+    max_queued = models.PositiveSmallIntegerField(default=100)
+    is_active = models.BooleanField(default=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    task_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    secret_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    removed_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (models.Index(fields=("organization", "-id"), name="triggers_newest"),)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ReceiptStatus(models.TextChoices):
+    """The outcome of a message."""
+
+    STARTED = "started", "Started a run"
+    FILTERED = "filtered", "Filtered out"
+    ANSWERED = "answered", "Answered"
+    """A question of the sender's system about the address itself."""
+    REFUSED = "refused", "Refused"
+
+
+class ReceivedMessage(models.Model):
+    """A message that came to a trigger. Pages call it a delivery.
+
+    Attributes:
+        key: the sender's id of it, or the digest of its body; repeats of a message have no row of their own.
+        run: the run that it started.
+        requesters: (user id, username, act) of each person behind its run besides the one on whose behalf it acts.
+        payload: its body, unless it was refused before anybody knew who sent it.
+        replay_of, by: for a replay, the message that was sent again, and the person who did so.
+    """
+
+    trigger = models.ForeignKey(Trigger, on_delete=models.CASCADE, related_name="messages", db_index=False)
+    key = models.CharField(max_length=80, blank=True)
+    status = models.CharField(max_length=10, choices=ReceiptStatus)
+    reason = models.CharField(max_length=300, blank=True)
+    run = models.OneToOneField(Run, on_delete=models.SET_NULL, null=True, related_name="started_by_message")
+    requesters = models.JSONField(default=list)
+    payload = models.TextField(blank=True)
+    replay_of = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="+")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    received_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (
+            models.Index(fields=("trigger", "-id"), name="messages_of_trigger"),
+            models.Index(fields=("trigger", "key", "-id"), name="messages_by_key", condition=Q(status="started")),
+        )
+
+    def __str__(self) -> str:
+        return f"message {self.pk} of trigger {self.trigger_id}"

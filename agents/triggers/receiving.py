@@ -1,0 +1,264 @@
+"""Messages that come to triggers: checked, filtered, and turned into one run each, however often they come."""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from agents.accounts.models import Membership, Role
+from agents.platform.minute_counter import count_in_minute
+from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal, TooManyRequests
+from agents.runs import actions
+from agents.runs.models import Origin, Run, RunStatus
+from agents.runs.models.run import TRIGGER_REQUEST_PREFIX
+from agents.triggers.models import ReceiptStatus, ReceivedMessage, Scheme, Trigger
+from agents.triggers.schemes import Incoming, Proof, find_fault, find_key
+from agents.triggers.templates import attach_payload, fill_template
+from tools.contract.canonical import storable_json
+from tools.toolbox.conditions import Condition
+
+LARGEST_PAYLOAD = 256 * 1024
+MAX_PER_MINUTE = 3_000
+"""Messages of one trigger in one process."""
+MAX_NOTED_REFUSALS = 20
+"""Refusals of one trigger in a minute that are kept, so that a stranger cannot fill the table."""
+KEPT = 200
+"""Refused and filtered messages that a trigger keeps."""
+WAIT_S = 60
+"""Seconds after which a sender may come again while too many runs wait."""
+
+
+class Unproved(Refusal):
+    """The sender proved nothing, or the message is too old."""
+
+    status, code = 401, "unproved"
+
+
+class TooLarge(Refusal):
+    """The message is too large."""
+
+    status, code = 413, "too_large"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The outcome of a message that was not refused.
+
+    Attributes:
+        run: the run that it started, now or when it came before.
+        answer: the answer to a question of the sender's system.
+    """
+
+    run: Run | None = None
+    answer: Mapping[str, str] | None = None
+
+
+def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
+    """Take a message: start its run, return that of an equal one, or filter it out.
+
+    Raises:
+        NotFound: there is no such trigger, or it is switched off.
+        Unproved, TooLarge, TooManyRequests, Invalid
+        Conflict: the trigger's person or employee may not start runs now.
+    """
+    trigger = _find_trigger(public_id)
+    incoming = Incoming(headers, body, time.time())
+    try:
+        if len(body) > LARGEST_PAYLOAD:
+            raise TooLarge(f"a message may have at most {LARGEST_PAYLOAD:,} bytes")
+        if not trigger.secret:
+            raise Unproved("the trigger's secret cannot be read here; give it a new one")
+        if fault := find_fault(trigger.scheme, incoming, Proof(trigger.secret, trigger.header)):
+            raise Unproved(fault)
+        count, wait_s = count_in_minute(f"trigger:{trigger.pk}")
+        if count > MAX_PER_MINUTE:
+            raise TooManyRequests("too many messages in this minute", retry_after=wait_s)
+        payload = _parse(body)
+    except Refusal as refusal:
+        _note_refusal(trigger, refusal.detail)
+        raise
+    if (answer := _find_answer(trigger, incoming, payload)) is not None:
+        _note(trigger, ReceivedMessage(status=ReceiptStatus.ANSWERED, reason="a question about the address"))
+        return Taken(answer=answer)
+    key, is_own = find_key(trigger.scheme, incoming, payload)
+    return _start_or_refuse(trigger, payload, key, timedelta(0) if is_own else timedelta(hours=trigger.repeat_hours))
+
+
+def replay(member: Membership, message_id: int) -> Run:
+    """Start another run for a message that came before, on behalf of the trigger's person; the presser asked for it.
+
+    Raises:
+        Forbidden, NotFound, Conflict, TooManyRequests, Invalid
+    """
+    actions.require_role(member, Role.OPERATOR, "send a message again")
+    rows = ReceivedMessage.objects.filter(
+        trigger__organization_id=member.organization_id, trigger__removed_at=None
+    ).exclude(payload="")
+    earlier = rows.select_related(*_TRIGGER_PARTS).filter(pk=message_id).first()
+    if earlier is None:
+        raise NotFound(f"there is no message {message_id} that could be sent again")
+    trigger = earlier.trigger
+    if not trigger.is_active:
+        raise Conflict("the trigger is switched off")
+    replays = ReceivedMessage.objects.filter(replay_of=earlier).count()
+    message = ReceivedMessage(
+        key=f"r{earlier.pk}:{replays + 1}", payload=earlier.payload, replay_of=earlier, by=member.user
+    )
+    return _start(trigger, json.loads(earlier.payload), message, message.key)
+
+
+def find_message(run: Run) -> Any:
+    """Return the message from outside that started the run; None for a run that no trigger started."""
+    if run.origin != Origin.TRIGGER:
+        return None
+    message = ReceivedMessage.objects.filter(run=run).values_list("payload", flat=True).first()
+    return None if message is None else json.loads(message)
+
+
+_PEOPLE = ("created_by", "made_by", "task_by", "secret_by")
+_TRIGGER_PARTS = ("trigger__organization", "trigger__employee", *(f"trigger__{one}" for one in _PEOPLE))
+
+
+def _find_trigger(public_id: str) -> Trigger:
+    rows = Trigger.objects.select_related("organization", "employee", *_PEOPLE)
+    trigger = rows.filter(public_id=public_id, is_active=True).first()
+    if trigger is None:
+        raise NotFound("there is no such trigger")
+    return trigger
+
+
+def _parse(body: bytes) -> Any:
+    """Parse the body as JSON that every database can store.
+
+    Raises:
+        Invalid
+    """
+    try:
+        payload = json.loads(body)
+        storable_json(payload)
+    except (ValueError, RecursionError, TypeError) as error:
+        raise Invalid("body", "the body is no JSON that can be stored") from error
+    if not isinstance(payload, dict | list):
+        raise Invalid("body", "the body is neither an object nor a list")
+    return payload
+
+
+def _find_answer(trigger: Trigger, incoming: Incoming, payload: Any) -> Mapping[str, str] | None:
+    """Return the answer to a question about the address itself, which starts no run."""
+    if trigger.scheme == Scheme.SLACK and isinstance(payload, dict) and payload.get("type") == "url_verification":
+        return {"challenge": str(payload.get("challenge", ""))[:500]}
+    if trigger.scheme == Scheme.GITHUB and incoming.headers.get("x-github-event") == "ping":
+        return {"status": "pong"}
+    return None
+
+
+def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta) -> Taken:
+    """Start the run of a message, unless it came before or is filtered out.
+
+    Args:
+        window: the time in which the same key means the same message; 0 for ever.
+    """
+    earlier = ReceivedMessage.objects.filter(trigger=trigger, key=key, status=ReceiptStatus.STARTED)
+    generation = f":{earlier.count()}" if window else ""  # before the look, or an equal message in between would count
+    repeated = earlier.filter(received_at__gt=Now() - window) if window else earlier
+    same = repeated.select_related("run").order_by("-pk").first()
+    if same is not None and same.run is not None:
+        return Taken(same.run)
+    if (reason := _find_filter(trigger, payload)) != "":
+        text = storable_json(payload)
+        _note(trigger, ReceivedMessage(key=key, status=ReceiptStatus.FILTERED, reason=reason[:300], payload=text))
+        return Taken()
+    message = ReceivedMessage(key=key, payload=storable_json(payload))
+    try:
+        return Taken(_start(trigger, payload, message, f"{key}{generation}"))
+    except Refusal as refusal:
+        _note_refusal(trigger, refusal.detail, message)
+        raise
+
+
+def _start(trigger: Trigger, payload: Any, message: ReceivedMessage, request_key: str) -> Run:
+    """Start the run and keep its message, in one transaction; return the run of an equal request instead, if any."""
+    member = _find_member(trigger)
+    _refuse_flood(trigger)
+    task = fill_template(trigger.task, payload)[: actions.MAX_TEXT]
+    submission = actions.Submission(
+        employee_id=trigger.employee_id or 0,
+        task=task,
+        client_request_id=f"{TRIGGER_REQUEST_PREFIX}{trigger.pk}:{request_key}",
+        origin=Origin.TRIGGER,
+        trigger=trigger.name,
+        attachment=attach_payload(payload),
+    )
+    with transaction.atomic():
+        run, is_new = actions.submit(member, submission)
+        if is_new:
+            message.requesters = _list_requesters(trigger, message)
+            message.trigger, message.status, message.run = trigger, ReceiptStatus.STARTED, run
+            message.save(force_insert=True)
+    return run
+
+
+def _list_requesters(trigger: Trigger, message: ReceivedMessage) -> list[tuple[int, str, str]]:
+    """List the people behind the run as they are now; a later change of the trigger must not free anybody."""
+    people = (
+        (trigger.made_by, "made the trigger"),
+        (trigger.task_by, "wrote the trigger's task"),
+        (trigger.secret_by, "knew the trigger's secret"),
+        (message.by, "sent the message again"),
+    )
+    return [(user.pk, user.get_username(), act) for user, act in people if user is not None]
+
+
+def _find_member(trigger: Trigger) -> Membership:
+    """Return the member on whose behalf the trigger works.
+
+    Raises:
+        Conflict: there is none any more, or it may not start runs.
+    """
+    members = Membership.objects.filter(organization_id=trigger.organization_id, user_id=trigger.created_by_id or 0)
+    member = members.filter(user__is_active=True).select_related("user", "organization").first()
+    if member is None or not member.may(Role.OPERATOR):
+        raise Conflict("the person on whose behalf this trigger works may not start runs any more")
+    if trigger.employee_id is None:
+        raise Conflict("the trigger's employee was deleted")
+    return member
+
+
+def _refuse_flood(trigger: Trigger) -> None:
+    """Refuse while too many runs of the trigger wait for a worker."""
+    waiting = Run.objects.filter(status=RunStatus.QUEUED, started_by_message__trigger=trigger)
+    if waiting[: trigger.max_queued].count() >= trigger.max_queued:
+        raise TooManyRequests(f"{trigger.max_queued} runs of this trigger wait already", retry_after=WAIT_S)
+
+
+def _find_filter(trigger: Trigger, payload: Any) -> str:
+    """Return the filter that the payload does not pass; empty if it passes all."""
+    params = payload if isinstance(payload, dict) else {"items": payload}
+    for stored in trigger.filters:
+        if violation := Condition.from_json(stored).explain_violation(params):
+            return violation
+    return ""
+
+
+def _note_refusal(trigger: Trigger, reason: str, proved: ReceivedMessage | None = None) -> None:
+    """Keep a refusal; of a proved message, its content too, so that a person can send it again."""
+    count, _ = count_in_minute(f"trigger-refusals:{trigger.pk}")
+    if count <= MAX_NOTED_REFUSALS:
+        message = ReceivedMessage(key=proved.key, payload=proved.payload) if proved else ReceivedMessage()
+        message.status, message.reason = ReceiptStatus.REFUSED, reason[:300]
+        _note(trigger, message)
+
+
+def _note(trigger: Trigger, message: ReceivedMessage) -> None:
+    """Keep a message that started nothing, and forget the oldest of these."""
+    message.trigger = trigger
+    message.save(force_insert=True)
+    others = ReceivedMessage.objects.filter(trigger=trigger).exclude(status=ReceiptStatus.STARTED)
+    oldest = others.order_by("-pk").values_list("pk", flat=True)[KEPT : KEPT + 1].first()
+    if oldest is not None:
+        others.filter(pk__lte=oldest).delete()

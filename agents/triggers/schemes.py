@@ -1,0 +1,177 @@
+"""The proofs of senders: each scheme checks what it signs, and says what it does not."""
+
+import base64
+import binascii
+import hmac
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+from agents.triggers.models import Scheme
+
+TOLERANCE_S = 300
+"""Seconds by which a signed time may differ from ours, in both directions."""
+STANDARD_PREFIX = "whsec_"
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """One request as it came.
+
+    Attributes:
+        headers: by their names in lower case.
+        now: seconds since 1970.
+    """
+
+    headers: Mapping[str, str]
+    body: bytes
+    now: float
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The secret that a trigger shares with its sender.
+
+    Attributes:
+        header: the name of the header with the signature, for HMAC.
+    """
+
+    secret: str
+    header: str = ""
+
+
+@dataclass(frozen=True)
+class SchemeTraits:
+    """The proofs of a scheme, in words for people, and its check.
+
+    Attributes:
+        body, age, id: the proof of each.
+        id_header: the header with the sender's id of a message; empty without one.
+        find_fault: says why a request is refused; empty if it is not.
+    """
+
+    body: str
+    age: str
+    id: str
+    id_header: str
+    find_fault: Callable[[Incoming, Proof], str]
+
+
+class WrongSecret(ValueError):
+    """The secret cannot be one of this scheme; the text is for the person who typed it."""
+
+
+def make_secret(scheme: str) -> str:
+    """Make a secret in the form that the scheme's senders expect."""
+    raw = secrets.token_bytes(32)
+    return STANDARD_PREFIX + base64.b64encode(raw).decode() if scheme == Scheme.STANDARD else raw.hex()
+
+
+def check_secret(scheme: str, secret: str) -> None:
+    """Check a secret that a person brings along.
+
+    Raises:
+        WrongSecret
+    """
+    if not 16 <= len(secret) <= 200 or not secret.isascii() or not secret.isprintable():
+        raise WrongSecret("the secret must have 16 to 200 visible ASCII characters")
+    if scheme == Scheme.STANDARD:
+        try:
+            _read_standard_secret(secret)
+        except ValueError:
+            raise WrongSecret(f"the secret must be base64, with or without {STANDARD_PREFIX}") from None
+
+
+def _check_standard(incoming: Incoming, proof: Proof) -> str:
+    message_id, at = incoming.headers.get("webhook-id", ""), incoming.headers.get("webhook-timestamp", "")
+    if not message_id or not at:
+        return "the headers webhook-id and webhook-timestamp are needed"
+    signed = f"{message_id}.{at}.".encode("utf-8", "replace") + incoming.body
+    expected = base64.b64encode(hmac.digest(_read_standard_secret(proof.secret), signed, "sha256")).decode()
+    given = [part.partition(",") for part in incoming.headers.get("webhook-signature", "").split()]
+    if not any(version == "v1" and _is_same(value, expected) for version, _, value in given):
+        return _WRONG
+    return _find_age_fault(at, incoming.now)
+
+
+def _check_github(incoming: Incoming, proof: Proof) -> str:
+    expected = "sha256=" + _sign_hex(proof.secret, incoming.body)
+    return "" if _is_same(incoming.headers.get("x-hub-signature-256", ""), expected) else _WRONG
+
+
+def _check_gitlab(incoming: Incoming, proof: Proof) -> str:
+    return "" if _is_same(incoming.headers.get("x-gitlab-token", ""), proof.secret) else _WRONG
+
+
+def _check_slack(incoming: Incoming, proof: Proof) -> str:
+    at = incoming.headers.get("x-slack-request-timestamp", "")
+    signed = f"v0:{at}:".encode("utf-8", "replace") + incoming.body
+    if not _is_same(incoming.headers.get("x-slack-signature", ""), "v0=" + _sign_hex(proof.secret, signed)):
+        return _WRONG
+    return _find_age_fault(at, incoming.now)
+
+
+def _check_bearer(incoming: Incoming, proof: Proof) -> str:
+    kind, _, token = incoming.headers.get("authorization", "").partition(" ")
+    return "" if kind.lower() == "bearer" and _is_same(token.strip(), proof.secret) else _WRONG
+
+
+def _check_hmac(incoming: Incoming, proof: Proof) -> str:
+    given = incoming.headers.get(proof.header.lower(), "").removeprefix("sha256=")
+    digest = hmac.digest(proof.secret.encode(), incoming.body, "sha256")
+    is_right = _is_same(given.lower(), digest.hex()) or _is_same(given, base64.b64encode(digest).decode())
+    return "" if is_right else _WRONG
+
+
+_WRONG = "the signature or the token is wrong"
+TRAITS: dict[str, SchemeTraits] = {
+    Scheme.STANDARD: SchemeTraits("signed", "signed, at most 5 minutes", "signed", "webhook-id", _check_standard),
+    Scheme.GITHUB: SchemeTraits("signed", "not proved", "sent, not signed", "x-github-delivery", _check_github),
+    Scheme.GITLAB: SchemeTraits("not proved", "not proved", "sent, not signed", "idempotency-key", _check_gitlab),
+    Scheme.SLACK: SchemeTraits("signed", "signed, at most 5 minutes", "signed with the body", "", _check_slack),
+    Scheme.ALERTMANAGER: SchemeTraits("not proved", "not proved", "none: the body counts", "", _check_bearer),
+    Scheme.HMAC: SchemeTraits("signed", "not proved", "none: the body counts", "", _check_hmac),
+}
+
+
+def find_fault(scheme: str, incoming: Incoming, proof: Proof) -> str:
+    """Say why a request is refused; empty if it proves what its scheme can prove."""
+    return TRAITS[scheme].find_fault(incoming, proof)
+
+
+def find_key(scheme: str, incoming: Incoming, payload: object) -> tuple[str, bool]:
+    """Return what identifies the message, and True if it is the sender's own id rather than the body's digest."""
+    own = incoming.headers.get(TRAITS[scheme].id_header, "") if TRAITS[scheme].id_header else ""
+    if scheme == Scheme.SLACK and isinstance(payload, dict):
+        own = str(payload.get("event_id") or "")
+    if own:
+        return f"i{sha256(own.encode('utf-8', 'replace')).hexdigest()}", True
+    return f"b{sha256(incoming.body).hexdigest()}", False
+
+
+def _read_standard_secret(secret: str) -> bytes:
+    text = secret.removeprefix(STANDARD_PREFIX).rstrip("=")
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except binascii.Error as error:
+        raise ValueError(str(error)) from error
+    if not raw:
+        raise ValueError("it is empty")
+    return raw
+
+
+def _sign_hex(secret: str, signed: bytes) -> str:
+    return hmac.digest(secret.encode(), signed, "sha256").hex()
+
+
+def _is_same(given: str, expected: str) -> bool:
+    """Compare in constant time."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
+
+
+def _find_age_fault(at: str, now: float) -> str:
+    if not (at.isascii() and at.isdigit()):
+        return "the time is no number of seconds"
+    is_recent = abs(now - int(at[:15])) <= TOLERANCE_S
+    return "" if is_recent else "the message is more than 5 minutes old, or from the future"

@@ -1,0 +1,44 @@
+"""Notes on the card of an ask: who will act, and what was asked about the same effect before or beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agents.approvals.models import Approval
+from agents.gateway.models import Ask, RefusedAsk
+from agents.gateway.receipts import digest_params
+from agents.runs.models import ToolCall
+from tools.toolbox.asked_actions import find_asked_action
+
+MAX_EARLIER_ASKS = 5
+
+
+@dataclass(frozen=True)
+class AskNotes:
+    """The notes on the card of an ask.
+
+    Attributes:
+        earlier: the newest cards of earlier asks about the same effect.
+        refused: asks that were refused because this one is open.
+        params_digest: as the receipt and the answers of the API name it.
+    """
+
+    ask: Ask
+    earlier: list[Approval]
+    refused: list[RefusedAsk]
+    params_digest: str
+
+
+def load_ask_notes(call: ToolCall) -> AskNotes | None:
+    """Load the notes on the card of an ask; None, without a query, for the call of a tool."""
+    if find_asked_action(call.tool) is None:
+        return None
+    ask = Ask.objects.select_related("key", "effect").filter(run_id=call.run_id).first()
+    if ask is None:
+        return None
+    earlier: list[Approval] = []
+    if ask.effect_id is not None:
+        cards = Approval.objects.filter(run__ask__effect=ask.effect_id, run__ask__pk__lt=ask.pk)
+        earlier = list(cards.select_related("decided_by").order_by("-pk")[:MAX_EARLIER_ASKS])
+    refused = RefusedAsk.objects.filter(ask=ask).select_related("key").order_by("pk")[:MAX_EARLIER_ASKS]
+    return AskNotes(ask, earlier, list(refused), digest_params(call.params))

@@ -1,0 +1,105 @@
+"""Wait for the end of calls without holding a thread: one reader per run serves all who wait for its calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from agents.platform.notify import get_run_group
+from agents.runs.models import Event, EventType, ToolCall
+from agents.web.sockets.database import database_to_async
+from agents.web.sockets.feeds import Feed, Subscriber, subscribe, unsubscribe
+from agents.web.sockets.viewers import Viewer
+
+_NOBODY = Viewer(0, 0, "")
+"""Agents are no viewers: their key was checked with their request."""
+
+
+@dataclass(frozen=True)
+class CallProgress:
+    """A report of a call on its progress; `fraction` is 0 to 1, or None."""
+
+    seq: int
+    fraction: float | None
+    text: str
+
+
+class CallWaiter(Subscriber):
+    """One request that waits for a call.
+
+    Attributes:
+        status: the last known status of the call.
+        after: the number of the run's event after which progress is news.
+        reports: the progress that was not told yet.
+    """
+
+    def __init__(self, call: ToolCall, after: int) -> None:
+        super().__init__(_NOBODY)
+        self.call_id = call.pk
+        self.status = call.status
+        self.after = after
+        self.reports: list[CallProgress] = []
+
+
+class CallFeed(Feed):
+    """Reads the statuses of the awaited calls of one run, and the progress of those that report some."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(group)
+        self._run_id = int(group.rpartition(".")[2])
+        self._after: int | None = None
+
+    async def read(self) -> None:
+        """Read what is new, and wake those whose call has another status or new progress."""
+        waiters = [each for each in self.subscribers if isinstance(each, CallWaiter)]
+        if self._after is None:
+            self._after = min((each.after for each in waiters), default=0)
+        statuses, reports = await self._load({each.call_id for each in waiters})
+        for waiter in waiters:
+            status = statuses.get(waiter.call_id, waiter.status)
+            news = [report for report in reports.get(waiter.call_id, ()) if report.seq > waiter.after]
+            if status != waiter.status or news:
+                waiter.status = status
+                waiter.reports += news
+                waiter.news.set()
+
+    @database_to_async
+    def _load(self, call_ids: set[int]) -> tuple[dict[int, str], dict[int, list[CallProgress]]]:
+        statuses = dict(ToolCall.objects.filter(run_id=self._run_id, pk__in=call_ids).values_list("pk", "status"))
+        reports: dict[int, list[CallProgress]] = {}
+        events = Event.objects.filter(run_id=self._run_id, type=EventType.TOOL_PROGRESS, seq__gt=self._after)
+        for seq, payload in events.order_by("seq").values_list("seq", "payload"):
+            self._after = seq
+            report = CallProgress(seq, payload.get("fraction"), payload.get("text") or "")
+            reports.setdefault(int(payload["call_id"]), []).append(report)
+        return statuses, reports
+
+
+async def wait_for_call(
+    call: ToolCall,
+    is_over: Callable[[str], bool],
+    wait_s: float,
+    tell: Callable[[CallProgress], Awaitable[None]] | None = None,
+) -> None:
+    """Wait until the status of the call, which has its run loaded, is over, or for this time.
+
+    Args:
+        is_over: judges a status.
+        tell: is told of the call's progress.
+    """
+    waiter = CallWaiter(call, call.run.next_event_seq - 1)
+    feed = subscribe(get_run_group(call.run_id), waiter, CallFeed, purpose="calls")
+    feed.ring()
+    try:
+        async with asyncio.timeout(wait_s):
+            while not is_over(waiter.status):
+                await waiter.news.wait()
+                waiter.news.clear()
+                reports, waiter.reports = waiter.reports, []
+                for report in reports if tell else ():
+                    await tell(report)  # type: ignore[misc]
+    except TimeoutError:
+        pass
+    finally:
+        unsubscribe(feed, waiter)

@@ -1,0 +1,141 @@
+"""Agents that run elsewhere: their keys, how to connect one, and what they asked before they acted themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.utils import timezone
+
+from agents.accounts.models import Membership, Role
+from agents.employees.models import Employee
+from agents.gateway.keys import MAX_DAYS, issue_key, list_keys, revoke_key
+from agents.gateway.levels import list_levels, set_level
+from agents.gateway.models import AgentKey, Ask, RefusedAsk
+from agents.gateway.redemptions import AskState, load_states
+from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal
+from agents.platform.row_ids import parse_row_id_or_none
+from agents.web.views import one_time_reports
+from agents.web.views.absolute_links import make_absolute
+from agents.web.views.pages import member_view, render_page
+from tools.contract import Level
+
+DAYS = (7, 30, 90, MAX_DAYS)
+DEFAULT_DAYS = 30
+PAGE_SIZE = 50
+_NEW_KEY = "made_agent_key"
+"""The session key under which a new key is stored until it is shown."""
+
+
+@dataclass(frozen=True)
+class KeyLine:
+    """One key as the page shows it."""
+
+    key: AgentKey
+    works: bool
+    is_own: bool
+
+    @property
+    def state(self) -> str:
+        """Why it does not work; `works` if it does."""
+        if self.works:
+            return "works"
+        if self.key.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.key.expires_at <= timezone.now() else "owner may not use it"
+
+
+@member_view("GET", "POST")
+def agents_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show the keys of agents, and a new one once; POST creates a key."""
+    if request.method != "POST":
+        return _render(request, member)
+    days = request.POST.get("days", "")
+    try:
+        key, secret = issue_key(
+            member,
+            parse_row_id_or_none(request.POST.get("employee", "")) or 0,
+            request.POST.get("name", ""),
+            int(days) if days.isascii() and days.isdigit() else 0,
+        )
+    except (Invalid, Conflict, NotFound) as refusal:
+        page = _render(request, member, refusal)
+        page.status_code = refusal.status
+        return page
+    one_time_reports.store_report(request, member, _NEW_KEY, {"key": key.pk, "secret": secret})
+    return redirect("agents")
+
+
+@member_view("POST", page="agents")
+def revoke(request: HttpRequest, member: Membership, key_id: int) -> HttpResponseBase:
+    """Revoke a key; an admin may keep its open calls and asks."""
+    key = revoke_key(member, key_id, keeps_open=request.POST.get("keeps_open") == "1")
+    messages.success(request, f"The key {key.name} no longer works.")
+    return redirect("agents")
+
+
+@member_view("POST", page="agents")
+def choose_level(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Give an action of agents a level."""
+    action, level = request.POST.get("action", "").strip(), request.POST.get("level", "")
+    try:
+        set_level(member, action, level)
+    except Invalid as refusal:
+        page = _render(request, member, refusal)
+        page.status_code = refusal.status
+        return page
+    messages.success(request, f"{action} has the level {level} now.")
+    return redirect("agents")
+
+
+@member_view("GET")
+def ask_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show the asks of the organization's agents, newest first; `?before=` is the last id of the previous page."""
+    rows = Ask.objects.filter(run__organization_id=member.organization_id)
+    before = parse_row_id_or_none(request.GET.get("before", ""))
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
+    found = rows.select_related("run__organization", "run__created_by", "key", "effect").order_by("-pk")
+    asks = list(found[: PAGE_SIZE + 1])
+    refused: dict[int, list[RefusedAsk]] = {}
+    for one in RefusedAsk.objects.filter(ask__in=asks).select_related("key"):
+        refused.setdefault(one.ask_id, []).append(one)
+    states: list[tuple[AskState, list[RefusedAsk]]] = [
+        (state, refused.get(state.ask.pk, [])) for state in load_states(asks[:PAGE_SIZE])
+    ]
+    context = {"asks": states, "older": asks[PAGE_SIZE - 1].pk if len(asks) > PAGE_SIZE else None}
+    return render_page(request, member, "agents/asks.html", context)
+
+
+def _render(request: HttpRequest, member: Membership, refusal: Refusal | None = None) -> HttpResponse:
+    working = set(
+        AgentKey.usable().filter(employee__organization_id=member.organization_id).values_list("pk", flat=True)
+    )
+    keys = list_keys(member)[:200]
+    employees = Employee.objects.filter(organization_id=member.organization_id, is_active=True).order_by("name")
+    context = {
+        **_take_new_key(request, member),
+        "keys": [KeyLine(key, key.pk in working, key.membership_id == member.pk) for key in keys],
+        "employees": [(each.pk, each.name) for each in employees],
+        "days": [(days, f"{days} days") for days in DAYS],
+        "typed": request.POST if request.method == "POST" else {},
+        "default_days": str(DEFAULT_DAYS),
+        "refusal": refusal,
+        "invalid_field": refusal.extra.get("field", "") if refusal else "",
+        "is_admin": member.may(Role.ADMIN),
+        "action_levels": list_levels(member.organization_id) if member.may(Role.ADMIN) else [],
+        "levels": [(level.value, level.value) for level in Level],
+        "server_address": make_absolute(request, "/mcp"),
+        "asks_address": make_absolute(request, "/api/asks"),
+    }
+    return render_page(request, member, "agents/agents.html", context)
+
+
+def _take_new_key(request: HttpRequest, member: Membership) -> dict[str, Any]:
+    """Return the new key with its secret; empty if there is none."""
+    report = one_time_reports.take_report(request, member, _NEW_KEY)
+    key = list_keys(member).filter(pk=report.get("key", 0)).first()
+    return {"new_key": key, "secret": report.get("secret", "")} if key is not None else {"new_key": None, "secret": ""}

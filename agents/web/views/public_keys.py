@@ -1,0 +1,17 @@
+"""The public keys with which anybody checks receipts, for everyone to read."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.http import require_safe
+
+from agents.gateway.receipts import list_public_keys
+
+KEPT_S = 300
+"""Seconds for which a verifier may keep the answer."""
+
+
+@require_safe
+def public_keys(_: HttpRequest) -> JsonResponse:
+    """Return the keys as a JSON Web Key Set."""
+    return JsonResponse({"keys": list_public_keys()}, headers={"Cache-Control": f"public, max-age={KEPT_S}"})

@@ -1,0 +1,218 @@
+"""Triggers: the address to which other systems send messages, and the pages on which people make and watch them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.db.models.functions import Left
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import redirect
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+
+from agents.accounts.models import Membership
+from agents.employees.models import Employee
+from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal
+from agents.platform.row_ids import parse_row_id_or_none
+from agents.triggers import changes
+from agents.triggers.models import ReceivedMessage, Scheme, Trigger
+from agents.triggers.receiving import receive, replay
+from agents.triggers.schemes import TRAITS
+from agents.web.views import one_time_reports
+from agents.web.views.absolute_links import build_absolute_link, make_absolute
+from agents.web.views.pages import member_view, render_page
+
+PAGE_SIZE = 50
+SHOWN_OF_PAYLOAD = 2_000
+"""Characters of each message on the page of its trigger; the run's page shows all."""
+EMPTY_FILTERS = 3
+"""Empty rows that the form offers for further filters."""
+_NEW_SECRET = "made_trigger_secret"  # noqa: S105 - the session key under which a new secret is stored until it is shown
+_FILTER_FIELDS = ("filter_param", "filter_rule", "filter_value")
+_RULE_WORDS = {
+    "equals": "is",
+    "one_of": "is one of",
+    "pattern": "matches",
+    "prefix": "starts with",
+    "minimum": "is at least",
+    "maximum": "is at most",
+}
+
+
+@csrf_exempt
+@require_POST
+def take_message(request: HttpRequest, public_id: str) -> JsonResponse:
+    """Take a message of another system; its signature is the login."""
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    try:
+        taken = receive(public_id, headers, request.body)
+    except Refusal as refusal:
+        problem = {"type": "about:blank", "status": refusal.status, "code": refusal.code, "detail": refusal.detail}
+        answer = JsonResponse(problem, status=refusal.status, content_type="application/problem+json")
+        if "retry_after" in refusal.extra:
+            answer["Retry-After"] = str(refusal.extra["retry_after"])
+        return answer
+    if taken.answer is not None:
+        return JsonResponse(dict(taken.answer))
+    if taken.run is None:
+        return JsonResponse({"status": "filtered"}, status=202)
+    address = build_absolute_link(request, "run", str(taken.run.pk))
+    return JsonResponse({"status": "started", "run_id": str(taken.run.pk), "url": address}, status=202)
+
+
+@member_view("GET")
+def trigger_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show the triggers, a new secret once, and the form for a new trigger."""
+    return _render_list(request, member)
+
+
+@member_view("POST", page="triggers")
+def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Make a trigger; the next page shows its secret once."""
+    try:
+        trigger, secret = changes.make_trigger(member, _read_terms(request))
+    except (Invalid, Conflict, NotFound) as refusal:
+        page = _render_list(request, member, refusal)
+        page.status_code = refusal.status
+        return page
+    one_time_reports.store_report(request, member, _NEW_SECRET, {"trigger": trigger.pk, "secret": secret})
+    return redirect("triggers")
+
+
+@member_view("GET", "POST")
+def trigger_page(request: HttpRequest, member: Membership, trigger_id: int) -> HttpResponseBase:
+    """Show a trigger's form and its last messages; POST saves the form."""
+    trigger = changes.find_trigger(member, trigger_id)
+    if request.method != "POST":
+        return _render_one(request, member, trigger)
+    try:
+        changes.edit_trigger(member, trigger_id, _read_terms(request))
+    except (Invalid, Conflict, NotFound) as refusal:
+        page = _render_one(request, member, trigger, refusal)
+        page.status_code = refusal.status
+        return page
+    messages.success(request, "The trigger was saved. It works on your behalf now.")
+    return redirect("trigger", trigger_id)
+
+
+@member_view("POST", page="trigger")
+def switch(request: HttpRequest, member: Membership, trigger_id: int) -> HttpResponseBase:
+    """Switch a trigger off, or with `on` on again."""
+    trigger = changes.switch_trigger(member, trigger_id, is_active=request.POST.get("on") == "1")
+    messages.success(request, f"{trigger.name} is switched {'on' if trigger.is_active else 'off'}.")
+    return redirect("trigger", trigger_id) if request.POST.get("stay") == "1" else redirect("triggers")
+
+
+@member_view("POST", page="trigger")
+def renew(request: HttpRequest, member: Membership, trigger_id: int) -> HttpResponseBase:
+    """Give a trigger a new secret; the next page shows it once."""
+    trigger, secret = changes.renew_secret(member, trigger_id)
+    one_time_reports.store_report(request, member, _NEW_SECRET, {"trigger": trigger.pk, "secret": secret})
+    return redirect("triggers")
+
+
+@member_view("POST", page="trigger")
+def remove(request: HttpRequest, member: Membership, trigger_id: int) -> HttpResponseBase:
+    """Remove a trigger; its runs stay."""
+    changes.remove_trigger(member, trigger_id)
+    messages.success(request, "The trigger was removed. Its address no longer exists.")
+    return redirect("triggers")
+
+
+@member_view("POST", page="triggers")
+def send_again(_request: HttpRequest, member: Membership, message_id: int) -> HttpResponseBase:
+    """Start another run for a message that came before."""
+    return redirect("run", replay(member, message_id).pk)
+
+
+def _read_terms(request: HttpRequest) -> changes.TriggerTerms:
+    def read_number(name: str) -> int:
+        text = request.POST.get(name, "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
+
+    rows = zip(*map(request.POST.getlist, _FILTER_FIELDS), strict=False)
+    filters = [
+        {"param": param.strip(), "rule": rule, "value": _read_value(rule, value)}
+        for param, rule, value in rows
+        if param.strip()
+    ]
+    return changes.TriggerTerms(
+        name=request.POST.get("name", ""),
+        employee_id=parse_row_id_or_none(request.POST.get("employee", "")) or 0,
+        scheme=request.POST.get("scheme", ""),
+        task=request.POST.get("task", "").replace("\r\n", "\n"),
+        header=request.POST.get("header", ""),
+        filters=filters,
+        repeat_hours=read_number("repeat_hours"),
+        max_queued=read_number("max_queued"),
+        secret=request.POST.get("secret", "").strip(),
+    )
+
+
+def _read_value(rule: str, text: str) -> Any:
+    """Read the value of a filter as its rule needs it: a number, a list of texts, or a text."""
+    if rule == "one_of":
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if rule in ("minimum", "maximum"):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _show_value(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _render_list(request: HttpRequest, member: Membership, refusal: Refusal | None = None) -> HttpResponse:
+    report = one_time_reports.take_report(request, member, _NEW_SECRET)
+    shown = changes.list_triggers(member).filter(pk=report.get("trigger", 0)).first()
+    context = {
+        "triggers": changes.list_triggers(member),
+        "new_trigger": shown,
+        "secret": report.get("secret", "") if shown else "",
+        "traits": [(Scheme(name).label, traits) for name, traits in TRAITS.items()],
+        **_build_form(request, member, None, refusal),
+    }
+    return render_page(request, member, "triggers/list.html", context)
+
+
+def _render_one(
+    request: HttpRequest, member: Membership, trigger: Trigger, refusal: Refusal | None = None
+) -> HttpResponse:
+    before = parse_row_id_or_none(request.GET.get("before", ""))
+    rows = ReceivedMessage.objects.filter(trigger=trigger).select_related("run", "by").order_by("-pk")
+    rows = rows.defer("payload").annotate(beginning=Left("payload", SHOWN_OF_PAYLOAD))
+    found = list((rows.filter(pk__lt=before) if before is not None else rows)[: PAGE_SIZE + 1])
+    context = {
+        "trigger": trigger,
+        "received": found[:PAGE_SIZE],
+        "older": found[PAGE_SIZE - 1].pk if len(found) > PAGE_SIZE else None,
+        **_build_form(request, member, trigger, refusal),
+    }
+    return render_page(request, member, "triggers/trigger.html", context)
+
+
+def _build_form(
+    request: HttpRequest, member: Membership, trigger: Trigger | None, refusal: Refusal | None
+) -> dict[str, Any]:
+    employees = Employee.objects.filter(organization_id=member.organization_id, is_active=True).order_by("name")
+    stored = trigger.filters if trigger else []
+    filters = [(row["param"], row["rule"], _show_value(row["value"])) for row in stored]
+    typed: Any = request.POST if request.method == "POST" else {}
+    if typed:
+        rows = zip(*map(request.POST.getlist, _FILTER_FIELDS), strict=False)
+        filters = [row for row in rows if row[0].strip() or row[2].strip()]
+    return {
+        "employees": [(each.pk, each.name) for each in employees],
+        "schemes": Scheme.choices,
+        "rules": [(rule.value, _RULE_WORDS[rule.value]) for rule in changes.FILTER_RULES],
+        "filters": [*filters, *[("", "equals", "")] * EMPTY_FILTERS][: changes.MAX_FILTERS],
+        "typed": typed,
+        "hooks_address": make_absolute(request, "/hooks/"),
+        "refusal": refusal,
+        "invalid_field": refusal.extra.get("field", "") if refusal else "",
+    }

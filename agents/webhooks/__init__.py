@@ -1,0 +1,1 @@
+"""Webhooks: other systems are told of facts, signed and at least once."""

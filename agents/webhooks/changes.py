@@ -1,0 +1,273 @@
+"""Changes of webhooks by admins: add, edit, switch, give a new secret, remove, send again."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
+
+from agents.accounts import audit
+from agents.accounts.models import Membership, Role
+from agents.platform import notify
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
+from agents.webhooks.sending import fail_waiting
+from tools.contract import ToolError
+from tools.network import get_host, read_url
+from tools.network.urls import parse_ip
+
+MAX_WEBHOOKS = 20
+MAX_ADDRESS = 500
+MAX_SECRETS = 4
+OVERLAP = timedelta(days=1)
+"""Time for which a secret stays valid beside the one that replaces it."""
+KEPT = timedelta(days=30)
+"""Time for which ended deliveries are kept."""
+_BATCHES = 20
+
+
+@dataclass(frozen=True)
+class WebhookTerms:
+    """A webhook as an admin writes it."""
+
+    name: str
+    address: str
+    kinds: Sequence[str]
+    sends_values: bool = False
+
+
+def list_webhooks(member: Membership) -> QuerySet[Webhook]:
+    """Return the organization's webhooks, newest first.
+
+    Raises:
+        Forbidden
+    """
+    if not member.may(Role.ADMIN):
+        raise Forbidden(f"{member.as_noun} may not see webhooks")
+    return Webhook.objects.filter(organization_id=member.organization_id)
+
+
+def find_webhook(member: Membership, webhook_id: int) -> Webhook:
+    """Find a webhook of the member's organization.
+
+    Raises:
+        Forbidden, NotFound
+    """
+    return _get(list_webhooks(member), webhook_id)
+
+
+def make_webhook(member: Membership, terms: WebhookTerms) -> tuple[Webhook, str]:
+    """Add a webhook; return it with its secret, which is not shown again.
+
+    Raises:
+        Forbidden, Invalid
+        Conflict: there are too many.
+    """
+    own = list_webhooks(member)
+    webhook = Webhook(organization_id=member.organization_id, created_by=member.user)
+    _write(webhook, terms)
+    with transaction.atomic():
+        if own.count() >= MAX_WEBHOOKS:
+            raise Conflict(f"there are {MAX_WEBHOOKS} webhooks already")
+        webhook.save(force_insert=True)
+        secret = _add_secret(webhook)
+        _audit(member, "webhook_created", webhook, kinds=list(webhook.kinds), sends_values=webhook.sends_values)
+    return webhook, secret
+
+
+def edit_webhook(member: Membership, webhook_id: int, terms: WebhookTerms) -> Webhook:
+    """Change the webhook; what waits already goes to a new address, as if nothing had failed.
+
+    Raises:
+        Forbidden, NotFound, Invalid
+    """
+    with transaction.atomic():
+        webhook = _lock(member, webhook_id)
+        earlier = webhook.address
+        _write(webhook, terms)
+        has_moved = webhook.address != earlier
+        if has_moved:
+            _forget_failures(webhook)
+        webhook.save()
+        facts = {"kinds": list(webhook.kinds), "sends_values": webhook.sends_values}
+        _audit(member, "webhook_changed", webhook, **facts, has_new_address=has_moved)
+    return webhook
+
+
+def switch_webhook(member: Membership, webhook_id: int, *, is_active: bool) -> Webhook:
+    """Switch a webhook off, or on again as if it had never failed.
+
+    Raises:
+        Forbidden, NotFound
+    """
+    with transaction.atomic():
+        webhook = _lock(member, webhook_id)
+        webhook.is_active, webhook.off_reason = is_active, ""
+        _forget_failures(webhook)
+        webhook.save()
+        fail_waiting(webhook, "the webhook was switched off")  # also when switched on: a fact may have come in between
+        _audit(member, f"webhook_switched_{'on' if is_active else 'off'}", webhook)
+    return webhook
+
+
+def rotate_secret(member: Membership, webhook_id: int) -> tuple[Webhook, str]:
+    """Give a webhook a new secret; the last one stays valid beside it for a day.
+
+    Raises:
+        Forbidden, NotFound
+        Conflict: too many secrets are valid.
+    """
+    with transaction.atomic():
+        webhook = _lock(member, webhook_id)
+        valid = webhook.secrets.filter(Q(valid_until=None) | Q(valid_until__gt=Now()))
+        if valid.count() >= MAX_SECRETS:
+            raise Conflict(f"{MAX_SECRETS} secrets are valid at the moment; wait until one of them has ended")
+        webhook.secrets.filter(valid_until__lte=Now()).delete()
+        webhook.secrets.filter(valid_until=None).update(valid_until=Now() + OVERLAP)
+        secret = _add_secret(webhook)
+        _audit(member, "webhook_secret_changed", webhook)
+    return webhook, secret
+
+
+def remove_webhook(member: Membership, webhook_id: int) -> None:
+    """Remove a webhook with its deliveries.
+
+    Raises:
+        Forbidden, NotFound
+    """
+    with transaction.atomic():
+        webhook = _lock(member, webhook_id)
+        _audit(member, "webhook_removed", webhook)
+        webhook.delete()
+
+
+def send_delivery_again(member: Membership, delivery_id: int) -> WebhookDelivery:
+    """Let a delivery that has ended begin anew, with the same id.
+
+    Raises:
+        Forbidden, NotFound
+        Conflict: it waits, or its webhook is switched off.
+    """
+    with transaction.atomic():
+        rows = WebhookDelivery.objects.filter(pk=delivery_id, webhook__in=list_webhooks(member))
+        delivery = rows.first()
+        if delivery is None:
+            raise NotFound(f"there is no delivery {delivery_id}")
+        webhook = _lock(member, delivery.webhook_id)
+        if not webhook.is_active:
+            raise Conflict("the webhook is switched off")
+        ended = webhook.deliveries.filter(pk=delivery_id).exclude(status=WebhookDeliveryStatus.WAITING)
+        fresh = {"status": WebhookDeliveryStatus.WAITING, "ended_at": None, "problem": "", "tries": 0}
+        fresh |= {"answer_status": None, "duration_ms": None}
+        if not ended.update(**fresh, due_at=Now(), wanted_at=Now()):
+            raise Conflict("this delivery waits already")
+        _audit(member, "webhook_delivery_repeated", webhook, delivery=str(delivery.pk))
+        transaction.on_commit(notify.request_delivery)
+    return delivery
+
+
+def forget_old_deliveries(at_once: int = 1_000) -> int:
+    """Delete deliveries that ended more than 30 days ago, and those of removed webhooks; return their number.
+
+    It works in short transactions, and leaves the rest to the next time if there is much.
+    """
+    late = WebhookDelivery.objects.filter(status=WebhookDeliveryStatus.WAITING, webhook__is_active=False)
+    late.update(status=WebhookDeliveryStatus.FAILED, ended_at=Now(), problem="the webhook was switched off")
+    of_none = WebhookDelivery.objects.filter(~Exists(Webhook.objects.filter(pk=OuterRef("webhook_id"))))
+    deleted = 0
+    for old in (WebhookDelivery.objects.filter(ended_at__lt=Now() - KEPT), of_none):
+        for _ in range(_BATCHES):
+            found = list(old.order_by().values_list("pk", flat=True)[:at_once])
+            deleted += WebhookDelivery.objects.filter(pk__in=found).delete()[0]
+            if len(found) < at_once:
+                break
+    return deleted
+
+
+def switch_all_off(reason: str) -> None:
+    """Switch every webhook off, and fail every delivery that waits.
+
+    After a restore, nobody can know what was sent since the backup, or whether the restored installation is a copy.
+    """
+    waiting = WebhookDelivery.objects.filter(status=WebhookDeliveryStatus.WAITING)
+    waiting.update(status=WebhookDeliveryStatus.FAILED, ended_at=Now(), problem=reason[:300])
+    Webhook.objects.filter(is_active=True).update(is_active=False, off_reason=reason[:300])
+
+
+def _forget_failures(webhook: Webhook) -> None:
+    webhook.failing_since, webhook.failures, webhook.problem, webhook.rests_until = None, 0, "", None
+
+
+def _get(rows: QuerySet[Webhook], webhook_id: int) -> Webhook:
+    webhook = rows.filter(pk=webhook_id).first()
+    if webhook is None:
+        raise NotFound(f"there is no webhook {webhook_id}")
+    return webhook
+
+
+def _lock(member: Membership, webhook_id: int) -> Webhook:
+    return _get(list_webhooks(member).select_for_update(no_key=True), webhook_id)
+
+
+def _write(webhook: Webhook, terms: WebhookTerms) -> None:
+    """Check the terms and write them on the webhook.
+
+    Raises:
+        Invalid
+    """
+    name = " ".join(terms.name.split())
+    if not name or len(name) > 80 or not name.isprintable():
+        raise Invalid("name", "name must have 1 to 80 visible characters")
+    unknown = set(terms.kinds) - set(WebhookKind.values)
+    if unknown or not terms.kinds:
+        raise Invalid("kinds", "choose at least one kind of event")
+    webhook.name, webhook.kinds = name, [kind for kind in WebhookKind.values if kind in terms.kinds]
+    webhook.address, webhook.sends_values = _check_address(terms.address.strip()), terms.sends_values
+
+
+def _check_address(address: str) -> str:
+    """Check that the address is one of https, or of a private host that the installation allows.
+
+    Raises:
+        Invalid
+    """
+    try:
+        url = read_url(address)
+    except ToolError as error:
+        raise Invalid("address", error.message) from error
+    if len(address) > MAX_ADDRESS:
+        raise Invalid("address", f"address must have at most {MAX_ADDRESS} characters")
+    host = get_host(url)
+    if url.scheme != "https" and not _is_allowed(host):
+        raise Invalid("address", "the address must begin with https://, unless ALLOWED_PRIVATE_HOSTS names its host")
+    number = parse_ip("127.0.0.1" if host == "localhost" else host)
+    if number is not None and not number.is_global and not _is_allowed(host):
+        raise Invalid("address", "the address is private; ALLOWED_PRIVATE_HOSTS has to name it")
+    return address
+
+
+def _is_allowed(host: str) -> bool:
+    """Return True for a host that ALLOWED_PRIVATE_HOSTS names, or an address that it covers."""
+    hosts = settings.ALLOWED_PRIVATE_HOSTS
+    address = parse_ip("127.0.0.1" if host == "localhost" else host)
+    return hosts.may_cover(host, address) if address else any(entry.name == host for entry in hosts.entries)
+
+
+def _add_secret(webhook: Webhook) -> str:
+    secret = f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
+    WebhookSecret.objects.create(webhook=webhook, secret=secret)
+    return secret
+
+
+def _audit(member: Membership, action: str, webhook: Webhook, **details: object) -> None:
+    entry = audit.NewEntry(
+        f"user:{member.user.get_username()}", action, f"webhook:{webhook.pk}", {"name": webhook.name, **details}
+    )
+    audit.append(member.organization_id, [entry])

@@ -1,0 +1,157 @@
+"""Webhooks, their secrets, and their deliveries."""
+
+from uuid import uuid4
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from agents.accounts.models.organization import Organization
+from agents.platform.encrypted_fields import EncryptedTextField
+
+
+class WebhookKind(models.TextChoices):
+    """The kinds of facts that other systems are told."""
+
+    RUN_STARTED = "run.started", "A run started"
+    RUN_FINISHED = "run.finished", "A run finished or was cancelled"
+    RUN_FAILED = "run.failed", "A run failed"
+    CARD_OPENED = "card.opened", "A card waits for a person"
+    CARD_DECIDED = "card.decided", "A card was decided or closed"
+    CARD_EXPIRED = "card.expired", "A card expired"
+    CALL_EXECUTED = "call.executed", "A call ended"
+    ASK_ANSWERED = "ask.answered", "An agent’s ask was answered"
+
+
+class Webhook(models.Model):
+    """An address of another system, which is told of facts of the organization.
+
+    Attributes:
+        address: encrypted, because some addresses are secrets; admins alone see it.
+        kinds: values of WebhookKind.
+        sends_values: deliveries hold values too, not only ids, kinds and times.
+        busy_until: the time until which a worker sends one of its deliveries; there is one at a time.
+        rests_until: the time until which nothing is tried, because the receiver failed.
+        failing_since, failures, problem: the time of the first failure since the last success, the number of failures
+            since then, and the reason of the last one.
+        is_slow: the last answer took more than two seconds.
+        off_reason: the reason why Gadget switched it off.
+    """
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="webhooks", db_index=False)
+    name = models.CharField(max_length=80)
+    address = EncryptedTextField()
+    kinds = models.JSONField(default=list)
+    sends_values = models.BooleanField(default=False)
+    is_active = models.BooleanField(default=True)
+    busy_until = models.DateTimeField(null=True)
+    rests_until = models.DateTimeField(null=True)
+    failing_since = models.DateTimeField(null=True)
+    failures = models.PositiveIntegerField(default=0)
+    problem = models.CharField(max_length=300, blank=True)
+    is_slow = models.BooleanField(default=False)
+    off_reason = models.CharField(max_length=300, blank=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (
+            models.Index(fields=("organization", "-id"), name="webhooks_newest"),
+            models.Index(fields=("organization",), name="webhooks_active", condition=Q(is_active=True)),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class WebhookSecret(models.Model):
+    """A secret that signs the deliveries of a webhook.
+
+    Attributes:
+        valid_until: the end of a secret that was replaced; None for the newest one.
+    """
+
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="secrets")
+    secret = EncryptedTextField()
+    valid_until = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"secret {self.pk} of webhook {self.webhook_id}"
+
+
+class WebhookDeliveryStatus(models.TextChoices):
+    """The states of a delivery; an ended one can be sent again."""
+
+    WAITING = "waiting", "Waiting"
+    SENT = "sent", "Delivered"
+    FAILED = "failed", "Failed"
+    DROPPED = "dropped", "No longer needed"
+
+
+class WebhookDelivery(models.Model):
+    """A fact on its way to one webhook, written in the transaction of the fact.
+
+    The database checks neither its run nor its webhook: a run goes on whatever becomes of a webhook meanwhile.
+
+    Attributes:
+        public_id: random, so that no other installation, and no later delivery after a restore, has it too.
+        seq: the number of the run's event that it is about.
+        previous_seq: the number of the event of the run's last earlier delivery to this webhook; None for the first.
+        payload: ids, kinds and times.
+        values: everything else that a receiver may read; empty unless the webhook sent values when the fact happened.
+        due_at: the time from which it is tried.
+        wanted_at: the time from which the three days count: that of the fact, or of *Send again*.
+        tries: the number of tries that began.
+        answer_status, duration_ms, problem: the answer to the last try, its duration, and the reason why it failed.
+    """
+
+    public_id = models.UUIDField(default=uuid4, editable=False)
+    webhook = models.ForeignKey(
+        Webhook, on_delete=models.CASCADE, related_name="deliveries", db_index=False, db_constraint=False
+    )
+    kind = models.CharField(max_length=20, choices=WebhookKind)
+    run_id = models.BigIntegerField()
+    seq = models.PositiveIntegerField()
+    previous_seq = models.PositiveIntegerField(null=True)
+    payload = models.JSONField(default=dict)
+    values = models.JSONField(default=dict)
+    status = models.CharField(max_length=10, choices=WebhookDeliveryStatus, default=WebhookDeliveryStatus.WAITING)
+    due_at = models.DateTimeField(db_default=Now())
+    wanted_at = models.DateTimeField(db_default=Now())
+    tries = models.PositiveSmallIntegerField(default=0)
+    answer_status = models.PositiveSmallIntegerField(null=True)
+    duration_ms = models.PositiveIntegerField(null=True)
+    problem = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (
+            models.Index(
+                fields=("webhook", "due_at", "id"), name="webhook_deliveries_due", condition=Q(status="waiting")
+            ),
+            models.Index(fields=("webhook", "-id"), name="deliveries_of_webhook"),
+            models.Index(fields=("run_id", "webhook", "-seq"), name="webhook_deliveries_of_run"),
+            models.Index(fields=("ended_at",), name="webhook_deliveries_ended", condition=Q(ended_at__isnull=False)),
+        )
+        constraints = (
+            models.CheckConstraint(
+                condition=Q(status="waiting", ended_at__isnull=True) | ~Q(status="waiting") & Q(ended_at__isnull=False),
+                name="ended_webhook_delivery_has_a_time",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} to webhook {self.webhook_id}"
+
+    @property
+    def message_id(self) -> str:
+        """The id by which a receiver recognizes a repeat: the same for each try."""
+        return f"msg_{self.public_id.hex}"

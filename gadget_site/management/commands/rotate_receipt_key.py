@@ -1,0 +1,19 @@
+"""Let a new key sign the receipts of asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from agents.gateway.receipts import KEYS_ARE_KNOWN, rotate_signing_key
+
+
+class Command(BaseCommand):
+    help = "Lets a new key sign the receipts of agents' asks; those that are out can still be checked and redeemed."
+
+    def handle(self, *_: Any, **__: Any) -> None:
+        key = rotate_signing_key()
+        self.stdout.write(
+            f"The key {key.key_id} signs from now on. The last one is served for {KEYS_ARE_KNOWN.days} more days."
+        )

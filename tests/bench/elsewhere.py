@@ -1,0 +1,165 @@
+"""Agents and systems elsewhere: reads over MCP, messages that start runs, and deliveries of webhooks."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+
+from django.conf import settings
+from django.test import Client
+
+from agents.accounts.models import Membership
+from agents.gateway.keys import issue_key
+from agents.runs import actions
+from agents.triggers.changes import TriggerTerms, make_trigger
+from agents.triggers.models import Trigger
+from agents.webhooks.changes import WebhookTerms, make_webhook
+from agents.webhooks.models import Webhook, WebhookKind
+from tests.awaiting import await_that
+from tests.bench.figures import Figure, latency
+from tests.bench.site import passes_of_calls, seconds_of, succeeded, worksite
+from tests.mcp_client import connect
+from tests.processes import Installation
+from tests.triggers.conftest import SECRET, sign
+from tests.webhooks.receiver import open_receiver
+
+READS = 40
+SENDERS = 8
+AIM_READ_MS, AIM_MESSAGE_MS, AIM_PAGE_MS, AIM_DELIVERY_MS = 15.0, 50.0, 300.0, 2_000.0
+MESSAGES_A_MINUTE = 1_000
+BURST, BURST_S = 1_000, 6.0
+LARGEST_QUEUE = 30_000
+REST_S = 0.4
+WARM_UP = 3
+
+
+def reads(running: Installation, repeats: int) -> list[Figure]:
+    """Compare a permitted read over MCP with a pass of one read inside, in turns."""
+    outside, inside = [], []
+    with worksite(passes_of_calls(READS, 1)) as site:
+        _, secret = issue_key(site.member, site.employee.pk, "bench", 7)
+        with connect(running.url, secret) as agent:
+            for turn in range(repeats):
+                run = site.submit()
+                await_that(lambda run=run: type(run).objects.get(pk=run.pk).has_ended, "the run ends", 120)  # type: ignore[misc]
+                inside.append(seconds_of(succeeded(run.pk)) / (READS + 1))
+                for number in range(READS):
+                    began = time.perf_counter()
+                    answer = agent.call("utility.calculate", operation="add", a=turn, b=number)
+                    outside.append(time.perf_counter() - began)
+                    assert not answer.is_error
+    more = statistics.median(outside) - statistics.median(inside)
+    return [
+        latency("a read over MCP", outside),
+        latency("a pass of one read inside", inside),
+        latency("a read over MCP, more than inside", [more], AIM_READ_MS),
+    ]
+
+
+def messages(running: Installation, minutes: float) -> list[Figure]:
+    """Send messages to a trigger at a steady rate, then as many at once; measure the time until each is accepted.
+
+    The workers are paused, so that accepting alone is measured; the sender shares the cores with the web part.
+    Meanwhile a member opens the list of runs once a second. In the end the runs are cancelled.
+    """
+    with worksite(passes_of_calls(0, 0)) as site:
+        terms = TriggerTerms("Bench", site.employee.pk, "github", "Do it.", secret=SECRET, max_queued=1_000)
+        trigger, _ = make_trigger(site.member, terms)
+        Trigger.objects.filter(pk=trigger.pk).update(max_queued=LARGEST_QUEUE)
+        workers = [each for each in running.processes if each.name.startswith("worker")]
+        for worker in workers:
+            worker.pause()
+        with _opening_pages(running, site.member) as pages:
+            steady = _send(running, trigger, "steady", round(MESSAGES_A_MINUTE * minutes), 60.0 * minutes)
+        burst = _send(running, trigger, "burst", BURST, BURST_S)
+        runs = trigger.messages.filter(status="started").count()
+        for message in trigger.messages.all():
+            actions.cancel(site.member, message.run_id or 0)
+        for worker in workers:
+            worker.resume()
+    assert runs == len(steady) + len(burst), "each message started one run"
+    return [
+        latency("a message accepted, 1,000 a minute", steady, AIM_MESSAGE_MS),
+        latency("page: runs, while 1,000 messages a minute come", pages, AIM_PAGE_MS),
+        latency("a message accepted, 1,000 in 6 s", burst),
+    ]
+
+
+@contextmanager
+def _opening_pages(running: Installation, member: Membership) -> Iterator[list[float]]:
+    """Yield a list that gets the seconds of one view of a page every second, until the end of the block."""
+    client, taken, ends = Client(), list[float](), threading.Event()
+    client.force_login(member.user)
+    cookie = f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"
+
+    def open_pages() -> None:
+        while not ends.wait(1):
+            began = time.perf_counter()
+            assert _request(running.port, "GET", "/runs/", headers={"Cookie": cookie}) == 200
+            taken.append(time.perf_counter() - began)
+
+    with ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(open_pages)
+        try:
+            yield taken
+        finally:
+            ends.set()
+            opening.result()
+
+
+def _send(running: Installation, trigger: Trigger, name: str, count: int, seconds: float) -> list[float]:
+    """Send so many messages, evenly over this time, and return how long each took, retries included."""
+    start = time.monotonic()
+
+    def send_share(share: int) -> list[float]:
+        taken = []
+        for number in range(share, count, SENDERS):
+            time.sleep(max(0.0, start + number * seconds / count - time.monotonic()))
+            taken.append(_deliver(running.port, trigger, f"{name}-{number}"))
+        return taken
+
+    with ThreadPoolExecutor(SENDERS) as pool:
+        return [each for taken in pool.map(send_share, range(SENDERS)) for each in taken]
+
+
+def _deliver(port: int, trigger: Trigger, delivery: str) -> float:
+    body, began = json.dumps({"number": delivery}).encode(), time.perf_counter()
+    headers = {**sign(body, delivery), "Content-Type": "application/json"}
+    while (status := _request(port, "POST", f"/hooks/{trigger.public_id}", body, headers)) != 202:
+        assert status == 429, status
+        time.sleep(0.5)
+    return time.perf_counter() - began
+
+
+def _request(port: int, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> int:
+    """Send a request on a connection of its own, and return the answer's status."""
+    with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+
+
+def deliveries(_: Installation, samples: int) -> list[Figure]:
+    """Start one run at a time, at irregular moments, and measure when the receiver of a webhook hears of it."""
+    seconds = []
+    with worksite(passes_of_calls(0, 0)) as site, open_receiver() as receiver:
+        site.member.role = "admin"
+        terms = WebhookTerms("Bench", receiver.url, [WebhookKind.RUN_STARTED])
+        make_webhook(site.member, terms)
+        for _number in range(samples + WARM_UP):
+            time.sleep(random.uniform(0, REST_S))
+            known = len(receiver.received)
+            site.submit()
+            committed = time.monotonic()
+            await_that(lambda known=known: len(receiver.received) > known, "the receiver heard of it")  # type: ignore[misc]
+            seconds.append(time.monotonic() - committed)
+        Webhook.objects.all().delete()
+    return [latency("commit of a run → webhook's receiver", seconds[WARM_UP:], AIM_DELIVERY_MS)]

@@ -1,0 +1,1 @@
+"""Tests of the files that an installation serves to agents."""

@@ -1,0 +1,1 @@
+"""Tests of the gate for agents that run elsewhere."""

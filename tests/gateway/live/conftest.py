@@ -1,0 +1,28 @@
+"""Web, worker and sweeper as processes, which serve all tests of a file."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.gateway.keys import issue_key
+from tests.faults.conftest import installation, model, recorder, site  # noqa: F401
+from tests.faults.site import Site
+from tests.processes import Installation
+
+
+@pytest.fixture(scope="module")
+def running(installation: Installation) -> Installation:  # noqa: F811
+    """Start all parts once for the file."""
+    installation.start_all()
+    return installation
+
+
+@pytest.fixture
+def secret(running: Installation, site: Site) -> str:  # noqa: F811
+    """Return an agent key of the operator."""
+    return make_secret(site)
+
+
+def make_secret(site: Site, role: str = "operator", name: str = "Laptop") -> str:  # noqa: F811
+    """Make a key of the member with this role, and return its secret."""
+    return issue_key(site.workshop.members[role], site.workshop.employee.pk, name, 30)[1]

@@ -1,0 +1,232 @@
+"""Gadget as an MCP server: real clients list, read, ask, wait and fetch, and the door refuses everybody else."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx2
+import pytest
+from django.test import Client
+from mcp.shared.exceptions import MCPError
+
+from agents.accounts.membership import issue_token
+from agents.gateway.keys import MAX_REQUESTS_PER_MINUTE, revoke_key
+from agents.gateway.models import AgentKey
+from agents.mcp_server.door import LARGEST_BODY, MAX_WRONG_KEYS_PER_MINUTE
+from agents.runs.models import Run, RunStatus
+from tests.awaiting import await_that
+from tests.faults.site import Site
+from tests.gateway.live.conftest import make_secret
+from tests.mcp_client import NEWEST, WITH_SESSIONS, connect
+from tests.processes import Installation
+from tests.workshop import again
+from tools.records.models import Record
+
+MODES = [NEWEST, WITH_SESSIONS]
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "Test", "version": "1"}},
+}
+
+
+def post(site: Site, secret: str, body: Any = PING, **headers: str) -> httpx2.Response:
+    """Send one message, as a client of the revision 2025-11-25."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return httpx2.post(f"{site.installation.url}/mcp", content=content, headers=make_headers(secret, **headers))
+
+
+def make_headers(secret: str, **more: str) -> dict[str, str]:
+    fixed = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    revision = {"MCP-Protocol-Version": "2025-11-25"}
+    login = {"Authorization": f"Bearer {secret}"} if secret else {}
+    return fixed | revision | login | {name.replace("_", "-"): value for name, value in more.items()}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_client_lists_reads_asks_waits_and_fetches(site: Site, secret: str, mode: str) -> None:
+    record = site.workshop.record(region="EU")
+    with connect(site.installation.url, secret, mode) as agent:
+        tools = {tool.name: tool for tool in agent.list_tools()}
+        assert {"data.searchRecords", "data.updateRecord", "gadget.ticket", "gadget.cancel"} <= set(tools)
+        assert tools["data.searchRecords"].input_schema["properties"]["region"]
+        read = agent.call("data.searchRecords", region="EU")
+        assert not read.is_error
+        assert read.structured_content["records"][0]["id"] == str(record.pk)
+        asked = agent.call("data.updateRecord", record_id=str(record.pk), changes={"phone": "+49 1"})
+        ticket = asked.structured_content
+        assert ticket["status"] == "waiting_for_approval"
+        card = site.workshop.card(Run.objects.get())
+        assert ticket["url"] == f"{site.installation.url}/approvals/{card.pk}/"
+        assert agent.wait_for(ticket["ticket"], 0).structured_content == ticket
+        with ThreadPoolExecutor(1) as waiting:
+            answer = waiting.submit(agent.wait_for, ticket["ticket"])
+            site.workshop.approve(card)
+            assert not answer.result(30).is_error
+    assert Record.objects.get().phone == "+49 1"
+    with connect(site.installation.url, secret, mode) as agent:
+        assert not agent.wait_for(ticket["ticket"], 0).is_error, "the next session of the key can fetch it"
+
+
+def test_only_the_tools_of_the_employee_are_listed(site: Site, secret: str) -> None:
+    site.workshop.employee.grants.exclude(tool="data.searchRecords").delete()
+    with connect(site.installation.url, secret) as agent:
+        assert [tool.name for tool in agent.list_tools()] == ["data.searchRecords", "gadget.ticket", "gadget.cancel"]
+        for tool in ("probe.nothing", "data.updateRecord"):
+            with pytest.raises(MCPError, match="there is no tool"):
+                agent.call(tool)
+
+
+def test_progress_is_told_while_a_call_runs(site: Site, secret: str) -> None:
+    with connect(site.installation.url, secret) as agent:
+        ticket = agent.call("probe.knock", name="knock").structured_content["ticket"]
+        site.recorder.hold("knock")
+        with ThreadPoolExecutor(1) as waiting:
+            answer = waiting.submit(agent.wait_for, ticket)
+            site.workshop.approve(site.workshop.card(Run.objects.get()))
+            site.recorder.await_arrival("knock")
+            await_that(lambda: (0.5, 1.0, "half") in agent.progress, "the progress arrives")
+            site.recorder.release("knock")
+            assert not answer.result(30).is_error
+
+
+def test_a_client_cancels_what_it_asked(site: Site, secret: str) -> None:
+    record = site.workshop.record()
+    with connect(site.installation.url, secret) as agent:
+        asked = agent.call("data.updateRecord", record_id=str(record.pk), changes={"phone": "+49 1"})
+        ticket = asked.structured_content["ticket"]
+        assert agent.call("gadget.cancel", ticket=ticket).structured_content["status"] == "cancelled"
+
+
+def test_bad_tickets_are_refused(site: Site, secret: str) -> None:
+    with connect(site.installation.url, secret) as agent:
+        assert agent.call("gadget.ticket", ticket="t-1").is_error
+        for params in ({}, {"ticket": 1}, {"ticket": "t-1", "wait_s": 31}, {"ticket": "t-1", "wait_s": "x"}):
+            with pytest.raises(MCPError):
+                agent.call("gadget.ticket", **params)
+
+
+def test_calls_of_one_session_run_side_by_side(site: Site, secret: str) -> None:
+    site.recorder.hold("slow")
+    with connect(site.installation.url, secret) as agent, ThreadPoolExecutor(1) as beside:
+        slow = beside.submit(agent.call, "probe.gate", name="slow")
+        site.recorder.await_arrival("slow")
+        assert not agent.call("probe.gate", name="quick").is_error, "a slow call delays no other"
+        site.recorder.release("slow")
+        assert not slow.result(30).is_error
+
+
+def test_a_write_at_work_delays_no_read(site: Site, secret: str) -> None:
+    site.recorder.hold("slow")
+    with connect(site.installation.url, secret) as agent:
+        ticket = agent.call("probe.effect", name="slow").structured_content["ticket"]
+        site.workshop.approve(site.workshop.card(Run.objects.get()))
+        site.recorder.await_arrival("slow")
+        assert not agent.call("probe.gate", name="quick").is_error
+        site.recorder.release("slow")
+        assert not agent.wait_for(ticket).is_error
+
+
+class TestSessions:
+    def test_a_session_is_a_run_that_its_client_ends(self, site: Site, secret: str) -> None:
+        with connect(site.installation.url, secret, WITH_SESSIONS) as agent:
+            agent.call("data.searchRecords", region="EU")
+        (run,) = Run.objects.all()
+        await_that(lambda: again(run).status == RunStatus.SUCCEEDED, "the end of the session ends the run")
+        with connect(site.installation.url, secret, WITH_SESSIONS) as agent:
+            agent.call("data.searchRecords", region="EU")
+        assert Run.objects.count() == 2
+
+    def test_an_ended_session_is_not_found(self, site: Site, secret: str) -> None:
+        opened = post(site, secret, INITIALIZE)
+        session = opened.headers["mcp-session-id"]
+        assert post(site, secret, mcp_session_id=session).status_code == 200
+        ended = httpx2.delete(f"{site.installation.url}/mcp", headers=make_headers(secret, mcp_session_id=session))
+        assert ended.status_code == 204
+        assert post(site, secret, mcp_session_id=session).status_code == 404
+
+    def test_a_session_of_another_key_is_not_found(self, site: Site, secret: str) -> None:
+        session = post(site, secret, INITIALIZE).headers["mcp-session-id"]
+        other = make_secret(site, "approver")
+        assert post(site, other, mcp_session_id=session).status_code == 404
+
+    @pytest.mark.parametrize("session", ["", "x", "1.2.3", "é" * 10])
+    def test_a_made_up_session_is_not_found(self, site: Site, secret: str, session: str) -> None:
+        sent = make_headers(secret, mcp_session_id=session)
+        headers = {name.encode(): value.encode() for name, value in sent.items()}
+        answer = httpx2.post(f"{site.installation.url}/mcp", content=json.dumps(PING).encode(), headers=headers)
+        assert answer.status_code == 404
+
+    def test_the_newest_revision_has_none(self, site: Site, secret: str) -> None:
+        with connect(site.installation.url, secret) as agent:
+            assert agent.revision == NEWEST
+            agent.call("data.searchRecords", region="EU")
+        with connect(site.installation.url, secret) as agent:
+            agent.call("data.searchRecords", region="EU")
+        assert Run.objects.count() == 1, "calls of one key are one run"
+
+
+class TestDoor:
+    @pytest.mark.parametrize("secret_of", ["nobody", "token", "revoked", "unknown"])
+    def test_only_a_working_agent_key_opens_it(self, site: Site, secret: str, secret_of: str) -> None:
+        token = issue_token(site.workshop.admin, "token")[1]
+        if secret_of == "revoked":
+            revoke_key(site.workshop.operator, AgentKey.objects.get().pk)
+        presented = {"nobody": "", "token": token, "revoked": secret, "unknown": f"{secret}x"}[secret_of]
+        answer = post(site, presented)
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+
+    def test_a_browsers_session_does_not_open_it(self, site: Site, running: Installation) -> None:
+        browser = Client()
+        browser.force_login(site.workshop.admin.user)
+        cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in browser.cookies.items())
+        assert post(site, "", Cookie=cookies).status_code == 401
+
+    def test_pages_of_other_sites_do_not_reach_it(self, site: Site, secret: str) -> None:
+        assert post(site, secret, Origin="https://evil.example").status_code == 403
+        assert post(site, secret, Host="evil.example").status_code == 403
+        assert post(site, secret, Origin=site.installation.url).status_code == 200
+
+    def test_other_methods_are_refused(self, site: Site, secret: str) -> None:
+        for method in ("GET", "PUT", "HEAD", "OPTIONS"):
+            answer = httpx2.request(method, f"{site.installation.url}/mcp", headers=make_headers(secret))
+            assert answer.status_code == 405
+
+    def test_an_oversized_request_is_refused(self, site: Site, secret: str) -> None:
+        assert post(site, secret, b"x" * (LARGEST_BODY + 1)).status_code == 413
+
+    @pytest.mark.parametrize(
+        "body", [b"", b"{", b"null", b"[]", b"[" * 5_000, b'{"jsonrpc":"1.0"}', b"\xff", json.dumps([PING]).encode()]
+    )
+    @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", NEWEST, "1999-01-01"])
+    def test_a_malformed_request_is_refused(self, site: Site, secret: str, body: bytes, revision: str) -> None:
+        assert post(site, secret, body, MCP_Protocol_Version=revision).status_code == 400
+
+    @pytest.mark.parametrize("value", ["NaN", "-Infinity", r'"\u0000"', r'"\ud800"'])
+    def test_arguments_that_cannot_be_stored_are_refused(self, site: Site, secret: str, value: str) -> None:
+        params = f'{{"name":"data.searchRecords","arguments":{{"region":{value}}}}}'
+        answer = post(site, secret, f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'.encode())
+        assert '"isError":true' in answer.text or answer.status_code == 400
+        assert not Run.objects.exists()
+        assert post(site, secret).status_code == 200
+
+    def test_a_flood_of_wrong_keys_is_slowed_down(self, site: Site, secret: str) -> None:
+        answers = [post(site, "wrong").status_code for _ in range(MAX_WRONG_KEYS_PER_MINUTE * 2 + 1)]
+        assert 429 in answers
+        assert post(site, secret).status_code == 200, "a working key is still accepted"
+
+    @pytest.mark.parametrize("session", [{}, {"mcp_session_id": "made-up"}], ids=["no session", "wrong session"])
+    def test_a_flood_of_requests_is_slowed_down(self, site: Site, secret: str, session: dict[str, str]) -> None:
+        with httpx2.Client(headers=make_headers(secret, **session)) as client:
+            for _ in range(MAX_REQUESTS_PER_MINUTE * 2 + 1):
+                answer = client.post(f"{site.installation.url}/mcp", json=PING)
+                if answer.status_code == 429:
+                    break
+        assert answer.status_code == 429
+        assert 1 <= int(answer.headers["retry-after"]) <= 60
+        assert post(site, make_secret(site, name="Server")).status_code == 200, "other keys go on"

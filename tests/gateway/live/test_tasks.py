@@ -1,0 +1,138 @@
+"""The tasks extension: a client that declares it gets a task in place of a ticket, and nothing else changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+import mcp_types as types
+import pytest
+
+from agents.mcp_server.tasks import EXTENSION
+from agents.runs.models import Run
+from tests.awaiting import await_that
+from tests.faults.site import Site
+from tests.gateway.live.conftest import make_secret
+from tests.mcp_client import NEWEST
+
+WITH_TASKS: dict[str, Any] = {"extensions": {EXTENSION: {}}}
+
+
+def send(
+    site: Site, secret: str, method: str, params: dict[str, Any], capabilities: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Send one request of the newest revision, which declares tasks by default, and return the whole answer."""
+    meta = {
+        types.PROTOCOL_VERSION_META_KEY: NEWEST,
+        types.CLIENT_INFO_META_KEY: {"name": "Test", "version": "1"},
+        types.CLIENT_CAPABILITIES_META_KEY: WITH_TASKS if capabilities is None else capabilities,
+    }
+    headers = {
+        "Authorization": f"Bearer {secret}",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": NEWEST,
+        "Mcp-Method": method,
+        **({"Mcp-Name": name} if (name := params.get("name") or params.get("taskId")) else {}),
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+    answer = httpx2.post(f"{site.installation.url}/mcp", json=body, headers=headers, timeout=60)
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def ask(site: Site, secret: str, name: str = "a", **more: Any) -> dict[str, Any]:
+    """Call a write, and return the result."""
+    params = {"name": "probe.effect", "arguments": {"name": name}}
+    result: dict[str, Any] = send(site, secret, "tools/call", params, **more)["result"]
+    return result
+
+
+def look_up(site: Site, secret: str, task: dict[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = send(site, secret, "tasks/get", {"taskId": task["taskId"]})["result"]
+    return result
+
+
+def test_a_write_is_a_task_until_it_ends(site: Site, secret: str) -> None:
+    task = ask(site, secret)
+    assert (task["resultType"], task["status"]) == ("task", "working")
+    assert {"taskId", "createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs"} <= set(task)
+    assert not {"content", "structuredContent", "task", "ttl"} & set(task)
+    card = site.workshop.card(Run.objects.get())
+    assert f"/approvals/{card.pk}/" in task["statusMessage"]
+    waiting = look_up(site, secret, task)
+    assert (waiting["resultType"], waiting["status"], "result" in waiting) == ("complete", "working", False)
+    assert ask(site, secret)["taskId"] == task["taskId"], "the same write has the same task"
+    site.workshop.approve(card)
+    await_that(lambda: look_up(site, secret, task)["status"] == "completed", "the task ends")
+    done = look_up(site, secret, task)
+    assert done["result"]["isError"] is False
+    assert done["result"]["content"][0]["text"]
+
+
+def test_a_read_is_no_task(site: Site, secret: str) -> None:
+    params = {"name": "data.searchRecords", "arguments": {"region": "EU"}}
+    result = send(site, secret, "tools/call", params)["result"]
+    assert (result["resultType"], result["isError"]) == ("complete", False)
+
+
+def test_a_slow_read_becomes_one(site: Site, secret: str) -> None:
+    site.recorder.hold("slow")
+    params = {"name": "probe.gate", "arguments": {"name": "slow"}}
+    task = send(site, secret, "tools/call", params)["result"]
+    assert task["resultType"] == "task"
+    site.recorder.release("slow")
+    await_that(lambda: look_up(site, secret, task)["status"] == "completed", "the task ends")
+
+
+def test_a_denial_completes_it_with_an_error(site: Site, secret: str) -> None:
+    task = ask(site, secret)
+    site.workshop.deny(site.workshop.card(Run.objects.get()), "too early")
+    done = look_up(site, secret, task)
+    assert (done["status"], done["result"]["isError"]) == ("completed", True)
+    assert "too early" in done["result"]["content"][0]["text"]
+
+
+def test_it_can_be_cancelled(site: Site, secret: str) -> None:
+    task = ask(site, secret)
+    for _ in range(2):
+        assert send(site, secret, "tasks/cancel", {"taskId": task["taskId"]})["result"]["resultType"] == "complete"
+        assert look_up(site, secret, task)["status"] == "cancelled"
+
+
+def test_input_from_the_agents_side_decides_nothing(site: Site, secret: str) -> None:
+    task = ask(site, secret)
+    update = {"taskId": task["taskId"], "inputResponses": {"approve": {"action": "accept"}}}
+    assert send(site, secret, "tasks/update", update)["result"]["resultType"] == "complete"
+    assert look_up(site, secret, task)["status"] == "working"
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
+class TestRefusals:
+    def test_of_another_key(self, site: Site, secret: str, method: str) -> None:
+        task = ask(site, secret)
+        other = make_secret(site, "approver")
+        assert send(site, other, method, {"taskId": task["taskId"]})["error"]["code"] == types.INVALID_PARAMS
+
+    def test_of_a_made_up_task(self, site: Site, secret: str, method: str) -> None:
+        assert send(site, secret, method, {"taskId": "t-0"})["error"]["code"] == types.INVALID_PARAMS
+
+    def test_of_a_client_that_did_not_declare_them(self, site: Site, secret: str, method: str) -> None:
+        task = ask(site, secret)
+        answer = send(site, secret, method, {"taskId": task["taskId"]}, {})
+        assert answer["error"]["code"] == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+
+
+def test_without_the_extension_a_write_has_a_ticket(site: Site, secret: str) -> None:
+    result = ask(site, secret, capabilities={})
+    assert (result["resultType"], result["structuredContent"]["status"]) == ("complete", "waiting_for_approval")
+
+
+def test_the_extension_is_announced(site: Site, secret: str) -> None:
+    capabilities = send(site, secret, "server/discover", {})["result"]["capabilities"]
+    assert EXTENSION in capabilities["extensions"]
+    assert "tasks" not in capabilities
+
+
+@pytest.mark.parametrize("method", ["tasks/result", "tasks/list"])
+def test_methods_of_earlier_drafts_are_unknown(site: Site, secret: str, method: str) -> None:
+    assert send(site, secret, method, {})["error"]["code"] == types.METHOD_NOT_FOUND

@@ -1,0 +1,366 @@
+"""Asks: an agent asks before it acts itself, redeems the approval once, and says what happened."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+from django.test import Client
+
+from agents.accounts.models import AuditEntry
+from agents.approvals import decisions
+from agents.approvals.bulk import decide_many
+from agents.approvals.decisions import Decision
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees.models import ToolRule
+from agents.gateway import asks, redemptions
+from agents.gateway.asks import MAX_OPEN_ASKS, AskedRequest, SameEffect
+from agents.gateway.models import AgentKey, Ask, RefusedAsk
+from agents.gateway.redemptions import AskState, load_state
+from agents.platform.refusals import Conflict, Forbidden, Invalid
+from agents.runs import stops
+from agents.runs.models import Run, RunStatus, ToolCall
+from agents.worker.sweeper import sweep_once
+from tests.gateway.conftest import make_key
+from tests.workshop import Workshop, again, all_at_once, build_workshop, event_types, expire_card
+from tools.contract import Level
+
+ACTION, PARAMS = "deploy.production", {"version": "1.4.2", "region": "zürich"}
+
+
+def ask(key: AgentKey, action: str = ACTION, **more: Any) -> Ask:
+    """Ask about the action."""
+    return asks.submit(key, AskedRequest(action, **{"params": PARAMS, "level": "write", **more}))[0]
+
+
+def approve(workshop: Workshop, asked: Ask, **more: Any) -> AskState:
+    card = workshop.card(asked.run)
+    decision = decisions.Decision(digest=card.digest, confirm=asked.action, **more)
+    decisions.approve(workshop.approver, card.pk, decision)
+    return load_state(asked)
+
+
+def redeem(key: AgentKey, asked: Ask, receipt: str) -> AskState:
+    return redemptions.redeem(key, str(asked.pk), receipt)
+
+
+def report(key: AgentKey, asked: Ask, outcome: str = "succeeded", summary: str = "Done.") -> AskState:
+    return redemptions.report_outcome(key, str(asked.pk), outcome, summary)
+
+
+class TestWay:
+    def test_from_the_ask_to_its_outcome(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key, sentence="Deploy 1.4.2", effect="The site restarts.")
+        assert load_state(asked).status == "waiting"
+        assert again(asked.run).status == RunStatus.WAITING
+        state = approve(workshop, asked)
+        assert state.status == "approved"
+        assert state.receipt
+        sweep_once()
+        assert load_state(asked).status == "approved", "nothing starts it"
+        redeemed = redeem(key, asked, state.receipt)
+        assert (redeemed.status, redeemed.ask.redeemed_at is not None) == ("redeemed", True)
+        assert again(asked.run).status == RunStatus.WAITING
+        reported = report(key, asked)
+        assert (reported.status, reported.ask.reported_at is not None) == ("succeeded", True)
+        run = workshop.drive(asked.run)
+        assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "The agent reported success. Done.")
+        assert ToolCall.objects.get().attempts == 1
+        assert Approval.objects.get().status == ApprovalStatus.CONSUMED
+        assert event_types(run) == [
+            *("run_started", "pass_started", "approval_requested", "approval_decided"),
+            *("tool_start", "tool_result", "run_finished"),
+        ]
+        actions = set(AuditEntry.objects.values_list("action", flat=True))
+        assert {"card_approved", "receipt_redeemed", "outcome_reported"} <= actions
+
+    def test_a_reported_failure_is_a_failure(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        redeem(key, asked, approve(workshop, asked).receipt)
+        assert report(key, asked, "failed", "No space.").status == "failed"
+        assert "No space." in workshop.drive(asked.run).answer
+
+    def test_a_denial_is_told_with_its_reason(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        workshop.deny(workshop.card(asked.run), "not on a Friday")
+        state = load_state(asked)
+        assert (state.status, state.card.reason, state.receipt) == ("denied", "not on a Friday", "")
+        workshop.drive(asked.run)
+
+    def test_an_undecided_card_expires(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key, expires_s=60)
+        card = workshop.card(asked.run)
+        assert card.expires_at - card.requested_at < timedelta(seconds=61)
+        expire_card(card)
+        sweep_once()
+        assert load_state(asked).status == "expired"
+        workshop.drive(asked.run)
+
+    def test_it_can_be_taken_back(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        assert redemptions.cancel(key, str(asked.pk)).status == "cancelled"
+        assert redemptions.cancel(key, str(asked.pk)).status == "cancelled"
+        workshop.drive(asked.run)
+
+    def test_a_redeemed_one_cannot_be_taken_back(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        redeem(key, asked, approve(workshop, asked).receipt)
+        assert redemptions.cancel(key, str(asked.pk)).status == "redeemed"
+
+    def test_a_person_can_undo_until_it_is_redeemed(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        state = approve(workshop, asked)
+        workshop.undo(state.card)
+        assert load_state(asked).status == "waiting"
+        with pytest.raises(Conflict, match="not approved"):
+            redeem(key, asked, state.receipt)
+        redeem(key, asked, approve(workshop, asked).receipt)
+        with pytest.raises(Conflict):
+            workshop.undo(Approval.objects.latest("pk"))
+
+    def test_it_counts_only_after_the_time_to_undo(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        state = approve(workshop, asked, grace_s=30)
+        assert (state.status, state.receipt) == ("waiting", "")
+        Approval.objects.update(start_after=Now())
+        assert load_state(asked).status == "approved"
+
+    def test_nobody_edits_it(self, workshop: Workshop, key: AgentKey) -> None:
+        card = workshop.card(ask(key).run)
+        with pytest.raises(Invalid, match="the agent acts with the params that it asked about"):
+            workshop.edit(card, {"version": "2"})
+
+    def test_its_card_says_who_asks_for_what(self, workshop: Workshop, key: AgentKey) -> None:
+        first = workshop.card(ask(key, params={"version": "1.4.2", "hosts": ["a", "b"]}).run)
+        assert first.sentence == 'Laptop asks to run deploy.production (version: 1.4.2, hosts: ["a","b"])'
+        inner = workshop.card(ask(key, params={"tool": "Bash", "input": {"command": "make deploy"}}).run)
+        assert inner.sentence == "Laptop asks to run deploy.production (command: make deploy, tool: Bash)"
+        second = workshop.card(ask(key, params={"text": "x\n" * 1_000}).run)
+        assert len(second.sentence) < 220
+        assert "\n" not in second.sentence
+
+    def test_its_card_is_approved_individually(self, workshop: Workshop, key: AgentKey) -> None:
+        card = workshop.card(ask(key).run)
+        decision = Decision(card.digest, confirm="deploy")
+        (outcome,) = decide_many(workshop.approver, [(card.pk, "approve", decision)])
+        assert "Not run by Gadget" in outcome.detail
+
+
+class TestLevels:
+    def test_an_unknown_action_is_destructive(self, workshop: Workshop, key: AgentKey) -> None:
+        card = workshop.card(ask(key, level="read").run)
+        assert (card.level, "nobody has set a level" in card.why) == (Level.DESTRUCTIVE, True)
+
+    @pytest.mark.parametrize(
+        ("asked", "ruled", "level"),
+        [("read", "write", "write"), ("destructive", "write", "destructive"), ("read", "draft", "draft")],
+    )
+    def test_a_level_is_raised_and_never_lowered(
+        self, workshop: Workshop, key: AgentKey, asked: str, ruled: str, level: str
+    ) -> None:
+        workshop.raise_for_all(f"ask/{ACTION}", Level(ruled))
+        assert workshop.card(ask(key, level=asked).run).level == level
+
+    def test_even_a_read_has_a_card(self, workshop: Workshop, key: AgentKey) -> None:
+        workshop.raise_for_all(f"ask/{ACTION}", Level.READ)
+        assert workshop.card(ask(key, level="read").run).level == Level.READ
+
+    def test_a_rule_of_others_does_not_count(self, workshop: Workshop, key: AgentKey) -> None:
+        build_workshop("globex").raise_for_all(f"ask/{ACTION}", Level.WRITE)
+        assert workshop.card(ask(key).run).level == Level.DESTRUCTIVE
+
+    def test_a_stopped_action_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+        ToolRule.objects.create(
+            organization=workshop.organization, tool=f"ask/{ACTION}", stopped_at=Now(), stopped_by="Ada"
+        )
+        with pytest.raises(Forbidden, match="stopped by Ada"):
+            ask(key)
+
+    def test_a_stop_of_everything_refuses_it(self, workshop: Workshop, key: AgentKey) -> None:
+        stops.stop_everything(workshop.operator)
+        key.employee.organization.refresh_from_db()
+        with pytest.raises(Conflict):
+            ask(key)
+
+
+class TestOutcomes:
+    def test_without_a_report_it_is_unknown_and_a_person_settles_it(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        redeem(key, asked, approve(workshop, asked).receipt)
+        ToolCall.objects.update(deadline_at=Now() - timedelta(seconds=1))
+        sweep_once()
+        assert load_state(asked).status == "unknown"
+        assert again(asked.run).status == RunStatus.NEEDS_ATTENTION
+        workshop.resolve(ToolCall.objects.get(), "succeeded")
+        assert load_state(asked).status == "succeeded"
+        workshop.drive(asked.run)
+        with pytest.raises(Conflict):
+            report(key, asked, "failed")
+
+    def test_a_late_report_settles_an_unknown_outcome(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        redeem(key, asked, approve(workshop, asked).receipt)
+        ToolCall.objects.update(deadline_at=Now() - timedelta(seconds=1))
+        sweep_once()
+        assert report(key, asked).status == "succeeded"
+        assert not Approval.objects.filter(status=ApprovalStatus.PENDING).exists()
+        workshop.drive(asked.run)
+
+    def test_the_same_report_again_changes_nothing(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        redeem(key, asked, approve(workshop, asked).receipt)
+        report(key, asked)
+        assert report(key, asked).status == "succeeded"
+        with pytest.raises(Conflict):
+            report(key, asked, "failed")
+        workshop.drive(asked.run)
+
+    def test_a_report_after_a_persons_word_is_refused_and_recorded(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        redeem(key, asked, approve(workshop, asked).receipt)
+        ToolCall.objects.update(deadline_at=Now() - timedelta(seconds=1))
+        sweep_once()
+        workshop.resolve(ToolCall.objects.get(), "not_done")
+        with pytest.raises(Conflict):
+            report(key, asked)
+        (entry,) = AuditEntry.objects.filter(action="outcome_reported_late")
+        assert entry.payload["outcome"] == "succeeded"
+
+    def test_nothing_is_reported_before_the_redemption(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        approve(workshop, asked)
+        with pytest.raises(Conflict):
+            report(key, asked)
+
+    def test_a_cancelled_run_leaves_a_redeemed_ask_unknown(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        redeem(key, asked, approve(workshop, asked).receipt)
+        workshop.cancel(asked.run)
+        assert load_state(asked).status == "unknown"
+
+
+class TestEffects:
+    def test_the_same_ask_is_returned_while_it_is_open(self, key: AgentKey) -> None:
+        first = asks.submit(key, AskedRequest(ACTION, PARAMS, "write", effect_key="refund:4711"))
+        again_ = asks.submit(key, AskedRequest(ACTION, PARAMS, "write", effect_key="refund:4711"))
+        assert (first[1], again_[1], again_[0].pk) == (True, False, first[0].pk)
+
+    def test_other_params_or_another_key_are_refused_and_shown(self, workshop: Workshop, key: AgentKey) -> None:
+        first = ask(key, effect_key="refund:4711")
+        other = make_key(workshop, "approver", name="Server")
+        for asker, params in ((key, {"version": "2"}), (other, PARAMS)):
+            with pytest.raises(SameEffect) as refusal:
+                asks.submit(asker, AskedRequest(ACTION, params, "write", effect_key="refund:4711"))
+            assert (refusal.value.status, refusal.value.code) == (409, "same_effect")
+            assert "1.4.2" not in str(refusal.value.__dict__)
+        assert [one.key_id for one in RefusedAsk.objects.filter(ask=first).order_by("pk")] == [key.pk, other.pk]
+        assert Ask.objects.count() == 1
+
+    def test_another_level_or_audience_is_another_ask(self, workshop: Workshop, key: AgentKey) -> None:
+        ToolRule.objects.create(organization=workshop.organization, tool=f"ask/{ACTION}", level="read")
+        ask(key, effect_key="refund:4711", audience="a")
+        for more in ({"level": "destructive", "audience": "a"}, {"audience": "b"}):
+            with pytest.raises(SameEffect):
+                ask(key, effect_key="refund:4711", **more)
+
+    def test_only_so_many_refused_asks_are_kept(self, key: AgentKey) -> None:
+        ask(key, effect_key="refund:4711")
+        for number in range(asks.MAX_REFUSED + 5):
+            with pytest.raises(SameEffect):
+                ask(key, params={"version": str(number)}, effect_key="refund:4711")
+        assert RefusedAsk.objects.count() == asks.MAX_REFUSED
+
+    def test_people_see_what_was_refused(self, workshop: Workshop, key: AgentKey) -> None:
+        first = ask(key, effect_key="refund:4711")
+        with pytest.raises(SameEffect):
+            ask(key, params={"version": "6.6.6"}, effect_key="refund:4711")
+        client = Client()
+        client.force_login(workshop.approver.user)
+        assert "6.6.6" in client.get(f"/approvals/{workshop.card(first.run).pk}/").content.decode()
+
+    def test_another_action_or_organization_has_effects_of_its_own(self, workshop: Workshop, key: AgentKey) -> None:
+        ask(key, effect_key="refund:4711")
+        ask(key, action="refund.pay", effect_key="refund:4711")
+        ask(make_key(build_workshop("globex")), effect_key="refund:4711")
+        assert Ask.objects.count() == 3
+
+    def test_of_many_at_once_one_is_made(self, workshop: Workshop, key: AgentKey) -> None:
+        made: list[bool] = []
+        all_at_once(
+            [lambda: made.append(asks.submit(key, AskedRequest(ACTION, PARAMS, "write", effect_key="e"))[1])] * 6
+        )
+        assert sorted(made) == [False] * 5 + [True]
+        assert Ask.objects.count() == 1
+
+    def test_after_a_decision_a_second_one_needs_another(self, workshop: Workshop, key: AgentKey) -> None:
+        first = ask(key, effect_key="refund:4711")
+        workshop.deny(workshop.card(first.run))
+        workshop.drive(first.run)
+        second = ask(key, effect_key="refund:4711")
+        assert (second.pk != first.pk, load_state(second).status) == (True, "waiting")
+        client = Client()
+        client.force_login(workshop.approver.user)
+        page = client.get(f"/approvals/{workshop.card(second.run).pk}/").content.decode()
+        assert "Asked before about the same effect" in page
+
+    def test_a_request_id_repeated_gives_the_same_ask(self, key: AgentKey) -> None:
+        first = ask(key, client_request_id="a")
+        assert ask(key, client_request_id="a").pk == first.pk
+        with pytest.raises(Conflict, match="other params"):
+            ask(key, params={"version": "2"}, client_request_id="a")
+
+    def test_request_ids_belong_to_their_key(self, workshop: Workshop, key: AgentKey) -> None:
+        other = make_key(workshop, "approver")
+        assert ask(key, client_request_id="a").pk != ask(other, client_request_id="a").pk
+
+    def test_nobody_else_can_use_such_a_request_id(self, workshop: Workshop, key: AgentKey) -> None:
+        with pytest.raises(Invalid, match="reserved"):
+            workshop.submit(client_request_id=f"ask:{key.pk}:a")
+
+
+class TestInput:
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("action", "rm -rf /"),
+            ("action", ""),
+            ("action", "x" * 101),
+            ("level", "harmless"),
+            ("params", {"x": "y" * 70_000}),
+            ("params", {"x": float("nan")}),
+            ("sentence", "x" * 2_001),
+            ("effect", "\0"),
+            ("effect_key", "x" * 201),
+            ("audience", "x" * 201),
+            ("client_request_id", "x" * 151),
+            ("expires_s", 9),
+            ("expires_s", 8 * 24 * 3600),
+        ],
+    )
+    def test_a_wrong_field_is_named(self, key: AgentKey, field: str, value: Any) -> None:
+        with pytest.raises(Invalid) as refusal:
+            ask(key, **{field: value})
+        assert refusal.value.extra["field"] == field
+        assert not Run.objects.exists()
+
+    @pytest.mark.parametrize("number", [1e17, -0.0, 1e300])
+    def test_a_number_that_is_not_stored_exactly_is_refused(self, key: AgentKey, number: float) -> None:
+        with pytest.raises(Invalid, match="not stored exactly"):
+            ask(key, params={"amount": number})
+
+    def test_a_flood_is_refused(self, key: AgentKey) -> None:
+        for _ in range(MAX_OPEN_ASKS):
+            ask(key)
+        with pytest.raises(Conflict, match=str(MAX_OPEN_ASKS)):
+            ask(key)
+
+    def test_it_is_no_tool_with_a_standing_grant(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        client = Client()
+        client.force_login(workshop.approver.user)
+        page = client.get(f"/approvals/{workshop.card(asked.run).pk}/").content.decode()
+        assert "Gadget does not run this; the agent will." in page
+        assert "Allow more like this" not in page
+        assert "Edit…" not in page

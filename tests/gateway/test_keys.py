@@ -1,0 +1,162 @@
+"""Agent keys: who can make them, when they work, and what ends with them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db.models.functions import Now
+
+from agents.accounts.models import AuditEntry, Role
+from agents.gateway.keys import MAX_DAYS, MAX_KEYS, authenticate_key, issue_key, list_keys, revoke_key
+from agents.gateway.models import AgentKey
+from agents.gateway.requests import ToolRequest, record_request
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.runs.models import CallStatus, Run, RunStatus
+from agents.worker.sweeper import sweep_once
+from tests.gateway.conftest import make_key
+from tests.workshop import LONG_AGO, Workshop, again, build_workshop, calls
+
+
+def make_secret(workshop: Workshop) -> str:
+    return issue_key(workshop.operator, workshop.employee.pk, "Laptop", 30)[1]
+
+
+class TestMaking:
+    def test_only_its_hash_is_stored(self, workshop: Workshop) -> None:
+        key, secret = issue_key(workshop.operator, workshop.employee.pk, "  My \n laptop ", 30)
+        assert (key.name, key.ending) == ("My laptop", secret[-4:])
+        assert secret not in str(AgentKey.objects.values().get())
+        (entry,) = AuditEntry.objects.filter(action="agent_key_created")
+        assert secret not in str(entry.payload)
+
+    def test_a_viewer_makes_none(self, workshop: Workshop) -> None:
+        with pytest.raises(Forbidden):
+            issue_key(workshop.members["viewer"], workshop.employee.pk, "Laptop", 30)
+
+    def test_an_employee_of_others_is_not_found(self, workshop: Workshop) -> None:
+        with pytest.raises(NotFound):
+            issue_key(workshop.operator, build_workshop("globex").employee.pk, "Laptop", 30)
+
+    def test_an_inactive_employee_gets_none(self, workshop: Workshop) -> None:
+        workshop.employee.is_active = False
+        workshop.employee.save()
+        with pytest.raises(Conflict, match="not active"):
+            make_secret(workshop)
+
+    @pytest.mark.parametrize(
+        ("name", "days"), [("", 30), ("\u200b", 30), ("x" * 81, 30), ("x", 0), ("x", MAX_DAYS + 1)]
+    )
+    def test_a_wrong_field_is_named(self, workshop: Workshop, name: str, days: int) -> None:
+        with pytest.raises(Invalid):
+            issue_key(workshop.operator, workshop.employee.pk, name, days)
+
+    def test_the_number_of_a_members_keys_is_limited(self, workshop: Workshop) -> None:
+        for _ in range(MAX_KEYS):
+            make_secret(workshop)
+        with pytest.raises(Conflict, match="revoke one first"):
+            make_secret(workshop)
+
+
+class TestWorking:
+    def test_a_working_key_names_its_member_and_employee(self, workshop: Workshop) -> None:
+        key = authenticate_key(make_secret(workshop))
+        assert key is not None
+        assert (key.membership, key.employee) == (workshop.operator, workshop.employee)
+        assert key.last_used_at is None
+        assert AgentKey.objects.get().last_used_at is not None
+
+    def test_an_unknown_key_does_not_work(self, workshop: Workshop) -> None:
+        assert authenticate_key("gadget_agent_unknown") is None
+
+    def test_an_expired_key_does_not_work(self, workshop: Workshop) -> None:
+        secret = make_secret(workshop)
+        AgentKey.objects.update(expires_at=Now() - timedelta(seconds=1))
+        assert authenticate_key(secret) is None
+
+    def test_a_revoked_key_does_not_work(self, workshop: Workshop) -> None:
+        secret = make_secret(workshop)
+        revoke_key(workshop.operator, AgentKey.objects.get().pk)
+        assert authenticate_key(secret) is None
+
+    def test_it_ends_with_the_account_of_its_member(self, workshop: Workshop) -> None:
+        secret = make_secret(workshop)
+        workshop.operator.user.is_active = False
+        workshop.operator.user.save()
+        assert authenticate_key(secret) is None
+
+    def test_it_ends_with_the_role_of_its_member(self, workshop: Workshop) -> None:
+        secret = make_secret(workshop)
+        workshop.operator.role = Role.VIEWER
+        workshop.operator.save()
+        assert authenticate_key(secret) is None
+
+    def test_it_does_not_work_across_organizations(self, workshop: Workshop) -> None:
+        secret = make_secret(workshop)
+        AgentKey.objects.update(employee=build_workshop("globex").employee)
+        assert authenticate_key(secret) is None
+
+    def test_it_ends_when_its_member_leaves(self, workshop: Workshop) -> None:
+        secret = make_secret(workshop)
+        workshop.operator.delete()
+        assert authenticate_key(secret) is None
+        assert AgentKey.objects.get().membership is None, "its runs stay attached to it"
+
+
+class TestRevoking:
+    def test_members_revoke_their_own_and_admins_all(self, workshop: Workshop) -> None:
+        of_operator, of_approver = make_key(workshop), make_key(workshop, "approver")
+        assert list(list_keys(workshop.operator)) == [of_operator]
+        assert set(list_keys(workshop.admin)) == {of_operator, of_approver}
+        with pytest.raises(NotFound):
+            revoke_key(workshop.operator, of_approver.pk)
+        assert revoke_key(workshop.admin, of_approver.pk).revoked_by == workshop.admin.user.get_username()
+
+    def test_admins_of_others_find_none(self, workshop: Workshop, key: AgentKey) -> None:
+        with pytest.raises(NotFound):
+            revoke_key(build_workshop("globex").admin, key.pk)
+
+    def test_a_second_time_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+        revoke_key(workshop.operator, key.pk)
+        with pytest.raises(Conflict):
+            revoke_key(workshop.operator, key.pk)
+
+    def test_its_open_calls_are_cancelled(self, workshop: Workshop, key: AgentKey) -> None:
+        run = open_call(workshop, key)
+        revoke_key(workshop.operator, key.pk)
+        assert (again(run).status, calls(run)[0].status) == (RunStatus.CANCELLED, CallStatus.CANCELLED)
+
+    def test_an_admin_may_keep_them(self, workshop: Workshop, key: AgentKey) -> None:
+        run = open_call(workshop, key)
+        revoke_key(workshop.admin, key.pk, keeps_open=True)
+        sweep_once()
+        assert calls(run)[0].status == CallStatus.AWAITING_APPROVAL
+        workshop.approve(workshop.card(run))
+        workshop.drive(run)
+        assert calls(run)[0].status == CallStatus.SUCCEEDED
+
+    def test_nobody_else_may_keep_them(self, workshop: Workshop, key: AgentKey) -> None:
+        with pytest.raises(Forbidden):
+            revoke_key(workshop.operator, key.pk, keeps_open=True)
+
+    @pytest.mark.parametrize("end", ["expiry", "role", "leaving"])
+    def test_the_sweeper_cancels_what_an_ended_key_left_open(self, workshop: Workshop, key: AgentKey, end: str) -> None:
+        run = open_call(workshop, key)
+        sweep_once()
+        assert again(run).status == RunStatus.WAITING, "the key still works"
+        if end == "expiry":
+            AgentKey.objects.update(expires_at=Now() - LONG_AGO)
+        elif end == "role":
+            workshop.operator.role = Role.VIEWER
+            workshop.operator.save()
+        else:
+            workshop.operator.delete()
+        sweep_once()
+        assert again(run).status == RunStatus.CANCELLED
+
+
+def open_call(workshop: Workshop, key: AgentKey) -> Run:
+    """Request a write, whose card waits."""
+    record = workshop.record()
+    params = {"record_id": str(record.pk), "changes": {"phone": "+49 1"}}
+    return record_request(key, None, ToolRequest("data.updateRecord", params)).run

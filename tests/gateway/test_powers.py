@@ -1,0 +1,122 @@
+"""An agent key opens the gateway alone: with the key of an approver, no path decides the card that it made."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.test import Client
+
+from agents.api import api
+from agents.approvals.models import Approval, ApprovalStatus
+from agents.gateway import asks
+from agents.gateway.asks import AskedRequest
+from agents.gateway.keys import MAX_REQUESTS_PER_MINUTE, authenticate_key, issue_key, refuse_flood
+from agents.gateway.models import AgentKey
+from agents.gateway.requests import ToolRequest, record_request
+from agents.platform.refusals import TooManyRequests
+from agents.web.sockets.viewers import find_viewer
+from tests.workshop import Workshop
+
+OWN_PATHS = "/api/asks"
+
+
+def list_operations() -> list[tuple[str, str]]:
+    paths = api.get_openapi_schema(path_prefix="/api/")["paths"]
+    return [
+        (method, path)
+        for path, operations in paths.items()
+        for method in operations
+        if "security" in operations[method]
+    ]
+
+
+class Approver:
+    """An approver's agent key, and the card that it made."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self.secret = issue_key(workshop.approver, workshop.employee.pk, "Laptop", 30)[1]
+        key = authenticate_key(self.secret)
+        assert key is not None
+        self.key: AgentKey = key
+        record = workshop.record()
+        params = {"record_id": str(record.pk), "changes": {"phone": "+49 1"}}
+        self.call = record_request(key, None, ToolRequest("data.updateRecord", params))
+        self.card = Approval.objects.get()
+
+    def send(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        ids = {name: str(self.card.pk) for name in ("approval_id", "grant_id", "notice_id", "employee_id")}
+        address = path.format(
+            **ids, run_id=self.card.run_id, call_id=self.call.pk, ask_id="1", name="data.searchRecords"
+        )
+        body = body or {"digest": self.card.digest, "outcome": "succeeded", "reason": "I am sure.", "text": "Yes."}
+        return Client().generic(
+            method.upper(),
+            address,
+            json.dumps(body),
+            "application/json",
+            headers={"Authorization": f"Bearer {self.secret}"},
+        )
+
+
+@pytest.fixture
+def approver(workshop: Workshop) -> Approver:
+    return Approver(workshop)
+
+
+@pytest.mark.parametrize(("method", "path"), [each for each in list_operations() if not each[1].startswith(OWN_PATHS)])
+def test_no_other_operation_knows_it(approver: Approver, method: str, path: str) -> None:
+    assert approver.send(method, path).status_code == 401
+    assert Approval.objects.get().status == ApprovalStatus.PENDING
+
+
+def test_no_page_knows_it(approver: Approver) -> None:
+    card = approver.card.pk
+    acts = [f"approvals/{card}/{act}/" for act in ("approve", "deny", "edit", "undo", "answer", "resolve", "take")]
+    for path in ("", "approvals/", *acts, "agents/", "grants/new/", "stop/", "users/invite/"):
+        answer = approver.send("post", f"/{path}")
+        assert (answer.status_code, answer["Location"].partition("?")[0]) == (302, "/login/")
+    assert Approval.objects.get().status == ApprovalStatus.PENDING
+
+
+def test_no_socket_knows_it(approver: Approver) -> None:
+    scope = {"headers": [(b"authorization", f"Bearer {approver.secret}".encode())]}
+    assert async_to_sync(find_viewer)(scope) is None
+
+
+def test_its_own_asks_are_all_it_can_do(approver: Approver) -> None:
+    ask, _ = asks.submit(approver.key, AskedRequest("deploy", {}, "write"))
+    card = Approval.objects.latest("pk")
+    for action in ("redeem", "outcome", "cancel"):
+        approver.send("post", f"/api/asks/{ask.pk}/{action}", {"receipt": card.digest})
+    card.refresh_from_db()
+    assert card.status in (ApprovalStatus.PENDING, ApprovalStatus.CANCELLED)
+    assert card.decided_by is None
+
+
+def test_no_tool_of_the_gateway_decides(approver: Approver) -> None:
+    for tool in ("gadget.approve", "approvals.approve", "gadget.decide"):
+        assert record_request(approver.key, None, ToolRequest(tool, {"approval_id": str(approver.card.pk)})).status == (
+            "rejected"
+        )
+    assert Approval.objects.get().status == ApprovalStatus.PENDING
+
+
+def test_a_flood_of_its_requests_is_slowed_down(approver: Approver) -> None:
+    answers = [approver.send("get", "/api/asks/1") for _ in range(3)]
+    assert {answer.status_code for answer in answers} == {404}
+    refused = flood(approver)
+    if refused.status_code == 404:  # another minute began
+        refused = flood(approver)
+    assert refused.status_code == 429
+    assert 1 <= int(refused["Retry-After"]) <= 60
+
+
+def flood(approver: Approver) -> Any:
+    with suppress(TooManyRequests):
+        for _ in range(2 * MAX_REQUESTS_PER_MINUTE):
+            refuse_flood(approver.key)
+    return approver.send("get", "/api/asks/1")

@@ -1,0 +1,189 @@
+"""Receipts: an approval is redeemed once, with exactly its own receipt, and anybody can check one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+from django.test import Client
+
+from agents.approvals.models import Approval
+from agents.employees.models import ToolRule
+from agents.gateway.keys import revoke_key
+from agents.gateway.models import AgentKey
+from agents.gateway.receipts import (
+    InvalidReceipt,
+    digest_params,
+    list_public_keys,
+    read_receipt,
+    rotate_signing_key,
+    sign_receipt,
+)
+from agents.gateway.redemptions import load_state
+from agents.platform.refusals import Conflict, Expired, Invalid, NotFound
+from agents.runs import stops
+from agents.runs.models import ToolCall
+from agents.worker.sweeper import sweep_once
+from tests.gateway.conftest import make_key
+from tests.gateway.test_asks import ACTION, PARAMS, approve, ask, redeem
+from tests.workshop import LONG_AGO, Workshop, all_at_once, build_workshop
+
+
+class TestRedemption:
+    def test_it_works_once(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        receipt = approve(workshop, asked).receipt
+        redeem(key, asked, receipt)
+        with pytest.raises(Conflict, match="redeemed before"):
+            redeem(key, asked, receipt)
+
+    def test_of_many_at_once_one_works(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        receipt = approve(workshop, asked).receipt
+        answers: list[str] = []
+
+        def try_once() -> None:
+            try:
+                answers.append(redeem(key, asked, receipt).status)
+            except Conflict as refusal:
+                answers.append(refusal.code)
+
+        all_at_once([try_once] * 8)
+        assert sorted(answers) == [*["conflict"] * 7, "redeemed"]
+
+    def test_another_keys_ask_is_not_found(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        receipt = approve(workshop, asked).receipt
+        with pytest.raises(NotFound):
+            redeem(make_key(workshop, "approver"), asked, receipt)
+
+    def test_another_asks_receipt_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+        one, two = ask(key), ask(key)
+        approve(workshop, one)
+        with pytest.raises(Invalid, match="differs from this ask in: ask"):
+            redeem(key, one, approve(workshop, two).receipt)
+
+    def test_another_organizations_receipt_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+        others = build_workshop("globex")
+        foreign_key = make_key(others)
+        foreign = approve(others, ask(foreign_key))
+        asked = ask(key)
+        approve(workshop, asked)
+        with pytest.raises(Invalid, match="org"):
+            redeem(key, asked, foreign.receipt)
+
+    @pytest.mark.parametrize("claim", ["org", "asker", "action", "level", "params_digest", "decision", "aud", "exp"])
+    def test_each_claim_is_compared(self, workshop: Workshop, key: AgentKey, claim: str) -> None:
+        """Whatever could be signed by mistake, a receipt that says something else is refused."""
+        asked = ask(key)
+        state = approve(workshop, asked)
+        claims = read_receipt(state.receipt)
+        other: dict[str, Any] = {claim: 1 if claim == "exp" else "another"}
+        changed = replace(claims, **other)
+        with pytest.raises(Invalid, match=claim):
+            redeem(key, asked, sign_receipt(changed))
+
+    def test_a_late_receipt_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        receipt = approve(workshop, asked).receipt
+        Approval.objects.update(valid_until=Now() - LONG_AGO)
+        with pytest.raises(Expired):
+            redeem(key, asked, receipt)
+        sweep_once()
+        assert load_state(asked).status == "expired"
+        workshop.drive(asked.run)
+
+    def test_changed_params_are_refused(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        receipt = approve(workshop, asked).receipt
+        ToolCall.objects.update(params={"version": "6.6.6"})
+        with pytest.raises(Invalid, match="params_digest"):
+            redeem(key, asked, receipt)
+        ToolCall.objects.update(params=PARAMS)
+
+    def test_nothing_is_redeemed_under_a_stop(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        receipt = approve(workshop, asked).receipt
+        stops.stop_everything(workshop.operator)
+        with pytest.raises(Conflict, match="nothing may start now"):
+            redeem(key, asked, receipt)
+
+    def test_a_stopped_action_is_not_redeemed(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        receipt = approve(workshop, asked).receipt
+        rules = {"organization": workshop.organization, "tool": f"ask/{ACTION}"}
+        ToolRule.objects.create(**rules, stopped_at=Now(), stopped_by="grace")
+        with pytest.raises(Conflict, match="was stopped by grace"):
+            redeem(key, asked, receipt)
+
+    def test_neither_is_an_action_whose_level_was_raised(self, workshop: Workshop, key: AgentKey) -> None:
+        rule = ToolRule.objects.create(organization=workshop.organization, tool=f"ask/{ACTION}", level="write")
+        asked = ask(key)
+        receipt = approve(workshop, asked).receipt
+        rule.level = "destructive"
+        rule.save()
+        with pytest.raises(Conflict, match="the level of this action is destructive now"):
+            redeem(key, asked, receipt)
+        rule.level = "read"
+        rule.save()
+        assert redeem(key, asked, receipt).status == "redeemed"
+
+    def test_a_card_that_was_changed_in_the_database_is_not_redeemed(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        receipt = approve(workshop, asked).receipt
+        Approval.objects.filter(run=asked.run).update(sentence="Something else", preview={"changed": True})
+        with pytest.raises(Conflict, match="changed in the database"):
+            redeem(key, asked, receipt)
+
+    def test_a_revoked_key_leaves_nothing_to_redeem(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        receipt = approve(workshop, asked).receipt
+        revoke_key(workshop.operator, key.pk)
+        with pytest.raises(Conflict):
+            redeem(key, asked, receipt)
+        assert load_state(asked).status == "cancelled"
+
+
+class TestReceipts:
+    def test_it_can_be_checked_with_the_public_keys_alone(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key, audience="deployer")
+        claims = read_receipt(approve(workshop, asked).receipt)
+        assert (claims.org, claims.ask, claims.action, claims.aud) == ("acme", str(asked.pk), ACTION, "deployer")
+        assert claims.params_digest == digest_params(PARAMS)
+        assert claims.decided_by == workshop.approver.user.get_username()
+        assert claims.exp - claims.iat == 3600
+
+    def test_equal_states_have_equal_receipts(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        assert approve(workshop, asked).receipt == load_state(asked).receipt
+
+    def test_a_changed_one_is_not_genuine(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        receipt = approve(workshop, asked).receipt
+        head, body, signature = receipt.split(".")
+        for forged in (
+            f"{head}.{body[:-2]}AA.{signature}",
+            f"{head}.{body}.{signature[:-4]}AAAA",
+            "",
+            "a.b.c",
+            "ä.ö.ü",
+        ):
+            with pytest.raises(InvalidReceipt):
+                read_receipt(forged)
+        with pytest.raises(Invalid, match="not genuine"):
+            redeem(key, asked, forged)
+
+    def test_a_retired_key_still_verifies(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        receipt = approve(workshop, asked).receipt
+        assert rotate_signing_key().is_current
+        assert len(list_public_keys()) == 2
+        assert redeem(key, asked, receipt).status == "redeemed"
+
+    def test_the_public_keys_are_served_to_everyone(self, db: None) -> None:
+        served = json.loads(Client().get("/.well-known/gadget-keys.json").content)
+        assert served == {"keys": list_public_keys()}
+        assert set(served["keys"][0]) == {"kty", "crv", "alg", "use", "kid", "x"}, "no private part"

@@ -1,0 +1,329 @@
+"""Calls that an agent requests from elsewhere: judged, recorded, carded and run like those of an employee."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+
+from agents.employees.models import Employee, Grant
+from agents.gateway import requests
+from agents.gateway.models import AgentKey, AgentRun, AgentSession
+from agents.gateway.requests import ToolRequest, record_request
+from agents.gateway.sessions import MAX_CALLS_OF_A_RUN, end_session, find_or_create_session
+from agents.gateway.tickets import cancel_ticket, find_ticket, load_ticket
+from agents.platform.refusals import Conflict, Invalid, NotFound
+from agents.runs import actions, stops
+from agents.runs.engine.timing import MAX_OPEN_TICKETS
+from agents.runs.models import CallStatus, ExitReason, Origin, Run, RunStatus, ToolCall
+from agents.worker.sweeper import sweep_once
+from tests.gateway.conftest import make_key
+from tests.probes import Effect
+from tests.recorder import Recorder
+from tests.workshop import LONG_AGO, Workshop, again, all_at_once, calls, event_types, lose_worker, passes, payloads
+from tools.contract import Level
+from tools.records.models import Record
+from tools.toolbox.toolbox import Toolbox
+
+SEARCH, UPDATE, EFFECT = "data.searchRecords", "data.updateRecord", Effect.name
+
+
+def request(key: AgentKey, tool: str, session: Any = None, **params: Any) -> ToolCall:
+    return record_request(key, session, ToolRequest(tool, params))
+
+
+def update(workshop: Workshop, key: AgentKey, phone: str = "+49 1") -> ToolCall:
+    """Request a change of the only record."""
+    record = Record.objects.first() or workshop.record()
+    return request(key, UPDATE, record_id=str(record.pk), changes={"phone": phone})
+
+
+class TestReads:
+    def test_a_worker_runs_it_and_the_run_rests(self, workshop: Workshop, key: AgentKey) -> None:
+        record = workshop.record(region="EU")
+        call = request(key, SEARCH, region="EU")
+        assert (call.status, call.run.origin, again(call.run).status) == (
+            CallStatus.READY,
+            Origin.MCP,
+            RunStatus.QUEUED,
+        )
+        run = workshop.drive(call.run)
+        assert (run.status, run.pass_number, run.lease_owner) == (RunStatus.WAITING, 1, "")
+        assert run.next_wake_at is not None
+        ticket = load_ticket(call.pk)
+        assert ticket.has_ended
+        assert ticket.result is not None
+        assert ticket.result.data["records"][0]["id"] == str(record.pk)
+        assert event_types(run) == ["run_started", "pass_started", "tool_start", "tool_result"]
+        started = payloads(run, "run_started")
+        assert started == [{"by": "acme-operator", "agent_key": "Laptop"}]
+        assert run.created_by == workshop.operator.user, "the key's member is the one who asks"
+
+    def test_each_request_is_a_pass_of_one_run(self, workshop: Workshop, key: AgentKey) -> None:
+        first, second = request(key, SEARCH, region="EU"), request(key, SEARCH, region="EU")
+        assert first.run_id == second.run_id
+        run = workshop.drive(first.run)
+        assert [each.status for each in calls(run)] == [CallStatus.SUCCEEDED] * 2, "an equal call is no duplicate"
+        assert [each.number for each in passes(run)] == [1, 2]
+
+    def test_many_at_once_share_the_run(self, workshop: Workshop, key: AgentKey) -> None:
+        all_at_once([lambda: request(key, SEARCH, region="EU")] * 5)
+        run = Run.objects.get()
+        workshop.drive(run)
+        assert [each.status for each in calls(run)] == [CallStatus.SUCCEEDED] * 5
+
+    def test_a_lost_worker_loses_no_call(self, workshop: Workshop, key: AgentKey, recorder: Recorder) -> None:
+        call = request(key, "probe.gate", name="a")
+        recorder.hold("a")
+        with workshop.driving(call.run):
+            recorder.await_arrival("a")
+            lose_worker(call.run)
+            recorder.release("a")
+        workshop.drive(call.run)
+        assert load_ticket(call.pk).call.status == CallStatus.SUCCEEDED
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("value", [float("nan"), float("-inf"), "\0", "\ud800"])
+    def test_arguments_that_cannot_be_stored_are_refused(self, key: AgentKey, value: Any) -> None:
+        with pytest.raises(Invalid, match="not valid JSON"):
+            request(key, SEARCH, region=value)
+        assert not Run.objects.exists()
+
+    def test_an_unknown_tool_is_rejected_and_recorded(self, workshop: Workshop, key: AgentKey) -> None:
+        call = request(key, "data.nothing")
+        assert call.status == CallStatus.REJECTED
+        assert again(call.run).status == RunStatus.WAITING
+
+    def test_a_tool_without_a_grant_is_rejected(self, workshop: Workshop, key: AgentKey) -> None:
+        Grant.objects.filter(employee=workshop.employee, tool=SEARCH).delete()
+        assert request(key, SEARCH, region="EU").status == CallStatus.REJECTED
+
+    def test_wrong_params_are_rejected_by_name(self, workshop: Workshop, key: AgentKey) -> None:
+        call = request(key, SEARCH, limit=0)
+        assert call.status == CallStatus.REJECTED
+        assert "limit" in call.content
+
+    def test_a_claimed_level_changes_nothing(self, workshop: Workshop, key: AgentKey) -> None:
+        """A client that sends a level, an approval or another organization sends unknown params."""
+        call = request(key, UPDATE, record_id="1", changes={}, level="read", approved=True, organization_id=7)
+        assert call.status == CallStatus.REJECTED
+
+    def test_an_ask_is_no_tool(self, workshop: Workshop, key: AgentKey) -> None:
+        assert request(key, "ask/deploy").status == CallStatus.REJECTED
+
+    def test_a_stop_refuses_it(self, workshop: Workshop, key: AgentKey) -> None:
+        stops.stop_everything(workshop.operator)
+        with pytest.raises(Conflict):
+            request(authenticated(key), SEARCH)
+        assert not ToolCall.objects.exists()
+
+    def test_an_inactive_employee_refuses_it(self, workshop: Workshop, key: AgentKey) -> None:
+        key.employee.is_active = False
+        with pytest.raises(Conflict, match="not active"):
+            request(key, SEARCH)
+
+    def test_a_used_up_budget_refuses_it(self, workshop: Workshop, key: AgentKey) -> None:
+        spent = workshop.submit()
+        Run.objects.filter(pk=spent.pk).update(input_tokens=1_000)
+        Employee.objects.filter(pk=workshop.employee.pk).update(month_tokens=10)
+        with pytest.raises(Conflict, match="has used"):
+            request(authenticated(key), SEARCH)
+        workshop.cancel(spent)
+
+    def test_people_cannot_send_messages_to_it(self, workshop: Workshop, key: AgentKey) -> None:
+        run = request(key, SEARCH).run
+        with pytest.raises(Conflict, match="no model"):
+            workshop.say(run)
+        with pytest.raises(Conflict, match="no model"):
+            actions.continue_run(workshop.operator, run.pk)
+        workshop.drive(run)
+
+
+class TestTickets:
+    def test_a_write_waits_for_a_person_without_a_worker(self, workshop: Workshop, key: AgentKey) -> None:
+        ticket = load_ticket(update(workshop, key).pk)
+        assert (ticket.status, ticket.has_ended, ticket.ends_by_itself) == ("waiting_for_approval", False, False)
+        run = again(ticket.call.run)
+        assert (run.status, run.next_wake_at) == (RunStatus.WAITING, None)
+        card = workshop.card(run)
+        assert ticket.card_id == card.pk
+        described = ticket.describe("https://x/approvals/1/")
+        assert set(described) == {"status", "ticket", "url", "expires_at"}
+
+    def test_once_approved_a_worker_runs_it_even_if_the_agent_is_gone(self, workshop: Workshop, key: AgentKey) -> None:
+        call = update(workshop, key)
+        workshop.approve(workshop.card(call.run))
+        workshop.drive(call.run)
+        found = find_ticket(key, f"t-{call.pk}")
+        assert (found.call.status, found.call.attempts) == (CallStatus.SUCCEEDED, 1)
+        assert again(call.run).next_wake_at is not None, "the run rests again"
+
+    def test_a_denial_is_told_with_its_reason(self, workshop: Workshop, key: AgentKey) -> None:
+        call = update(workshop, key)
+        workshop.deny(workshop.card(call.run), "wrong number")
+        workshop.drive(call.run)
+        ticket = find_ticket(key, f"t-{call.pk}")
+        assert ticket.call.status == CallStatus.DENIED
+        assert "wrong number" in ticket.content
+
+    def test_the_same_write_gets_the_open_ticket(self, workshop: Workshop, key: AgentKey) -> None:
+        first, second = update(workshop, key), update(workshop, key)
+        assert first.pk == second.pk
+        other = update(workshop, key, "+49 2")
+        assert other.pk != first.pk
+        workshop.deny(workshop.card(first.run))
+        assert update(workshop, key).pk != first.pk, "a closed ticket is not returned"
+
+    def test_an_unknown_outcome_is_not_repeated(self, workshop: Workshop, key: AgentKey, recorder: Recorder) -> None:
+        call = request(key, EFFECT, name="a")
+        workshop.approve(workshop.card(call.run))
+        recorder.hold("a")
+        with workshop.driving(call.run):
+            recorder.await_arrival("a")
+            lose_worker(call.run)
+            workshop.drive(call.run)
+            assert load_ticket(call.pk).status == "outcome_unknown"
+            assert request(key, EFFECT, name="a").pk == call.pk
+            workshop.resolve(again_call(call), "not_done")
+            recorder.release("a")
+        workshop.drive(call.run)
+        late = ToolCall.objects.get(pk=call.pk)
+        assert late.late_effect is not None or late.status == CallStatus.FAILED
+
+    def test_it_opens_with_its_own_key_alone(self, workshop: Workshop, key: AgentKey) -> None:
+        call = update(workshop, key)
+        other = make_key(workshop, "approver")
+        for ticket in (f"t-{call.pk}", str(call.pk), "t-", "t-0", "t-99999999999999999999999"):
+            with pytest.raises(NotFound):
+                find_ticket(other, ticket)
+        with pytest.raises(NotFound):
+            find_ticket(key, str(call.pk))
+        with pytest.raises(NotFound):
+            cancel_ticket(other, f"t-{call.pk}")
+
+    def test_it_can_be_cancelled_until_it_starts(self, workshop: Workshop, key: AgentKey) -> None:
+        call = update(workshop, key)
+        assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED
+        workshop.drive(call.run)
+        assert again(call.run).status == RunStatus.WAITING
+        assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED, "again changes nothing"
+
+    def test_an_approved_one_can_be_cancelled_before_it_starts(self, workshop: Workshop, key: AgentKey) -> None:
+        call = update(workshop, key)
+        workshop.approve(workshop.card(call.run))
+        assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED
+        workshop.drive(call.run)
+        assert ToolCall.objects.get(pk=call.pk).attempts == 0
+
+    def test_a_running_one_is_left_alone(self, workshop: Workshop, key: AgentKey, recorder: Recorder) -> None:
+        call = request(key, "probe.gate", name="a")
+        recorder.hold("a")
+        with workshop.driving(call.run):
+            recorder.await_arrival("a")
+            assert cancel_ticket(key, f"t-{call.pk}").status == "running"
+            recorder.release("a")
+        assert load_ticket(call.pk).call.status == CallStatus.SUCCEEDED
+
+    def test_their_number_is_that_of_the_key_whatever_its_sessions(
+        self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert MAX_OPEN_TICKETS == 100
+        monkeypatch.setattr(requests, "MAX_OPEN_TICKETS", 2)
+        for number in range(2):
+            session = find_or_create_session(key, f"s{number}", "")
+            record_request(key, session, ToolRequest(EFFECT, {"name": str(number)}))
+        with pytest.raises(Conflict, match="2 open tickets"):
+            record_request(key, find_or_create_session(key, "s3", ""), ToolRequest(EFFECT, {"name": "x"}))
+        again = record_request(key, find_or_create_session(key, "s4", ""), ToolRequest(EFFECT, {"name": "1"}))
+        assert again.params == {"name": "1"}, "an open ticket is returned all the same"
+
+    def test_the_same_write_in_many_sessions_at_once_is_one_ticket(self, workshop: Workshop, key: AgentKey) -> None:
+        made: list[int] = []
+        sessions = [find_or_create_session(key, f"s{number}", "") for number in range(4)]
+
+        def ask(session: AgentSession) -> None:
+            made.append(record_request(key, session, ToolRequest(EFFECT, {"name": "a"})).pk)
+
+        all_at_once([partial(ask, session) for session in sessions])
+        assert len(set(made)) == 1
+
+    def test_a_raised_level_makes_a_read_ask(self, workshop: Workshop, key: AgentKey) -> None:
+        workshop.raise_for_all(SEARCH, Level.WRITE)
+        assert load_ticket(request(key, SEARCH).pk).status == "waiting_for_approval"
+
+
+class TestSessions:
+    def test_a_run_ends_when_no_request_comes(self, workshop: Workshop, key: AgentKey) -> None:
+        run = workshop.drive(request(key, SEARCH).run)
+        sweep_once()
+        assert again(run).status == RunStatus.WAITING
+        Run.objects.update(next_wake_at=Now() - LONG_AGO)
+        sweep_once()
+        ended = again(run)
+        assert (ended.status, ended.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.SESSION_ENDED)
+        assert request(key, SEARCH).run_id != run.pk, "the next request starts another run"
+        workshop.drive(Run.objects.latest("pk"))
+
+    def test_a_run_with_an_open_ticket_never_ends_by_itself(self, workshop: Workshop, key: AgentKey) -> None:
+        run = update(workshop, key).run
+        Run.objects.update(created_at=Now() - LONG_AGO, started_at=Now() - LONG_AGO)
+        sweep_once()
+        assert again(run).status == RunStatus.WAITING
+
+    def test_sessions_have_runs_of_their_own(self, workshop: Workshop, key: AgentKey) -> None:
+        one, two = (find_or_create_session(key, name, "client") for name in ("one", "two"))
+        first, second, third = (request(key, SEARCH, session) for session in (one, two, None))
+        assert len({first.run_id, second.run_id, third.run_id}) == 3
+        assert request(key, SEARCH, one).run_id == first.run_id
+        for run in Run.objects.all():
+            workshop.drive(run)
+
+    def test_a_client_ends_its_own_session(self, workshop: Workshop, key: AgentKey) -> None:
+        one, two = (find_or_create_session(key, name, "client") for name in ("one", "two"))
+        runs = [workshop.drive(request(key, SEARCH, session).run) for session in (one, two)]
+        end_session(one)
+        assert [again(run).status for run in runs] == [RunStatus.SUCCEEDED, RunStatus.WAITING]
+
+    def test_what_is_open_outlives_its_session(self, workshop: Workshop, key: AgentKey) -> None:
+        session = find_or_create_session(key, "one", "client")
+        call = request(key, EFFECT, session, name="a")
+        end_session(session)
+        assert load_ticket(call.pk).status == "waiting_for_approval"
+        assert find_ticket(key, f"t-{call.pk}").call.pk == call.pk, "another session of the key can fetch it"
+
+    def test_a_long_session_gets_another_run(self, workshop: Workshop, key: AgentKey) -> None:
+        run = workshop.drive(request(key, SEARCH).run)
+        Run.objects.filter(pk=run.pk).update(pass_number=MAX_CALLS_OF_A_RUN)
+        after = request(key, SEARCH)
+        assert after.run_id != run.pk
+        workshop.drive(after.run)
+        Run.objects.filter(pk=run.pk).update(pass_number=1)
+
+    def test_a_cancelled_run_takes_no_more(self, workshop: Workshop, key: AgentKey) -> None:
+        call = update(workshop, key)
+        workshop.cancel(call.run)
+        assert load_ticket(call.pk).call.status == CallStatus.CANCELLED
+        assert update(workshop, key).run_id != call.run_id
+
+    def test_keys_never_share_a_run(self, workshop: Workshop, key: AgentKey) -> None:
+        other = make_key(workshop, name="Server")
+        runs = [workshop.drive(request(each, SEARCH).run) for each in (key, other)]
+        assert runs[0].pk != runs[1].pk
+        assert {each.key_id for each in AgentRun.objects.all()} == {key.pk, other.pk}
+
+
+def authenticated(key: AgentKey) -> AgentKey:
+    """Load the key again, as the next request does."""
+    return AgentKey.objects.select_related("membership__user", "employee__organization").get(pk=key.pk)
+
+
+def again_call(call: ToolCall) -> ToolCall:
+    return ToolCall.objects.get(pk=call.pk)
+
+
+def test_the_toolbox_has_no_tool_of_asks(toolbox: Toolbox) -> None:
+    assert toolbox.get_tool("ask/deploy") is not None, "cards of asks have a title"
+    assert not [tool for tool in toolbox.tools() if tool.name.startswith("ask/")]

@@ -1,0 +1,37 @@
+"""Node for the tests: npm installs what `package-lock.json` names, once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+_STAMP = FOLDER / "node_modules" / ".installed"
+_MISSING = "These tests need npm, which the development requirements bring; it was not found or failed"
+
+
+class NodeMissingError(Exception):
+    """Node or its packages are not there."""
+
+
+def find_node() -> str:
+    """Return the path of Node; install the packages if the lock has changed.
+
+    Raises:
+        NodeMissingError: there is no npm, or it could not install them; the text says why.
+    """
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    node, npm = (shutil.which(name, path=environment["PATH"]) for name in ("node", "npm"))
+    if node is None or npm is None:
+        raise NodeMissingError(_MISSING)
+    wanted = hashlib.sha256((FOLDER / "package-lock.json").read_bytes()).hexdigest()
+    if not _STAMP.is_file() or _STAMP.read_text() != wanted:
+        done = subprocess.run([npm, "ci"], cwd=FOLDER, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise NodeMissingError(f"{_MISSING}:\n{done.stderr[-2_000:]}")
+        _STAMP.write_text(wanted)
+    return node

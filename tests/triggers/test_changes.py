@@ -1,0 +1,138 @@
+"""Changes of triggers: who may make them, what they check, and what they record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from agents.accounts.models import AuditEntry
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.triggers import changes
+from agents.triggers.changes import TriggerTerms
+from agents.triggers.models import Trigger
+from agents.triggers.receiving import Unproved
+from tests.triggers.conftest import SECRET, add_trigger, send
+from tests.workshop import Workshop, build_workshop
+
+
+def terms(workshop: Workshop, **more: Any) -> TriggerTerms:
+    fields = {"name": "Issues", "scheme": "github", "task": "Triage.", **more}
+    return TriggerTerms(employee_id=workshop.employee.pk, **fields)
+
+
+class TestMaking:
+    def test_its_secret_is_stored_encrypted_and_recorded_nowhere(self, workshop: Workshop) -> None:
+        trigger, secret = changes.make_trigger(workshop.operator, terms(workshop))
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT secret FROM triggers_trigger")
+            (stored,) = cursor.fetchone()
+        assert secret not in stored
+        assert Trigger.objects.get().secret == secret
+        (entry,) = AuditEntry.objects.filter(action="trigger_created")
+        assert secret not in str(entry.payload)
+        assert len(trigger.public_id) >= 24
+
+    def test_the_standards_secret_has_its_prefix(self, workshop: Workshop) -> None:
+        assert changes.make_trigger(workshop.operator, terms(workshop, scheme="standard"))[1].startswith("whsec_")
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"name": ""},
+            {"name": "x" * 81},
+            {"name": "\u200b"},
+            {"scheme": "none"},
+            {"task": ""},
+            {"task": "{{ payload }}"},
+            {"secret": "short"},
+            {"repeat_hours": 0},
+            {"repeat_hours": 169},
+            {"max_queued": 0},
+            {"max_queued": 1_001},
+            {"scheme": "hmac"},
+            {"scheme": "hmac", "header": "X Signature"},
+            {"filters": [{"param": "a", "rule": "equals", "value": "x"}] * 11},
+            {"filters": [{"param": "a", "rule": "not_from_outside", "value": True}]},
+        ],
+    )
+    def test_a_wrong_field_is_refused(self, workshop: Workshop, wrong: dict[str, Any]) -> None:
+        with pytest.raises(Invalid):
+            changes.make_trigger(workshop.operator, terms(workshop, **wrong))
+        assert not Trigger.objects.exists()
+
+    def test_an_employee_of_others_is_not_found(self, workshop: Workshop) -> None:
+        with pytest.raises(NotFound):
+            changes.make_trigger(workshop.operator, terms(build_workshop("globex")))
+
+    def test_their_number_is_limited(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(changes, "MAX_TRIGGERS", 1)
+        add_trigger(workshop)
+        with pytest.raises(Conflict):
+            add_trigger(workshop)
+
+
+class TestChanging:
+    def test_whoever_changes_it_is_the_person_on_whose_behalf_it_works(self, workshop: Workshop) -> None:
+        trigger = add_trigger(workshop)
+        changed = changes.edit_trigger(workshop.admin, trigger.pk, terms(workshop, task="Other."))
+        assert (changed.created_by, changed.made_by) == (workshop.admin.user, workshop.operator.user)
+        run = send(changed, {})
+        assert run is not None
+        assert (run.created_by, run.task) == (workshop.admin.user, "Other.")
+        assert changed.secret == SECRET, "an empty secret keeps the one that is there"
+
+    def test_whoever_switches_it_on_is_that_person_too(self, workshop: Workshop) -> None:
+        trigger = add_trigger(workshop)
+        changes.switch_trigger(workshop.admin, trigger.pk, is_active=False)
+        assert Trigger.objects.get().created_by == workshop.operator.user
+        changes.switch_trigger(workshop.admin, trigger.pk, is_active=True)
+        assert Trigger.objects.get().created_by == workshop.admin.user
+
+    def test_a_new_secret_ends_the_old_one_at_once(self, workshop: Workshop) -> None:
+        trigger = add_trigger(workshop)
+        changes.renew_secret(workshop.operator, trigger.pk)
+        with pytest.raises(Unproved):
+            send(trigger, {})
+
+    @pytest.mark.parametrize("act", ["edit", "switch", "renew", "remove"])
+    def test_a_viewer_and_a_stranger_change_nothing(self, workshop: Workshop, act: str) -> None:
+        trigger = add_trigger(workshop)
+        acts: dict[str, Any] = {
+            "edit": lambda member: changes.edit_trigger(member, trigger.pk, terms(workshop)),
+            "switch": lambda member: changes.switch_trigger(member, trigger.pk, is_active=False),
+            "renew": lambda member: changes.renew_secret(member, trigger.pk),
+            "remove": lambda member: changes.remove_trigger(member, trigger.pk),
+        }
+        before = Trigger.objects.values().get()
+        with pytest.raises(Forbidden):
+            acts[act](workshop.members["viewer"])
+        with pytest.raises(NotFound):
+            acts[act](build_workshop("globex").operator)
+        assert Trigger.objects.values().get() == before
+
+    def test_each_change_is_recorded(self, workshop: Workshop) -> None:
+        trigger = add_trigger(workshop)
+        changes.edit_trigger(workshop.operator, trigger.pk, terms(workshop))
+        changes.switch_trigger(workshop.operator, trigger.pk, is_active=False)
+        changes.switch_trigger(workshop.operator, trigger.pk, is_active=True)
+        changes.renew_secret(workshop.operator, trigger.pk)
+        changes.remove_trigger(workshop.operator, trigger.pk)
+        recorded = AuditEntry.objects.filter(subject=f"trigger:{trigger.pk}").order_by("pk")
+        assert [one.action for one in recorded] == [
+            "trigger_created",
+            "trigger_changed",
+            "trigger_switched_off",
+            "trigger_switched_on",
+            "trigger_secret_changed",
+            "trigger_removed",
+        ]
+
+    def test_runs_stay_when_it_is_removed(self, workshop: Workshop) -> None:
+        trigger = add_trigger(workshop)
+        run = send(trigger, {"title": "x"})
+        changes.remove_trigger(workshop.operator, trigger.pk)
+        assert run is not None
+        run.refresh_from_db()
+        assert run.task == "Triage x."

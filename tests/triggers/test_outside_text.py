@@ -1,0 +1,47 @@
+"""A message is text from outside, wherever it stands: in the task, and in what the employee reads below it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.employees.models import Grant
+from agents.runs.models import CallStatus, Run
+from tests.triggers.conftest import add_trigger, send
+from tests.workshop import Workshop, asking, call, error_code, last_call
+from tools.toolbox.provenance import Provenance, SeenIn
+
+EVIL = "thief@evil.example"
+OWN = "sales@acme.example"
+
+
+def start(workshop: Workshop, task: str, payload: dict[str, str], email: str = EVIL) -> Run:
+    """Let a message start a run that writes this address into a record, and drive it."""
+    record = workshop.record()
+    workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"email": email})))
+    run = send(add_trigger(workshop, task=task), payload)
+    assert run is not None
+    return workshop.drive(run)
+
+
+def find_origin(run: Run) -> SeenIn:
+    sightings = Provenance.from_json(last_call(run).provenance).sightings
+    return next(one.origin for one in sightings if one.path == "changes.email")
+
+
+@pytest.mark.parametrize("task", ["Answer {{ payload.email }}.", "Answer the sender."])
+def test_a_value_of_the_message_comes_from_outside(workshop: Workshop, task: str) -> None:
+    run = start(workshop, task, {"email": EVIL})
+    assert find_origin(run) == SeenIn.OUTSIDE
+    assert last_call(run).status == CallStatus.AWAITING_APPROVAL
+
+
+def test_a_value_of_the_template_comes_from_the_person_who_wrote_it(workshop: Workshop) -> None:
+    run = start(workshop, f"Write to {OWN} about {{{{ payload.title }}}}.", {"title": "x"}, OWN)
+    assert find_origin(run) == SeenIn.PERSON
+
+
+def test_a_limit_on_values_from_outside_refuses_it(workshop: Workshop) -> None:
+    condition = {"param": "changes.email", "rule": "not_from_outside", "value": True, "otherwise": "forbid"}
+    Grant.objects.filter(tool="data.updateRecord").update(conditions=[condition])
+    run = start(workshop, "Answer {{ payload.email }}.", {"email": EVIL})
+    assert error_code(last_call(run)) == "NOT_PERMITTED"

@@ -1,0 +1,326 @@
+"""Messages that come to a trigger: each starts one run, or is refused, filtered out or answered."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from typing import Any
+
+import pytest
+
+from agents.accounts.models import Membership, Role
+from agents.approvals.requesters import find_requesters
+from agents.employees.models import Employee
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, TooManyRequests
+from agents.runs.models import ExitReason, Message, Origin, Run, RunStatus
+from agents.runs.stops import release_everything, stop_everything
+from agents.triggers import changes, receiving
+from agents.triggers.models import ReceiptStatus, ReceivedMessage, Scheme, Trigger
+from agents.triggers.receiving import (
+    LARGEST_PAYLOAD,
+    MAX_NOTED_REFUSALS,
+    TooLarge,
+    Unproved,
+    receive,
+    replay,
+)
+from tests.triggers.conftest import DOWN, add_trigger, send, sign
+from tests.workshop import Workshop, asking, build_workshop, call
+
+
+def last_message() -> ReceivedMessage:
+    return ReceivedMessage.objects.latest("pk")
+
+
+class TestStarting:
+    def test_a_message_starts_a_run_on_behalf_of_the_triggers_person(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
+        run = send(trigger, DOWN, "d1")
+        assert run is not None
+        assert (run.origin, run.task, run.created_by) == (
+            Origin.TRIGGER,
+            "Triage Shop is down.",
+            workshop.operator.user,
+        )
+        message = last_message()
+        assert (message.status, message.run, json.loads(message.payload)) == (ReceiptStatus.STARTED, run, DOWN)
+
+    def test_the_employee_reads_the_message_as_data_below_the_task(self, workshop: Workshop, trigger: Trigger) -> None:
+        workshop.play({"calls": []}, answer="Seen.")
+        run = send(trigger, DOWN)
+        assert run is not None
+        text = Message.objects.get(run=run).text
+        assert text.startswith("Triage Shop is down.\n\nThe message that started this run follows.")
+        assert '"action": "opened"' in text
+        assert workshop.drive(run).exit_reason == ExitReason.FINAL_ANSWER
+
+    def test_nobody_counts_as_the_author_of_that_text(self, trigger: Trigger) -> None:
+        run = send(trigger, DOWN)
+        assert Message.objects.get(run=run).author is None
+
+    def test_a_budget_or_a_stop_refuses_it_and_the_page_says_why(self, workshop: Workshop, trigger: Trigger) -> None:
+        stop_everything(workshop.approver)
+        with pytest.raises(Conflict):
+            send(trigger, DOWN)
+        assert (last_message().status, Run.objects.count()) == (ReceiptStatus.REFUSED, 0)
+        assert "stopped" in last_message().reason
+        release_everything(workshop.admin)
+        assert replay(workshop.operator, last_message().pk).origin == Origin.TRIGGER
+
+    @pytest.mark.parametrize("change", ["left", "lower role", "account off"])
+    def test_a_person_who_may_start_no_runs_any_more_starts_none(
+        self, workshop: Workshop, trigger: Trigger, change: str
+    ) -> None:
+        rows = Membership.objects.filter(pk=workshop.operator.pk)
+        if change == "left":
+            rows.delete()
+        elif change == "lower role":
+            rows.update(role=Role.VIEWER)
+        else:
+            workshop.operator.user.is_active = False
+            workshop.operator.user.save()
+        with pytest.raises(Conflict, match="may not start runs any more"):
+            send(trigger, DOWN)
+        assert not Run.objects.exists()
+
+    def test_a_deleted_employee_starts_none(self, workshop: Workshop, trigger: Trigger) -> None:
+        Employee.objects.all().delete()
+        with pytest.raises(Conflict, match="was deleted"):
+            send(trigger, DOWN)
+
+    def test_a_trigger_that_is_off_or_removed_is_not_found(self, workshop: Workshop, trigger: Trigger) -> None:
+        changes.switch_trigger(workshop.operator, trigger.pk, is_active=False)
+        with pytest.raises(NotFound):
+            send(trigger, DOWN)
+        changes.switch_trigger(workshop.operator, trigger.pk, is_active=True)
+        assert send(trigger, DOWN) is not None
+        changes.remove_trigger(workshop.operator, trigger.pk)
+        with pytest.raises(NotFound):
+            send(trigger, DOWN)
+        assert Run.objects.count() == 1
+
+    def test_only_so_many_runs_wait(self, workshop: Workshop) -> None:
+        trigger = add_trigger(workshop, max_queued=2)
+        runs = [run for number in range(2) if (run := send(trigger, DOWN, str(number)))]
+        with pytest.raises(TooManyRequests, match="2 runs of this trigger wait already") as refused:
+            send(trigger, DOWN, "3")
+        assert refused.value.extra["retry_after"] > 0
+        assert send(trigger, DOWN, "1") == runs[1], "a repeat is answered all the same"
+        assert workshop.drive(runs[0]).status != RunStatus.QUEUED
+        assert send(trigger, DOWN, "3") is not None
+
+    def test_too_many_messages_in_a_minute_are_refused(self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(receiving, "MAX_PER_MINUTE", 2)
+        send(trigger, DOWN, "1")
+        send(trigger, DOWN, "2")
+        with pytest.raises(TooManyRequests, match="in this minute"):
+            send(trigger, DOWN, "3")
+
+    def test_messages_without_a_proof_use_up_nothing(self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(receiving, "MAX_PER_MINUTE", 1)
+        for _ in range(3):
+            with pytest.raises(Unproved):
+                receive(trigger.public_id, {}, b"{}")
+        assert send(trigger, DOWN) is not None
+
+
+@pytest.mark.parametrize("scheme", Scheme.values)
+def test_a_secret_that_cannot_be_read_proves_nothing(workshop: Workshop, scheme: str) -> None:
+    trigger = add_trigger(workshop, scheme=scheme, secret="", header="X-Signature")
+    Trigger.objects.update(secret="")
+    body = b"{}"
+    signature = f"sha256={hmac.digest(b'', body, 'sha256').hex()}"
+    headers = {"x-hub-signature-256": signature, "x-signature": signature, "authorization": "Bearer "}
+    with pytest.raises(Unproved, match="cannot be read"):
+        receive(trigger.public_id, headers, body)
+    assert not Run.objects.exists()
+
+
+class TestRefusing:
+    def test_an_unproved_message_starts_nothing_and_is_not_kept(self, trigger: Trigger) -> None:
+        body = json.dumps(DOWN).encode()
+        with pytest.raises(Unproved):
+            receive(trigger.public_id, sign(body, secret="another secret of theirs"), body)
+        assert (last_message().status, last_message().payload, Run.objects.count()) == (ReceiptStatus.REFUSED, "", 0)
+
+    def test_a_flood_of_refusals_does_not_fill_the_table(self, trigger: Trigger) -> None:
+        for _ in range(MAX_NOTED_REFUSALS + 30):
+            with pytest.raises(Unproved):
+                receive(trigger.public_id, {}, b"{}")
+        assert ReceivedMessage.objects.count() <= MAX_NOTED_REFUSALS * 2
+
+    def test_only_the_newest_of_those_that_started_nothing_are_kept(
+        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(receiving, "KEPT", 3)
+        trigger = add_trigger(workshop, filters=[{"param": "action", "rule": "equals", "value": "opened"}])
+        started = send(trigger, DOWN)
+        for number in range(6):
+            send(trigger, {"action": f"closed {number}"})
+        kept = ReceivedMessage.objects.exclude(status=ReceiptStatus.STARTED)
+        assert kept.count() == 3
+        assert [json.loads(one.payload)["action"] for one in kept] == ["closed 5", "closed 4", "closed 3"]
+        assert ReceivedMessage.objects.filter(run=started).exists()
+
+    def test_a_large_message_is_refused(self, trigger: Trigger) -> None:
+        body = json.dumps({"text": "x" * LARGEST_PAYLOAD}).encode()
+        with pytest.raises(TooLarge):
+            receive(trigger.public_id, sign(body), body)
+        assert "at most 262,144 bytes" in last_message().reason
+        fitting = json.dumps({"text": "x" * (LARGEST_PAYLOAD - 13)}).encode()
+        assert len(fitting) == LARGEST_PAYLOAD - 1
+        assert receive(trigger.public_id, sign(fitting), fitting).run is not None
+
+    @pytest.mark.parametrize(
+        "body",
+        [b"", b"nothing", b"1", b'"text"', b"null", b"\xff\xfe", b"{" * 50_000, b"[" * 100_000, b'{"a": NaN}'],
+    )
+    def test_what_is_no_object_or_list_is_refused(self, trigger: Trigger, body: bytes) -> None:
+        with pytest.raises(Invalid):
+            receive(trigger.public_id, sign(body), body)
+        assert not Run.objects.exists()
+
+    @pytest.mark.parametrize("text", ["a\x00b", "\ud800", "\u202e", "\U0001d54f", "1e999999"])
+    def test_characters_that_a_database_does_not_store_do_no_harm(self, trigger: Trigger, text: str) -> None:
+        body = json.dumps({"title": text}).encode()
+        try:
+            run = receive(trigger.public_id, sign(body), body).run
+        except Invalid:
+            assert not Run.objects.exists()
+        else:
+            assert run is not None
+            assert json.loads(last_message().payload)["title"]
+
+    def test_an_unknown_address_is_not_found(self, trigger: Trigger) -> None:
+        with pytest.raises(NotFound):
+            receive(trigger.public_id + "x", sign(b"{}"), b"{}")
+
+
+class TestFilters:
+    @pytest.mark.parametrize(
+        ("filters", "starts"),
+        [
+            ([("action", "equals", "opened")], True),
+            ([("action", "equals", "closed")], False),
+            ([("action", "one_of", ["opened", "edited"]), ("title", "prefix", "Shop")], True),
+            ([("action", "equals", "opened"), ("title", "prefix", "Bar")], False),
+            ([("title", "pattern", ".*down")], True),
+            ([("issue.number", "minimum", 5)], False),
+            ([("missing", "equals", "x")], False),
+        ],
+    )
+    def test_all_must_hold(self, workshop: Workshop, filters: list[Any], starts: bool) -> None:
+        rows = [{"param": param, "rule": rule, "value": value} for param, rule, value in filters]
+        trigger = add_trigger(workshop, filters=rows)
+        run = send(trigger, {**DOWN, "issue": {"number": 4}})
+        assert (run is not None) == starts
+        assert last_message().status == (ReceiptStatus.STARTED if starts else ReceiptStatus.FILTERED)
+        assert bool(last_message().reason) != starts
+
+    def test_a_repeat_of_a_started_message_gets_its_run_whatever_the_filters_say_now(self, workshop: Workshop) -> None:
+        trigger = add_trigger(workshop)
+        run = send(trigger, DOWN, "d1")
+        Trigger.objects.update(filters=[{"param": "action", "rule": "equals", "value": "x", "otherwise": "forbid"}])
+        assert send(trigger, DOWN, "d1") == run
+        assert send(trigger, DOWN, "d2") is None
+
+    def test_a_wrong_filter_is_not_saved(self, workshop: Workshop) -> None:
+        for row in ({"param": "a", "rule": "no such rule", "value": 1}, {"rule": "equals"}, {"param": "a"}):
+            with pytest.raises(Invalid):
+                add_trigger(workshop, filters=[row])
+
+
+class TestQuestionsOfSenders:
+    def test_slacks_check_of_the_address_is_answered_without_a_run(
+        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        trigger = add_trigger(workshop, scheme="slack")
+        monkeypatch.setattr(receiving, "find_fault", lambda *_: "")
+        body = json.dumps({"type": "url_verification", "challenge": "c-1"}).encode()
+        taken = receive(trigger.public_id, {}, body)
+        assert (taken.answer, taken.run) == ({"challenge": "c-1"}, None)
+        assert last_message().status == ReceiptStatus.ANSWERED
+
+    def test_githubs_ping_is_answered_without_a_run(self, trigger: Trigger) -> None:
+        body = b'{"zen": "Design for failure."}'
+        taken = receive(trigger.public_id, {**sign(body), "x-github-event": "ping"}, body)
+        assert (taken.answer, taken.run) == ({"status": "pong"}, None)
+
+    def test_they_must_be_proved_too(self, trigger: Trigger) -> None:
+        with pytest.raises(Unproved):
+            receive(trigger.public_id, {"x-github-event": "ping"}, b"{}")
+
+
+class TestReplays:
+    def test_a_person_starts_another_run_and_counts_as_a_requester(self, workshop: Workshop, trigger: Trigger) -> None:
+        workshop.play(asking(call("data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": "1"})))
+        first = send(trigger, DOWN, "d1")
+        second = replay(workshop.admin, last_message().pk)
+        assert first is not None
+        assert (second.task, second.created_by) == (first.task, workshop.operator.user)
+        assert second != first
+        card = workshop.card(workshop.drive(second))
+        acts = {(one.name, one.act) for one in find_requesters([card])[card.pk]}
+        assert acts == {("acme-operator", "started this run"), ("acme-admin", "sent the message again")}
+
+    def test_whoever_made_the_trigger_counts_as_one_too(self, workshop: Workshop, trigger: Trigger) -> None:
+        workshop.play(asking(call("data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": "1"})))
+        changes.switch_trigger(workshop.admin, trigger.pk, is_active=True)
+        run = send(trigger, DOWN)
+        assert run is not None
+        card = workshop.card(workshop.drive(run))
+        acts = {(one.name, one.act) for one in find_requesters([card])[card.pk]}
+        assert acts == {("acme-admin", "started this run"), ("acme-operator", "made the trigger")}
+
+    def test_whoever_knew_the_secret_or_wrote_the_task_counts_and_a_later_change_frees_nobody(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
+        workshop.play(asking(call("data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": "1"})))
+        changes.edit_trigger(
+            workshop.admin, trigger.pk, changes.TriggerTerms("Issues", workshop.employee.pk, "github", "Other.")
+        )
+        _, secret = changes.renew_secret(workshop.approver, trigger.pk)
+        changes.switch_trigger(workshop.operator, trigger.pk, is_active=True)
+        body = b"{}"
+        run = receive(trigger.public_id, sign(body, secret=secret), body).run
+        assert run is not None
+        card = workshop.card(workshop.drive(run))
+        for change in (changes.renew_secret, changes.remove_trigger):
+            change(workshop.operator, trigger.pk)
+            names = {one.name for one in find_requesters([card])[card.pk]}
+            assert names == {"acme-operator", "acme-admin", "acme-approver"}
+
+    def test_each_press_is_a_new_run_and_a_repeat_of_the_first_is_not(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
+        first = send(trigger, DOWN, "d1")
+        message = last_message()
+        replays = {replay(workshop.operator, message.pk).pk for _ in range(3)}
+        assert len(replays) == 3
+        assert send(trigger, DOWN, "d1") == first
+
+    def test_a_filtered_message_can_be_sent_all_the_same(self, workshop: Workshop) -> None:
+        trigger = add_trigger(workshop, filters=[{"param": "action", "rule": "equals", "value": "closed"}])
+        assert send(trigger, DOWN) is None
+        assert replay(workshop.operator, last_message().pk).origin == Origin.TRIGGER
+
+    def test_a_viewer_and_a_stranger_send_nothing_again(self, workshop: Workshop, trigger: Trigger) -> None:
+        send(trigger, DOWN)
+        message = last_message()
+        with pytest.raises(Forbidden):
+            replay(workshop.members["viewer"], message.pk)
+        with pytest.raises(NotFound):
+            replay(build_workshop("globex").operator, message.pk)
+
+    def test_a_refused_message_without_a_proof_cannot_be_sent_again(self, workshop: Workshop, trigger: Trigger) -> None:
+        with pytest.raises(Unproved):
+            receive(trigger.public_id, {}, b"{}")
+        with pytest.raises(NotFound):
+            replay(workshop.operator, last_message().pk)
+
+    def test_a_trigger_that_is_off_sends_nothing_again(self, workshop: Workshop, trigger: Trigger) -> None:
+        send(trigger, DOWN)
+        changes.switch_trigger(workshop.operator, trigger.pk, is_active=False)
+        with pytest.raises(Conflict, match="switched off"):
+            replay(workshop.operator, last_message().pk)

@@ -1,0 +1,91 @@
+"""A message that comes again starts no second run, however and whenever it comes."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+
+from agents.runs.models import Run
+from agents.triggers import receiving
+from agents.triggers.models import ReceivedMessage, Trigger
+from tests.triggers.conftest import DOWN, add_trigger, send
+from tests.workshop import Workshop
+
+
+class TestRepeats:
+    def test_one_id_starts_one_run(self, trigger: Trigger) -> None:
+        runs = {send(trigger, DOWN, "d1") for _ in range(5)}
+        assert len(runs) == 1
+        assert (Run.objects.count(), ReceivedMessage.objects.count()) == (1, 1)
+
+    def test_another_id_starts_another(self, trigger: Trigger) -> None:
+        assert send(trigger, DOWN, "d1") != send(trigger, DOWN, "d2")
+
+    def test_an_id_counts_for_ever(self, trigger: Trigger) -> None:
+        run = send(trigger, DOWN, "d1")
+        ReceivedMessage.objects.update(received_at=Now() - timedelta(days=400))
+        assert send(trigger, DOWN, "d1") == run
+
+    def test_without_an_id_the_same_body_counts_for_the_time_of_the_trigger(self, workshop: Workshop) -> None:
+        trigger = add_trigger(workshop, repeat_hours=2)
+        run = send(trigger, DOWN)
+        ReceivedMessage.objects.update(received_at=Now() - timedelta(minutes=119))
+        assert send(trigger, DOWN) == run
+        ReceivedMessage.objects.update(received_at=Now() - timedelta(minutes=121))
+        later = send(trigger, DOWN)
+        assert later not in (run, None)
+        assert send(trigger, DOWN) == later
+
+    def test_an_equal_body_that_comes_during_the_look_starts_no_second_run(
+        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        trigger = add_trigger(workshop)
+        found: list[Run | None] = []
+
+        def receive_another(*_: Any) -> str:
+            monkeypatch.undo()
+            found.append(send(trigger, DOWN))
+            return ""
+
+        monkeypatch.setattr(receiving, "_find_filter", receive_another)
+        assert send(trigger, DOWN) == found[0]
+        assert Run.objects.count() == 1
+
+    def test_the_same_id_at_another_trigger_is_another_message(self, workshop: Workshop, trigger: Trigger) -> None:
+        assert send(trigger, DOWN, "d1") != send(add_trigger(workshop), DOWN, "d1")
+
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("delivery", ["d1", ""])
+    def test_the_same_message_at_the_same_time_starts_one_run(self, trigger: Trigger, delivery: str) -> None:
+        def send_here(_: int) -> int:
+            try:
+                run = send(trigger, DOWN, delivery)
+                return run.pk if run else 0
+            finally:
+                connection.close()
+
+        with ThreadPoolExecutor(8) as pool:
+            runs = set(pool.map(send_here, range(16)))
+        assert runs == {Run.objects.get().pk}
+        assert ReceivedMessage.objects.count() == 1
+
+    def test_a_failure_between_run_and_message_leaves_neither(
+        self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class LostError(Exception):
+            pass
+
+        def fail(*_: Any, **__: Any) -> None:
+            raise LostError
+
+        with monkeypatch.context() as patched:
+            patched.setattr(ReceivedMessage, "save", fail)
+            with pytest.raises(LostError):
+                send(trigger, DOWN, "d1")
+        assert not Run.objects.exists()
+        assert send(trigger, DOWN, "d1") is not None

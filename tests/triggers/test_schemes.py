@@ -1,0 +1,233 @@
+"""The proofs of senders: published examples, the library of the standard, and everything that is refused."""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64encode
+from datetime import UTC, datetime
+
+import pytest
+from standardwebhooks.webhooks import Webhook
+
+from agents.triggers.models import Scheme
+from agents.triggers.schemes import (
+    TOLERANCE_S,
+    TRAITS,
+    Incoming,
+    Proof,
+    WrongSecret,
+    check_secret,
+    find_fault,
+    find_key,
+    make_secret,
+)
+from tests.triggers.conftest import SECRET, sign
+
+STANDARD_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+SLACK_SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
+SLACK_BODY = (
+    b"token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V"
+    b"&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text="
+    b"&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN"
+    b"&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c"
+)
+NOW = 1_700_000_000
+BODY = b'{"test": 1}'
+TOKEN = "a token of 16 or more"
+
+EXAMPLES = {
+    Scheme.STANDARD: (
+        Proof(STANDARD_SECRET),
+        Incoming(
+            {
+                "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+                "webhook-timestamp": "1614265330",
+                "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+            },
+            b'{"test": 2432232314}',
+            1614265330,
+        ),
+    ),
+    Scheme.GITHUB: (
+        Proof(SECRET),
+        Incoming(
+            {"x-hub-signature-256": "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"},
+            b"Hello, World!",
+            NOW,
+        ),
+    ),
+    Scheme.SLACK: (
+        Proof(SLACK_SECRET),
+        Incoming(
+            {
+                "x-slack-request-timestamp": "1531420618",
+                "x-slack-signature": "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
+            },
+            SLACK_BODY,
+            1531420618,
+        ),
+    ),
+    Scheme.GITLAB: (Proof(TOKEN), Incoming({"x-gitlab-token": TOKEN}, BODY, NOW)),
+    Scheme.ALERTMANAGER: (Proof(TOKEN), Incoming({"authorization": f"Bearer {TOKEN}"}, BODY, NOW)),
+    Scheme.HMAC: (
+        Proof(TOKEN, "X-Signature"),
+        Incoming({"x-signature": hmac.digest(TOKEN.encode(), BODY, "sha256").hex()}, BODY, NOW),
+    ),
+}
+"""By scheme, a request that proves itself; the first three are the providers' own examples."""
+SIGN_BODY = (Scheme.STANDARD, Scheme.GITHUB, Scheme.SLACK, Scheme.HMAC)
+SIGN_TIME = (Scheme.STANDARD, Scheme.SLACK)
+
+
+def changed(
+    incoming: Incoming, body: bytes | None = None, now: float | None = None, headers: dict[str, str] | None = None
+) -> Incoming:
+    return Incoming(
+        {**incoming.headers, **(headers or {})},
+        incoming.body if body is None else body,
+        incoming.now if now is None else now,
+    )
+
+
+class TestExamples:
+    @pytest.mark.parametrize("scheme", Scheme.values)
+    def test_a_right_request_is_accepted(self, scheme: str) -> None:
+        proof, incoming = EXAMPLES[Scheme(scheme)]
+        assert find_fault(scheme, incoming, proof) == ""
+
+    @pytest.mark.parametrize("scheme", Scheme.values)
+    def test_another_secret_is_refused(self, scheme: str) -> None:
+        proof, incoming = EXAMPLES[Scheme(scheme)]
+        assert "wrong" in find_fault(scheme, incoming, Proof(make_secret(scheme), proof.header))
+
+    @pytest.mark.parametrize("scheme", Scheme.values)
+    def test_a_request_without_a_proof_is_refused(self, scheme: str) -> None:
+        proof, incoming = EXAMPLES[Scheme(scheme)]
+        assert find_fault(scheme, Incoming({}, incoming.body, incoming.now), proof) != ""
+
+    @pytest.mark.parametrize("scheme", Scheme.values)
+    @pytest.mark.parametrize("noise", ["", "é", "v1", "v1,", "sha256=", "Bearer ", "\udcff", "0" * 64])
+    def test_a_malformed_proof_is_refused(self, scheme: str, noise: str) -> None:
+        proof, incoming = EXAMPLES[Scheme(scheme)]
+        assert find_fault(scheme, changed(incoming, headers=dict.fromkeys(incoming.headers, noise)), proof) != ""
+
+    @pytest.mark.parametrize("scheme", SIGN_BODY)
+    def test_a_changed_body_is_refused(self, scheme: str) -> None:
+        proof, incoming = EXAMPLES[Scheme(scheme)]
+        assert "wrong" in find_fault(scheme, changed(incoming, body=incoming.body + b" "), proof)
+
+    @pytest.mark.parametrize("scheme", SIGN_TIME)
+    @pytest.mark.parametrize("distance", [-TOLERANCE_S - 1, TOLERANCE_S + 1])
+    def test_an_old_one_and_one_from_the_future_are_refused(self, scheme: str, distance: int) -> None:
+        proof, incoming = EXAMPLES[Scheme(scheme)]
+        assert "5 minutes" in find_fault(scheme, changed(incoming, now=incoming.now + distance), proof)
+        just_in_time = changed(incoming, now=incoming.now + distance - (1 if distance > 0 else -1))
+        assert find_fault(scheme, just_in_time, proof) == ""
+
+    @pytest.mark.parametrize("scheme", SIGN_TIME)
+    def test_another_time_than_the_signed_one_is_refused(self, scheme: str) -> None:
+        proof, incoming = EXAMPLES[Scheme(scheme)]
+        at = {name: str(NOW) for name in incoming.headers if name.endswith("timestamp")}
+        assert "wrong" in find_fault(scheme, changed(incoming, now=NOW, headers=at), proof)
+
+    def test_the_table_of_proofs_agrees(self) -> None:
+        assert {scheme for scheme in Scheme.values if TRAITS[scheme].body == "signed"} == set(SIGN_BODY)
+        assert {scheme for scheme in Scheme.values if TRAITS[scheme].age.startswith("signed")} == set(SIGN_TIME)
+
+
+class TestStandard:
+    def sign(self, body: bytes, *secrets: str) -> dict[str, str]:
+        """Return the headers that the library makes for this body, with a signature for each secret."""
+        at = datetime.fromtimestamp(NOW, UTC)
+        signatures = " ".join(Webhook(secret).sign("msg_1", at, body.decode()) for secret in secrets)
+        return {"webhook-id": "msg_1", "webhook-timestamp": str(NOW), "webhook-signature": signatures}
+
+    def test_what_the_library_signs_is_accepted(self) -> None:
+        secret = make_secret(Scheme.STANDARD)
+        assert find_fault(Scheme.STANDARD, Incoming(self.sign(BODY, secret), BODY, NOW), Proof(secret)) == ""
+
+    def test_one_of_several_signatures_suffices(self) -> None:
+        old, new = make_secret(Scheme.STANDARD), make_secret(Scheme.STANDARD)
+        incoming = Incoming(self.sign(BODY, old, new), BODY, NOW)
+        assert [find_fault(Scheme.STANDARD, incoming, Proof(secret)) for secret in (old, new)] == ["", ""]
+
+    def test_a_signature_of_another_version_does_not_count(self) -> None:
+        secret = make_secret(Scheme.STANDARD)
+        headers = self.sign(BODY, secret)
+        headers["webhook-signature"] = headers["webhook-signature"].replace("v1,", "v2,")
+        assert "wrong" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
+
+    def test_the_id_is_signed(self) -> None:
+        secret = make_secret(Scheme.STANDARD)
+        headers = {**self.sign(BODY, secret), "webhook-id": "msg_2"}
+        assert "wrong" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
+
+    def test_a_time_that_is_no_number_is_refused(self) -> None:
+        secret, at = make_secret(Scheme.STANDARD), "soon"
+        signed = f"msg_1.{at}.".encode() + BODY
+        key = Webhook(secret)._whsecret
+        headers = {
+            "webhook-id": "msg_1",
+            "webhook-timestamp": at,
+            "webhook-signature": f"v1,{b64encode(hmac.digest(key, signed, 'sha256')).decode()}",
+        }
+        assert "no number" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
+
+
+class TestHmac:
+    @pytest.mark.parametrize("form", ["hex", "upper", "prefixed", "base64"])
+    def test_the_usual_forms_of_a_digest_are_accepted(self, form: str) -> None:
+        digest = hmac.digest(TOKEN.encode(), BODY, "sha256")
+        forms = {
+            "hex": digest.hex(),
+            "upper": digest.hex().upper(),
+            "prefixed": f"sha256={digest.hex()}",
+            "base64": b64encode(digest).decode(),
+        }
+        incoming = Incoming({"x-own": forms[form]}, BODY, NOW)
+        assert find_fault(Scheme.HMAC, incoming, Proof(TOKEN, "X-Own")) == ""
+
+
+class TestKeys:
+    @pytest.mark.parametrize(
+        ("scheme", "header"),
+        [("standard", "webhook-id"), ("github", "x-github-delivery"), ("gitlab", "idempotency-key")],
+    )
+    def test_the_senders_id_is_the_key(self, scheme: str, header: str) -> None:
+        one, other = (find_key(scheme, Incoming({header: value}, BODY, NOW), {}) for value in ("a", "b"))
+        assert one[1]
+        assert one != other
+        assert one == find_key(scheme, Incoming({header: "a"}, b"another body", NOW), {})
+
+    def test_slacks_id_stands_in_the_body(self) -> None:
+        one, other = (find_key("slack", Incoming({}, BODY, NOW), {"event_id": value}) for value in ("a", "b"))
+        assert one[1]
+        assert one != other
+
+    @pytest.mark.parametrize("scheme", Scheme.values)
+    def test_without_an_id_the_body_is_the_key(self, scheme: str) -> None:
+        one, other = (find_key(scheme, Incoming({}, body, NOW), {}) for body in (b"1", b"2"))
+        assert not one[1]
+        assert one != other
+
+
+class TestSecrets:
+    @pytest.mark.parametrize("scheme", Scheme.values)
+    def test_a_made_one_is_accepted_and_new_each_time(self, scheme: str) -> None:
+        check_secret(scheme, make_secret(scheme))
+        assert make_secret(scheme) != make_secret(scheme)
+
+    @pytest.mark.parametrize("secret", ["", "too short", "x" * 201, "line\nbreak of a secret", "ümlaut in a secret"])
+    def test_a_wrong_one_is_refused(self, secret: str) -> None:
+        with pytest.raises(WrongSecret):
+            check_secret(Scheme.GITHUB, secret)
+
+    def test_one_of_the_standard_is_base64(self) -> None:
+        check_secret(Scheme.STANDARD, STANDARD_SECRET)
+        check_secret(Scheme.STANDARD, "whsec_bm8gcGFkZGluZyBoZXJl")
+        with pytest.raises(WrongSecret, match="base64"):
+            check_secret(Scheme.STANDARD, "whsec_not base64 at all!")
+
+
+def test_the_helper_of_these_tests_signs_as_github_does() -> None:
+    assert find_fault("github", Incoming(sign(BODY), BODY, NOW), Proof(SECRET)) == ""

@@ -1,0 +1,112 @@
+"""The pages of agents: keys that are shown once, levels of actions, and asks."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from agents.accounts.models import AuditEntry
+from agents.approvals.models import Approval
+from agents.employees.models import ToolRule
+from agents.gateway.models import AgentKey
+from tests.world import World, make_world
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+NEW_KEY = {"name": "My laptop", "days": "30"}
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def text_of(answer: Any) -> str:
+    """Return the text of a page, in one line."""
+    return " ".join(re.sub("<[^>]+>", " ", answer.content.decode()).split())
+
+
+def create_key(world: World, who: str = "operator", **more: str) -> str:
+    """Create a key by the form, and return the text of the page that shows it."""
+    client = world.client(who)
+    answer = client.post("/agents/", {**NEW_KEY, "employee": str(world.employee.pk), **more}, follow=True)
+    return answer.content.decode()
+
+
+class TestKeys:
+    def test_a_new_key_is_shown_once(self, world: World) -> None:
+        client = world.client("operator")
+        created = client.post("/agents/", {**NEW_KEY, "employee": str(world.employee.pk)})
+        assert (created.status_code, created["Location"]) == (302, "/agents/")
+        page = client.get("/agents/").content.decode()
+        assert page.count("gadget_agent_") >= 1
+        assert '"Authorization": "Bearer gadget_agent_' in page.replace("&quot;", '"')
+        assert "gadget_agent_" not in client.get("/agents/").content.decode()
+
+    def test_a_viewer_sees_no_form_and_creates_none(self, world: World) -> None:
+        assert "New key" not in text_of(world.client("viewer").get("/agents/"))
+        assert world.client("viewer").post("/agents/", {**NEW_KEY, "employee": "1"}).status_code == 403
+
+    @pytest.mark.parametrize("more", [{"name": ""}, {"days": "0"}, {"days": "x"}, {"days": "400"}])
+    def test_a_wrong_field_stays_in_the_form(self, world: World, more: dict[str, str]) -> None:
+        client = world.client("operator")
+        answer = client.post("/agents/", {**NEW_KEY, "employee": str(world.employee.pk), **more})
+        assert answer.status_code == 422
+        assert 'role="alert"' in answer.content.decode()
+        assert not AgentKey.objects.exists()
+
+    def test_an_employee_of_others_is_refused(self, world: World) -> None:
+        data = {**NEW_KEY, "employee": str(world.others_employee.pk)}
+        assert world.client("operator").post("/agents/", data).status_code == 404
+
+    def test_members_see_their_own_and_admins_all(self, world: World) -> None:
+        create_key(world)
+        assert "My laptop" in text_of(world.client("admin").get("/agents/"))
+        assert "My laptop" not in text_of(world.client("approver").get("/agents/"))
+
+    def test_revoking_says_so_and_only_admins_are_offered_to_keep(self, world: World) -> None:
+        create_key(world)
+        key = AgentKey.objects.get()
+        assert "Keep open calls" not in text_of(world.client("operator").get("/agents/"))
+        assert "Keep open calls" in text_of(world.client("admin").get("/agents/"))
+        answer = world.client("operator").post(f"/agents/{key.pk}/revoke/", follow=True)
+        assert "The key My laptop no longer works." in text_of(answer)
+        assert "revoked" in text_of(answer)
+
+
+class TestLevels:
+    def test_an_admin_sets_one(self, world: World) -> None:
+        client = world.client("admin")
+        answer = client.post("/agents/levels/", {"action": "deploy.production", "level": "write"}, follow=True)
+        assert "deploy.production has the level write now." in text_of(answer)
+        assert ToolRule.objects.get(tool="ask/deploy.production").level == "write"
+        client.post("/agents/levels/", {"action": "deploy.production", "level": "draft"})
+        assert ToolRule.objects.get(tool="ask/deploy.production").level == "draft"
+        assert AuditEntry.objects.filter(action="action_level_set").count() == 2
+
+    @pytest.mark.parametrize("form", [{"action": "rm -rf /", "level": "write"}, {"action": "x", "level": "harmless"}])
+    def test_a_wrong_one_stays_in_the_form(self, world: World, form: dict[str, str]) -> None:
+        answer = world.client("admin").post("/agents/levels/", form)
+        assert (answer.status_code, ToolRule.objects.count()) == (422, 0)
+
+    def test_an_asked_action_without_one_is_listed_as_destructive(self, world: World) -> None:
+        world.ask()
+        assert "deploy destructive (no level set)" in text_of(world.client("admin").get("/agents/"))
+
+
+class TestAsks:
+    def test_each_is_listed_with_its_state(self, world: World) -> None:
+        ask = world.ask()
+        page = text_of(world.client("viewer").get("/agents/asks/"))
+        assert "deploy" in page
+        assert "waiting" in page
+        card = Approval.objects.get(run=ask.run)
+        assert f"/approvals/{card.pk}/" in world.client("viewer").get("/agents/asks/").content.decode()
+
+    def test_its_run_takes_no_messages(self, world: World) -> None:
+        run = world.ask().run
+        page = text_of(world.client("operator").get(f"/runs/{run.pk}/"))
+        assert "an agent elsewhere, no model" in page
+        assert "Message" not in page

@@ -1,0 +1,180 @@
+"""The address of triggers, and the pages on which people make and watch them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+
+from agents.runs.models import Run, RunStatus
+from agents.triggers.models import ReceivedMessage, Trigger
+from tests.triggers.conftest import SECRET, sign
+from tests.world import World, make_world, nobody, streamed
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+HOSTILE = '"><script>alert(1)</script>'
+
+
+@pytest.fixture
+def world() -> World:
+    cache.clear()
+    return make_world()
+
+
+def fill_form(world: World, **more: str) -> dict[str, str]:
+    """Return the fields of the form, filled in."""
+    fields = {"name": "Issues", "scheme": "github", "task": "Triage {{ payload.title }}.", "secret": SECRET}
+    numbers = {"repeat_hours": "24", "max_queued": "100", "employee": str(world.employee.pk)}
+    rules = {"filter_param": "action", "filter_rule": "one_of", "filter_value": "opened, edited"}
+    return {**fields, **numbers, **rules, **more}
+
+
+def create(world: World, **more: str) -> tuple[Trigger, str]:
+    """Make a trigger by the form; return it, and the page that shows its secret."""
+    page = world.client("operator").post("/triggers/new/", fill_form(world, **more), follow=True)
+    return Trigger.objects.latest("pk"), page.content.decode()
+
+
+def post(trigger: Trigger, payload: Any, client: Client | None = None, proof: str | None = None) -> Any:
+    """Send a message, rightly signed unless another proof is given."""
+    body = json.dumps(payload).encode()
+    headers = sign(body) if proof is None else {"x-hub-signature-256": proof}
+    sender = client or nobody(needs_csrf=True)
+    return sender.post(f"/hooks/{trigger.public_id}", body, content_type="application/json", headers=headers)
+
+
+class TestAddress:
+    def test_a_message_is_answered_with_its_runs_address(self, world: World) -> None:
+        trigger = create(world)[0]
+        answer = post(trigger, {"action": "opened", "title": "Down"})
+        run = Run.objects.get()
+        assert (answer.status_code, answer.json()) == (
+            202,
+            {"status": "started", "run_id": str(run.pk), "url": f"http://testserver/runs/{run.pk}/"},
+        )
+        again = post(trigger, {"action": "opened", "title": "Down"})
+        assert (again.status_code, again.json()) == (202, answer.json())
+
+    def test_a_filtered_message_is_accepted_too(self, world: World) -> None:
+        answer = post(create(world)[0], {"action": "closed"})
+        assert (answer.status_code, answer.json(), Run.objects.count()) == (202, {"status": "filtered"}, 0)
+
+    @pytest.mark.parametrize(
+        ("case", "status"),
+        [("wrong", 401), ("unknown", 404), ("no json", 422), ("large", 413), ("many", 429), ("get", 405)],
+    )
+    def test_a_refusal_has_its_status(
+        self, world: World, case: str, status: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        trigger = create(world)[0]
+        payload: Any = {"action": "opened"}
+        if case == "unknown":
+            trigger.public_id += "x"
+        elif case == "no json":
+            payload = "text"
+        elif case == "large":
+            payload = {"text": "x" * 300_000}
+        elif case == "many":
+            Trigger.objects.update(max_queued=1)
+            post(trigger, {"action": "opened", "number": 1})
+        if case == "get":
+            answer = nobody().get(f"/hooks/{trigger.public_id}")
+        else:
+            answer = post(trigger, payload, proof="sha256=0" if case == "wrong" else None)
+        assert answer.status_code == status
+        assert (answer.get("Retry-After") is not None) == (case == "many")
+        assert SECRET not in answer.content.decode()
+
+    def test_a_session_of_a_person_counts_for_nothing(self, world: World) -> None:
+        trigger = create(world)[0]
+        answer = post(trigger, {"action": "opened"}, world.client("admin"), proof="")
+        assert answer.status_code == 401
+
+
+class TestPages:
+    def test_a_new_secret_is_shown_once_with_the_address(self, world: World) -> None:
+        trigger, page = create(world, secret="")
+        assert trigger.secret in page
+        assert f"http://testserver/hooks/{trigger.public_id}" in page
+        assert trigger.secret not in world.client("operator").get("/triggers/").content.decode()
+        assert trigger.secret not in world.client("operator").get(f"/triggers/{trigger.pk}/").content.decode()
+
+    def test_the_filters_come_back_as_they_were_typed(self, world: World) -> None:
+        trigger = create(world)[0]
+        assert (trigger.filters[0]["param"], trigger.filters[0]["value"]) == ("action", ["opened", "edited"])
+        assert 'value="opened, edited"' in world.client("operator").get(f"/triggers/{trigger.pk}/").content.decode()
+
+    def test_what_is_wrong_stays_in_the_form(self, world: World) -> None:
+        answer = world.client("operator").post("/triggers/new/", fill_form(world, task="{{ payload }} of Dana"))
+        page = answer.content.decode()
+        assert answer.status_code == 422
+        assert "{{ payload }} of Dana" in page
+        assert re.search(r'id="task"[^>]*aria-invalid="true"', page)
+        assert SECRET not in page, "a typed secret is not sent back"
+
+    def test_a_viewer_sees_no_form(self, world: World) -> None:
+        trigger = create(world)[0]
+        for path in ("/triggers/", f"/triggers/{trigger.pk}/"):
+            page = world.client("viewer").get(path).content.decode()
+            assert "<form" not in page.partition("<main")[2].partition("</main>")[0]
+
+    def test_the_last_messages_say_what_became_of_them(self, world: World) -> None:
+        trigger = create(world)[0]
+        post(trigger, {"action": "opened", "title": "Down"})
+        post(trigger, {"action": "closed"})
+        post(trigger, {}, proof="sha256=0")
+        page = world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
+        for words in ("Started a run", "Filtered out", "Refused", "the signature or the token is wrong"):
+            assert words in page
+
+    def test_a_message_is_sent_again_by_a_button(self, world: World) -> None:
+        trigger = create(world)[0]
+        post(trigger, {"action": "closed", "title": "Down"})
+        message = ReceivedMessage.objects.get()
+        answer = world.client("admin").post(f"/triggers/messages/{message.pk}/again/")
+        assert answer["Location"] == f"/runs/{Run.objects.get().pk}/"
+        assert "sent again by admin" in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
+
+    def test_older_messages_are_on_further_pages(self, world: World) -> None:
+        trigger = create(world)[0]
+        for number in range(60):
+            world.received(trigger, json.dumps({"number": number}))
+        first = world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
+        (before,) = re.findall(r"\?before=(\d+)", first)
+        second = world.client("viewer").get(f"/triggers/{trigger.pk}/?before={before}").content.decode()
+        assert (first.count("Message from outside"), second.count("Message from outside")) == (50, 10)
+
+
+class TestRunPage:
+    def test_the_message_is_folded_and_marked(self, world: World) -> None:
+        post(create(world)[0], {"action": "opened", "title": HOSTILE})
+        run = Run.objects.get()
+        page = world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
+        assert "<script>alert" not in page
+        assert "Message from outside" in page
+        assert "by the trigger Issues on behalf of operator" in " ".join(re.sub("<[^>]+>", " ", page).split())
+
+    def test_transcripts_contain_it(self, world: World) -> None:
+        post(create(world)[0], {"action": "opened", "title": "Down"})
+        run, client = Run.objects.get(), world.client("viewer")
+        markdown = streamed(client.get(f"/runs/{run.pk}/transcript.md"))
+        assert "## Message from outside" in markdown
+        assert '"title": "Down"' in markdown
+        stored = json.loads(streamed(client.get(f"/runs/{run.pk}/transcript.json")))
+        assert stored["run"]["outside_message"] == {"action": "opened", "title": "Down"}
+
+    def test_other_runs_have_none(self, world: World) -> None:
+        page = world.client("viewer").get(f"/runs/{world.run(RunStatus.SUCCEEDED).pk}/").content.decode()
+        assert "Message from outside" not in page
+
+
+@pytest.mark.parametrize("field", ["name", "task", "header", "filter_param", "filter_value", "scheme", "repeat_hours"])
+def test_hostile_input_stays_text_in_the_form(world: World, field: str) -> None:
+    page = world.client("operator").post("/triggers/new/", fill_form(world, employee="0", **{field: HOSTILE}))
+    assert page.status_code in (404, 422)
+    assert "<script>alert" not in page.content.decode()

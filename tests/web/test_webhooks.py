@@ -1,0 +1,118 @@
+"""The pages of webhooks: the secret is shown once, and each delivery says what the receiver answered."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from agents.webhooks.models import Webhook, WebhookDelivery, WebhookSecret
+from tests.world import World, make_world
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+FORM = {"name": "Other system", "address": "https://example.com/x", "kinds": ["run.started", "run.failed"]}
+HOSTILE = '"><script>alert(1)</script>'
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+def create(world: World) -> Webhook:
+    assert world.client("admin").post("/webhooks/", FORM).status_code == 302
+    return Webhook.objects.latest("pk")
+
+
+def read(world: World, path: str) -> str:
+    return " ".join(re.sub("<[^>]+>", " ", world.client("admin").get(path).content.decode()).split())
+
+
+def test_a_new_secret_is_shown_once(world: World) -> None:
+    client = world.client("admin")
+    page = client.post("/webhooks/", FORM, follow=True).content.decode()
+    secret = WebhookSecret.objects.get().secret
+    assert secret in page
+    for path in ("/webhooks/", f"/webhooks/{Webhook.objects.get().pk}/"):
+        assert secret not in client.get(path).content.decode()
+
+
+def test_a_rotated_secret_is_shown_once(world: World) -> None:
+    webhook, client = create(world), world.client("admin")
+    page = client.post(f"/webhooks/{webhook.pk}/secret/", follow=True).content.decode()
+    newest = WebhookSecret.objects.get(valid_until=None).secret
+    assert newest in page
+    assert newest not in client.get("/webhooks/").content.decode()
+
+
+@pytest.mark.parametrize("wrong", [{"name": ""}, {"address": "http://example.com/"}, {"kinds": []}])
+def test_what_is_wrong_stays_in_the_form(world: World, wrong: dict[str, str]) -> None:
+    answer = world.client("admin").post("/webhooks/", {**FORM, **wrong})
+    assert answer.status_code == 422
+    assert 'role="alert"' in answer.content.decode()
+    assert 'aria-invalid="true"' in answer.content.decode()
+    webhook = create(world)
+    assert world.client("admin").post(f"/webhooks/{webhook.pk}/", {**FORM, **wrong}).status_code == 422
+
+
+def test_the_form_saves_everything(world: World) -> None:
+    webhook = create(world)
+    assert (webhook.kinds, webhook.sends_values) == (FORM["kinds"], False)
+    changed = {"name": "Warehouse", "address": "https://example.org/", "kinds": ["ask.answered"], "sends_values": "1"}
+    world.client("admin").post(f"/webhooks/{webhook.pk}/", changed)
+    webhook.refresh_from_db()
+    assert (webhook.name, webhook.address, webhook.kinds, webhook.sends_values) == (
+        "Warehouse",
+        "https://example.org/",
+        ["ask.answered"],
+        True,
+    )
+
+
+def test_the_last_deliveries_say_what_the_receiver_answered(world: World) -> None:
+    webhook = create(world)
+    columns = {"webhook": webhook, "kind": "run.started", "run_id": world.run().pk, "ended_at": webhook.created_at}
+    WebhookDelivery.objects.create(**columns, seq=1, status="sent", tries=1, answer_status=204, duration_ms=17)
+    WebhookDelivery.objects.create(**columns, seq=2, status="failed", tries=9, problem="the receiver answered 500")
+    page = read(world, f"/webhooks/{webhook.pk}/")
+    assert "event 1, 1 try, answered 204 in 17 ms" in page
+    assert "event 2, 9 tries" in page
+    assert "The receiver answered 500." in page
+
+
+def test_a_delivery_is_sent_again_by_a_button(world: World) -> None:
+    webhook = create(world)
+    columns = {"kind": "run.started", "run_id": 1, "seq": 1, "status": "failed", "ended_at": webhook.created_at}
+    delivery = WebhookDelivery.objects.create(webhook=webhook, **columns)
+    answer = world.client("admin").post(f"/webhooks/deliveries/{delivery.pk}/again/")
+    assert answer["Location"] == f"/webhooks/{webhook.pk}/"
+    assert WebhookDelivery.objects.get().status == "waiting"
+
+
+def test_a_webhook_that_gadget_switched_off_says_why(world: World) -> None:
+    webhook = create(world)
+    Webhook.objects.update(is_active=False, off_reason="the receiver answered 410: it is gone")
+    assert "This webhook is switched off. The receiver answered 410: it is gone." in read(
+        world, f"/webhooks/{webhook.pk}/"
+    )
+    world.client("admin").post(f"/webhooks/{webhook.pk}/switch/", {"on": "1"})
+    assert "switched off." not in read(world, f"/webhooks/{webhook.pk}/")
+
+
+def test_older_deliveries_are_on_further_pages(world: World) -> None:
+    webhook = create(world)
+    WebhookDelivery.objects.bulk_create(
+        WebhookDelivery(webhook=webhook, kind="run.started", run_id=1, seq=number) for number in range(1, 61)
+    )
+    first = world.client("admin").get(f"/webhooks/{webhook.pk}/").content.decode()
+    (before,) = re.findall(r"\?before=(\d+)", first)
+    second = world.client("admin").get(f"/webhooks/{webhook.pk}/?before={before}").content.decode()
+    assert (first.count("event "), second.count("event ")) == (50, 10)
+
+
+@pytest.mark.parametrize("field", ["name", "address", "kinds"])
+def test_hostile_input_stays_text_in_the_form(world: World, field: str) -> None:
+    page = world.client("admin").post("/webhooks/", {**FORM, "kinds": [], field: HOSTILE})
+    assert page.status_code == 422
+    assert "<script>alert" not in page.content.decode()

@@ -1,0 +1,47 @@
+"""A receiver, a webhook of the workshop's admin, and the engine's fixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from agents.webhooks.changes import WebhookTerms, make_webhook
+from agents.webhooks.models import Webhook, WebhookKind
+from agents.webhooks.sending import send_next_delivery
+from gadget_site.private_hosts import LOOPBACK
+from tests.webhooks.receiver import Receiver, open_receiver
+from tests.workshop import Workshop
+from tests.workshop.fixtures import (  # noqa: F401
+    _django_db_helper,
+    commits_do_not_wait_for_the_disk,
+    conversation_cache_is_checked,
+    model,
+    recorder,
+    toolbox,
+    workshop,
+)
+
+
+@pytest.fixture
+def receiver(settings: Settings) -> Iterator[Receiver]:
+    """Yield a receiver on this machine, which the installation allows."""
+    settings.ALLOWED_PRIVATE_HOSTS = LOOPBACK
+    with open_receiver() as opened:
+        yield opened
+
+
+def add_webhook(workshop: Workshop, receiver: Receiver, **terms: Any) -> tuple[Webhook, str]:  # noqa: F811
+    """Add a webhook for all kinds; return it with its secret."""
+    defaults = {"name": "Other system", "address": receiver.url, "kinds": WebhookKind.values}
+    return make_webhook(workshop.admin, WebhookTerms(**{**defaults, **terms}))
+
+
+def send_all() -> int:
+    """Send everything that is due, as a worker does; return the number of tries."""
+    tries = 0
+    while send_next_delivery():
+        tries += 1
+    return tries

@@ -1,0 +1,208 @@
+"""Changes of webhooks: by admins alone, checked, recorded, with secrets that are shown once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models.functions import Now
+from pytest_django import Settings
+
+from agents.accounts.models import AuditEntry
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.webhooks import changes
+from agents.webhooks.changes import KEPT, WebhookTerms
+from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
+from gadget_site.backup.restored import settle
+from tests.webhooks.conftest import add_webhook, send_all
+from tests.webhooks.receiver import Receiver
+from tests.workshop import Workshop, asking, build_workshop, call
+from tools.contract import PrivateHosts
+
+TERMS: dict[str, Any] = {"name": "Other system", "address": "https://example.com/x", "kinds": ["run.started"]}
+
+
+def make(workshop: Workshop, **more: Any) -> tuple[Webhook, str]:
+    return changes.make_webhook(workshop.admin, WebhookTerms(**{**TERMS, **more}))
+
+
+class TestAdding:
+    def test_address_and_secret_are_stored_encrypted(self, workshop: Workshop) -> None:
+        webhook, secret = make(workshop)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT address, secret FROM webhooks_webhook, webhooks_webhooksecret")
+            (stored,) = cursor.fetchall()
+        assert "example.com" not in stored[0]
+        assert secret not in stored[1]
+        (entry,) = AuditEntry.objects.filter(action="webhook_created")
+        assert secret not in str(entry.payload)
+        assert webhook.address not in str(entry.payload)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"name": ""},
+            {"name": "\u202e"},
+            {"kinds": []},
+            {"kinds": ["run.started", "no.such"]},
+            {"address": ""},
+            {"address": "ftp://example.com/"},
+            {"address": "javascript:alert(1)"},
+            {"address": "http://example.com/"},
+            {"address": "https://10.1.2.3/x"},
+            {"address": "https://[fd00::1]/x"},
+            {"address": "https://localhost/x"},
+            {"address": "https://user:word@example.com/"},
+            {"address": f"https://example.com/{'x' * 500}"},
+        ],
+    )
+    def test_a_wrong_field_is_refused(self, workshop: Workshop, wrong: dict[str, Any], settings: Settings) -> None:
+        settings.ALLOWED_PRIVATE_HOSTS = PrivateHosts()
+        with pytest.raises(Invalid):
+            make(workshop, **wrong)
+        assert not Webhook.objects.exists()
+
+    def test_their_number_is_limited(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(changes, "MAX_WEBHOOKS", 1)
+        make(workshop)
+        with pytest.raises(Conflict):
+            make(workshop)
+
+    @pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
+    def test_only_admins_see_and_change_them(self, workshop: Workshop, role: str) -> None:
+        webhook, _ = make(workshop)
+        member, stranger = workshop.members[role], build_workshop("globex").admin
+        delivery = WebhookDelivery.objects.create(
+            webhook=webhook, kind="run.started", run_id=1, seq=1, status="failed", ended_at=webhook.created_at
+        )
+        acts: list[Any] = [
+            lambda who: changes.find_webhook(who, webhook.pk),
+            lambda who: changes.edit_webhook(who, webhook.pk, WebhookTerms(**TERMS)),
+            lambda who: changes.switch_webhook(who, webhook.pk, is_active=False),
+            lambda who: changes.rotate_secret(who, webhook.pk),
+            lambda who: changes.remove_webhook(who, webhook.pk),
+            lambda who: changes.send_delivery_again(who, delivery.pk),
+        ]
+        before = list(Webhook.objects.values()) + list(WebhookDelivery.objects.values())
+        for act in acts:
+            with pytest.raises(Forbidden):
+                act(member)
+            with pytest.raises(NotFound):
+                act(stranger)
+        assert list(Webhook.objects.values()) + list(WebhookDelivery.objects.values()) == before
+        assert not changes.list_webhooks(stranger).exists()
+
+
+class TestChanging:
+    def test_what_waits_goes_to_the_new_address(self, workshop: Workshop, receiver: Receiver) -> None:
+        webhook, _ = add_webhook(workshop, receiver, address="https://example.com/x")
+        workshop.submit()
+        terms = WebhookTerms(webhook.name, receiver.url, WebhookKind.values)
+        changes.edit_webhook(workshop.admin, webhook.pk, terms)
+        assert send_all() == 1
+        assert receiver.kinds == ["run.started"]
+
+    def test_so_many_secrets_are_valid_at_most(self, workshop: Workshop) -> None:
+        webhook, _ = make(workshop)
+        for _ in range(changes.MAX_SECRETS - 1):
+            changes.rotate_secret(workshop.admin, webhook.pk)
+        with pytest.raises(Conflict, match="4 secrets are valid"):
+            changes.rotate_secret(workshop.admin, webhook.pk)
+        WebhookSecret.objects.exclude(valid_until=None).update(valid_until=Now())
+        changes.rotate_secret(workshop.admin, webhook.pk)
+        assert WebhookSecret.objects.count() == 2, "ended ones are deleted"
+
+    def test_switching_off_fails_what_waits(self, workshop: Workshop, receiver: Receiver) -> None:
+        webhook, _ = add_webhook(workshop, receiver)
+        workshop.submit()
+        changes.switch_webhook(workshop.admin, webhook.pk, is_active=False)
+        assert send_all() == 0
+        delivery = WebhookDelivery.objects.get()
+        assert (delivery.status, delivery.problem) == ("failed", "the webhook was switched off")
+        with pytest.raises(Conflict, match="switched off"):
+            changes.send_delivery_again(workshop.admin, delivery.pk)
+
+    def test_the_reason_of_the_last_try_is_kept(self, workshop: Workshop, receiver: Receiver) -> None:
+        webhook, _ = add_webhook(workshop, receiver)
+        workshop.submit()
+        receiver.status = 500
+        send_all()
+        changes.switch_webhook(workshop.admin, webhook.pk, is_active=False)
+        assert WebhookDelivery.objects.get().problem == "the receiver answered 500"
+
+    def test_a_fact_that_came_while_it_was_switched_off_is_not_sent_later(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
+        webhook, _ = add_webhook(workshop, receiver)
+        workshop.submit()
+        Webhook.objects.update(is_active=False)
+        changes.switch_webhook(workshop.admin, webhook.pk, is_active=True)
+        assert send_all() == 0
+        workshop.submit()
+        Webhook.objects.update(is_active=False)
+        changes.forget_old_deliveries()
+        assert not WebhookDelivery.objects.filter(status=WebhookDeliveryStatus.WAITING).exists()
+
+    def test_at_a_new_address_nothing_has_failed_yet(self, workshop: Workshop, receiver: Receiver) -> None:
+        webhook, _ = add_webhook(workshop, receiver)
+        workshop.submit()
+        receiver.status = 500
+        send_all()
+        terms = WebhookTerms(webhook.name, f"{receiver.url}/new", WebhookKind.values)
+        changes.edit_webhook(workshop.admin, webhook.pk, terms)
+        webhook.refresh_from_db()
+        assert (webhook.failures, webhook.rests_until) == (0, None)
+        assert AuditEntry.objects.get(action="webhook_changed").payload["has_new_address"] is True
+
+    def test_a_delivery_is_sent_again_with_its_id(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver)
+        workshop.submit()
+        send_all()
+        delivery = WebhookDelivery.objects.get()
+        changes.send_delivery_again(workshop.admin, delivery.pk)
+        with pytest.raises(Conflict, match="waits already"):
+            changes.send_delivery_again(workshop.admin, delivery.pk)
+        send_all()
+        assert [one.headers["webhook-id"] for one in receiver.received] == [delivery.message_id] * 2
+
+    def test_each_change_is_recorded(self, workshop: Workshop) -> None:
+        webhook, _ = make(workshop)
+        changes.edit_webhook(workshop.admin, webhook.pk, WebhookTerms(**TERMS))
+        changes.switch_webhook(workshop.admin, webhook.pk, is_active=False)
+        changes.switch_webhook(workshop.admin, webhook.pk, is_active=True)
+        changes.rotate_secret(workshop.admin, webhook.pk)
+        changes.remove_webhook(workshop.admin, webhook.pk)
+        recorded = AuditEntry.objects.filter(subject=f"webhook:{webhook.pk}").order_by("pk")
+        assert [one.action.removeprefix("webhook_") for one in recorded] == [
+            "created",
+            "changed",
+            "switched_off",
+            "switched_on",
+            "secret_changed",
+            "removed",
+        ]
+
+
+class TestKeeping:
+    def test_ended_deliveries_are_kept_for_thirty_days(self, workshop: Workshop) -> None:
+        webhook, _ = make(workshop)
+        for _ in range(3):
+            workshop.submit()
+        old, young, _waiting = WebhookDelivery.objects.order_by("pk")
+        ended = WebhookDelivery.objects.filter(webhook=webhook)
+        ended.filter(pk=old.pk).update(status="sent", ended_at=Now() - KEPT * 1.01)
+        ended.filter(pk=young.pk).update(status="sent", ended_at=Now() - KEPT * 0.99)
+        assert changes.forget_old_deliveries(at_once=1) == 1
+        assert not ended.filter(pk=old.pk).exists()
+        assert ended.count() == 2
+
+    def test_a_restored_backup_sends_nothing_by_itself(self, workshop: Workshop) -> None:
+        webhook, _ = make(workshop)
+        workshop.play(asking(call("data.updateRecord", record_id="1", changes={"phone": "1"})))
+        workshop.work()
+        settle()
+        assert {one.problem for one in WebhookDelivery.objects.all()} == {"a backup was restored"}
+        assert {one.status for one in WebhookDelivery.objects.all()} == {WebhookDeliveryStatus.FAILED}
+        webhook.refresh_from_db()
+        assert (webhook.is_active, webhook.off_reason) == (False, "a backup was restored")

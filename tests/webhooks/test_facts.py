@@ -1,0 +1,250 @@
+"""Facts that webhooks tell: written with their facts, with ids alone, numbered without a silent gap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from agents.approvals import decisions
+from agents.gateway.asks import AskedRequest, submit
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.events import QuestionAnswered
+from agents.runs.models import Event, Run
+from agents.webhooks.changes import forget_old_deliveries
+from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
+from agents.worker.sweeper import sweep_once
+from tests.gateway.conftest import make_key
+from tests.recorder import Recorder
+from tests.webhooks.conftest import add_webhook, send_all
+from tests.webhooks.receiver import Receiver
+from tests.workshop import Workshop, asking, build_workshop, call, expire_card, last_call, lose_worker, write_in_flight
+from tools.contract import Level
+
+CANARY = "canary-5e1f"
+
+
+def update(workshop: Workshop, phone: str = CANARY) -> dict[str, Any]:
+    """Return a pass that changes a record."""
+    return asking(call("data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": phone}))
+
+
+def run_through(workshop: Workshop) -> Run:
+    """Let a run change a record, which a person approves, and drive it to its end."""
+    workshop.play(update(workshop), answer=f"Done: {CANARY}")
+    run = workshop.work(f"Change it to {CANARY}")
+    workshop.approve(workshop.card(run), reason=CANARY)
+    return workshop.drive(run)
+
+
+class TestKinds:
+    def test_a_run_from_start_to_end(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver)
+        run = run_through(workshop)
+        send_all()
+        assert receiver.kinds == ["run.started", "card.opened", "card.decided", "call.executed", "run.finished"]
+        assert {one.data["run_id"] for one in receiver.received} == {str(run.pk)}
+        decided, executed, finished = receiver.received[2:]
+        assert (decided.data["status"], decided.data["card"]) == ("approved", "approval")
+        assert executed.data["status"] == "succeeded"
+        assert (finished.data["status"], finished.data["exit_reason"]) == ("succeeded", "final_answer")
+
+    def test_a_failed_run(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
+        workshop.allow_passes(1)
+        workshop.play(asking(call("utility.calculate", expression="1+1")), answer="")
+        workshop.work()
+        send_all()
+        assert receiver.kinds == ["run.failed"]
+
+    def test_an_expired_card(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=[WebhookKind.CARD_EXPIRED])
+        workshop.play(update(workshop))
+        expire_card(workshop.card(workshop.work()))
+        sweep_once()
+        send_all()
+        assert [one.data["status"] for one in receiver.received] == ["expired"]
+
+    def test_an_unknown_outcome_and_its_resolution(
+        self, workshop: Workshop, receiver: Receiver, recorder: Recorder
+    ) -> None:
+        add_webhook(workshop, receiver, kinds=["call.executed", "card.opened", "card.decided"])
+        with write_in_flight(workshop, recorder) as run:
+            lose_worker(run)
+            workshop.drive(run)
+            workshop.resolve(last_call(run), "not_done")
+            recorder.release("a")
+        send_all()
+        told = [one for one in receiver.received if one.kind == "call.executed"]
+        assert [one.data["status"] for one in told] == ["unknown", "not_done", "happened_after_all"]
+        cards = [one for one in receiver.received if one.data.get("card") == "unknown_outcome"]
+        assert [(one.kind, one.data.get("status")) for one in cards] == [
+            ("card.opened", None),
+            ("card.decided", "not_done"),
+            ("card.opened", None),
+        ]
+        unknown, resolved, late = (one.data["approval_id"] for one in cards)
+        assert unknown == resolved != late
+
+    def test_only_the_chosen_kinds_are_told(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FINISHED])
+        run_through(workshop)
+        send_all()
+        assert receiver.kinds == ["run.finished"]
+
+    def test_the_answer_to_an_ask(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
+        ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": CANARY}, Level.WRITE))
+        workshop.deny(workshop.card(ask.run))
+        send_all()
+        assert [(one.data["ask_id"], one.data["status"]) for one in receiver.received] == [(str(ask.pk), "denied")]
+
+    def test_an_approved_ask_is_answered_with_its_receipt_where_values_are_sent(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
+        for sends_values in (True, False):
+            add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED], sends_values=sends_values)
+        ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
+        workshop.approve(workshop.card(ask.run), confirm="deploy")
+        send_all()
+        told = [(one.data["status"], "receipt" in one.data) for one in receiver.received]
+        assert sorted(told) == [("approved", False), ("approved", True)]
+
+    def test_an_approval_is_told_once_it_cannot_be_undone(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
+        ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
+        workshop.approve(workshop.card(ask.run), confirm="deploy", grace_s=30)
+        assert send_all() == 0
+        assert WebhookDelivery.objects.get().due_at > ask.run.created_at
+
+    def test_an_answer_that_was_undone_is_never_told(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
+        ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
+        card = workshop.card(ask.run)
+        workshop.approve(card, confirm="deploy", grace_s=30)
+        decisions.undo(workshop.approver, card.pk)
+        workshop.deny(workshop.card(ask.run))
+        send_all()
+        (told,) = receiver.received
+        assert (told.data["status"], told.data["previous_seq"]) == ("denied", None)
+
+
+class TestContent:
+    def test_without_the_tick_nothing_but_ids_kinds_and_times_is_sent(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
+        add_webhook(workshop, receiver)
+        run_through(workshop)
+        send_all()
+        sent = b"".join(one.body for one in receiver.received).decode()
+        for value in (CANARY, "data.updateRecord", "acme-", "Acme", workshop.employee.name):
+            assert value not in sent, value
+        assert not any(delivery.values for delivery in WebhookDelivery.objects.all())
+
+    def test_with_the_tick_they_are(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, sends_values=True)
+        run_through(workshop)
+        send_all()
+        started, opened, decided, executed, finished = (one.data for one in receiver.received)
+        assert CANARY in started["task"]
+        assert opened["params"]["changes"] == {"phone": CANARY}
+        assert (opened["tool"], executed["tool"]) == ("data.updateRecord", "data.updateRecord")
+        assert decided["reason"] == CANARY
+        assert CANARY in finished["answer"]
+
+    def test_taking_the_tick_away_counts_at_once(self, workshop: Workshop, receiver: Receiver) -> None:
+        webhook, _ = add_webhook(workshop, receiver, sends_values=True)
+        run_through(workshop)
+        webhook.sends_values = False
+        webhook.save()
+        send_all()
+        assert CANARY.encode() not in b"".join(one.body for one in receiver.received)
+
+
+class TestNumbers:
+    def test_each_names_the_one_before_it(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver)
+        add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED, WebhookKind.RUN_FINISHED])
+        run = run_through(workshop)
+        send_all()
+        chains: dict[int, list[tuple[int | None, int]]] = {}
+        for delivery in WebhookDelivery.objects.order_by("pk"):
+            chains.setdefault(delivery.webhook_id, []).append((delivery.previous_seq, delivery.seq))
+        assert sorted(map(len, chains.values())) == [2, 5]
+        for chain in chains.values():
+            assert [previous for previous, _ in chain] == [None, *(seq for _, seq in chain)][: len(chain)]
+        numbers = set(Event.objects.filter(run=run).values_list("seq", flat=True))
+        assert {one.data["seq"] for one in receiver.received} <= numbers
+
+    def test_facts_of_one_event_name_the_same_one_before(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver)
+        ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
+        workshop.deny(workshop.card(ask.run))
+        decided, answered = WebhookDelivery.objects.filter(kind__in=["card.decided", "ask.answered"]).order_by("pk")
+        assert (decided.seq, decided.previous_seq) == (answered.seq, answered.previous_seq)
+        assert decided.previous_seq is not None
+        assert decided.previous_seq < decided.seq
+
+    def test_runs_have_numbers_of_their_own(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED])
+        workshop.submit()
+        workshop.submit()
+        assert list(WebhookDelivery.objects.values_list("previous_seq", flat=True)) == [None, None]
+
+
+class TestCost:
+    def test_without_a_webhook_a_transaction_has_no_further_statement(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
+        run = workshop.submit()
+        with CaptureQueriesContext(connection) as queries, run_transaction(run.pk) as tx:
+            tx.publish(QuestionAnswered("1", "1", "yes", "dana"))
+        about_webhooks = [one["sql"] for one in queries if "webhook" in one["sql"]]
+        assert len(about_webhooks) == 1, "the lock of the run reads it along"
+        assert "runs_run" in about_webhooks[0]
+
+    def test_a_fact_and_its_deliveries_are_one_transaction(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver)
+        run = workshop.submit()
+        before = WebhookDelivery.objects.count()
+
+        class LostError(Exception):
+            pass
+
+        def publish_and_fail() -> None:
+            with run_transaction(run.pk) as tx:
+                tx.publish(QuestionAnswered("1", "1", "yes", "dana"))
+                tx.write()
+                raise LostError
+
+        with pytest.raises(LostError):
+            publish_and_fail()
+        assert WebhookDelivery.objects.count() == before
+
+    def test_only_an_active_webhook_of_the_organization_is_told(self, workshop: Workshop, receiver: Receiver) -> None:
+        ours, _ = add_webhook(workshop, receiver)
+        add_webhook(build_workshop("globex"), receiver)
+        switched_off, _ = add_webhook(workshop, receiver)
+        Webhook.objects.filter(pk=switched_off.pk).update(is_active=False)
+        run_through(workshop)
+        assert set(WebhookDelivery.objects.values_list("webhook", flat=True)) == {ours.pk}
+
+    def test_a_webhook_that_is_removed_meanwhile_fails_no_run(self, workshop: Workshop, receiver: Receiver) -> None:
+        webhook, _ = add_webhook(workshop, receiver)
+        with transaction.atomic():
+            run = workshop.submit()
+            webhook.secrets.all().delete()
+            Webhook.objects.filter(pk=webhook.pk)._raw_delete("default")  # as another transaction would
+        assert Run.objects.filter(pk=run.pk).exists()
+        assert send_all() == 0
+        assert forget_old_deliveries() == 1
+
+
+def test_a_switched_off_webhook_is_told_nothing(workshop: Workshop, receiver: Receiver) -> None:
+    webhook, _ = add_webhook(workshop, receiver)
+    webhook.is_active = False
+    webhook.save()
+    workshop.submit()
+    assert not WebhookDelivery.objects.exists()

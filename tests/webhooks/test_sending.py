@@ -1,0 +1,330 @@
+"""Sending: signed, at least once, through the door of the network, and with patience for receivers that fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.db.models.functions import Now
+from pytest_django import Settings
+from standardwebhooks import WebhookVerificationError
+
+from agents.accounts.models import AuditEntry
+from agents.gateway.asks import AskedRequest, submit
+from agents.notices.models import Notice, NoticeKind
+from agents.runs.engine.timing import timing
+from agents.webhooks import changes, sending
+from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
+from agents.webhooks.sending import FAILING_TIME, GONE, LONGEST_WAIT, MIN_FAILURES, find_pause, send_next_delivery
+from gadget_site.private_hosts import LOOPBACK
+from tests.awaiting import await_that
+from tests.gateway.conftest import make_key
+from tests.webhooks.conftest import add_webhook, send_all
+from tests.webhooks.receiver import Receiver
+from tests.workshop import Workshop, beside
+from tools.contract import Level, PrivateHosts
+
+STARTED = [WebhookKind.RUN_STARTED]
+
+
+def make_due() -> None:
+    """Let every pause be over."""
+    WebhookDelivery.objects.update(due_at=Now())
+    Webhook.objects.update(rests_until=None)
+
+
+class TestSignature:
+    def test_the_library_of_the_standard_accepts_it(self, workshop: Workshop, receiver: Receiver) -> None:
+        webhook, secret = add_webhook(workshop, receiver, kinds=STARTED)
+        add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
+        workshop.submit()
+        send_all()
+        (one,) = receiver.received
+        one.verify(secret)
+        assert len(one.headers["webhook-signature"].split()) == 1, "no other webhook's secret signs"
+        assert one.headers["webhook-id"] == WebhookDelivery.objects.get(webhook=webhook).message_id
+        one.body += b" "
+        with pytest.raises(WebhookVerificationError):
+            one.verify(secret)
+
+    def test_old_and_new_secret_are_valid_for_a_day(self, workshop: Workshop, receiver: Receiver) -> None:
+        webhook, old = add_webhook(workshop, receiver, kinds=STARTED)
+        _, new = changes.rotate_secret(workshop.admin, webhook.pk)
+        workshop.submit()
+        send_all()
+        receiver.received[0].verify(old)
+        receiver.received[0].verify(new)
+        WebhookSecret.objects.exclude(valid_until=None).update(valid_until=Now() - timedelta(seconds=1))
+        workshop.submit()
+        send_all()
+        receiver.received[1].verify(new)
+        with pytest.raises(WebhookVerificationError):
+            receiver.received[1].verify(old)
+
+    def test_a_secret_that_cannot_be_read_sends_nothing(self, workshop: Workshop, receiver: Receiver) -> None:
+        webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
+        WebhookSecret.objects.filter(webhook=webhook).delete()
+        workshop.submit()
+        send_all()
+        assert not receiver.received
+        assert "cannot be read" in WebhookDelivery.objects.get().problem
+
+
+class TestDelivery:
+    def test_it_records_status_and_duration(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        assert send_all() == 1
+        delivery = WebhookDelivery.objects.get()
+        assert (delivery.status, delivery.tries, delivery.answer_status) == (WebhookDeliveryStatus.SENT, 1, 200)
+        assert delivery.duration_ms is not None
+        assert delivery.ended_at is not None
+
+    @pytest.mark.parametrize("status", [0, 302, 400, 404, 500, 503])
+    def test_any_other_answer_is_tried_again_with_the_same_id(
+        self, workshop: Workshop, receiver: Receiver, status: int
+    ) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        receiver.status, receiver.location = status, receiver.url if status == 302 else ""
+        assert send_all() == 1, "a failed delivery pauses"
+        assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.WAITING
+        receiver.status = 200
+        make_due()
+        assert send_all() == 1
+        assert len({one.headers["webhook-id"] for one in receiver.received}) == 1
+        assert [one.path for one in receiver.received] == ["/events", "/events"]
+        webhook = Webhook.objects.get()
+        assert (webhook.failures, webhook.failing_since, webhook.problem) == (0, None, "")
+
+    def test_a_redirect_is_not_followed(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        receiver.status, receiver.location = 307, f"{receiver.url}/elsewhere"
+        send_all()
+        assert [one.path for one in receiver.received] == ["/events"]
+        assert WebhookDelivery.objects.get().answer_status == 307
+
+    def test_pauses_grow_to_four_hours_and_rests_to_fifteen_minutes(self) -> None:
+        pauses = [find_pause(tries, sending.LONGEST_PAUSE_S).total_seconds() for tries in range(1, 9)]
+        scale = pauses[0] / sending.FIRST_PAUSE_S
+        assert [pause / scale for pause in pauses] == [15, 60, 240, 960, 3840, 14400, 14400, 14400]
+        assert find_pause(50, sending.LONGEST_REST_S).total_seconds() / scale == 900
+
+    def test_a_receiver_that_is_away_rests(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        for _ in range(5):
+            workshop.submit()
+        receiver.status = 503
+        assert send_all() == 1, "the others wait, too"
+        receiver.status = 200
+        make_due()
+        assert send_all() == 5
+
+    @pytest.mark.parametrize(("status", "rests"), [(400, False), (404, False), (408, True), (429, True), (500, True)])
+    def test_a_refusal_of_one_delivery_holds_no_other_back(
+        self, workshop: Workshop, receiver: Receiver, status: int, rests: bool
+    ) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        workshop.submit()
+        receiver.status = status
+        assert send_all() == (1 if rests else 2)
+
+    def test_a_long_answer_counts(self, workshop: Workshop, receiver: Receiver) -> None:
+        receiver.answer = b"x" * 100_000
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        send_all()
+        assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.SENT
+
+    def test_one_that_cannot_be_written_holds_no_other_webhook_back(
+        self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
+        ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
+        workshop.deny(workshop.card(ask.run))
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        monkeypatch.setattr(sending, "load_state", lambda _: 1 / 0)
+        send_all()
+        assert receiver.kinds == ["run.started"]
+        failed = WebhookDelivery.objects.get(kind=WebhookKind.ASK_ANSWERED)
+        assert (failed.status, "log of the workers" in failed.problem) == (WebhookDeliveryStatus.WAITING, True)
+
+    def test_one_sent_again_has_three_days_more(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        send_all()
+        WebhookDelivery.objects.update(created_at=Now() - LONGEST_WAIT, wanted_at=Now() - LONGEST_WAIT)
+        changes.send_delivery_again(workshop.admin, WebhookDelivery.objects.get().pk)
+        receiver.status = 500
+        send_all()
+        assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.WAITING
+
+    def test_it_is_given_up_after_three_days(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        receiver.status = 500
+        WebhookDelivery.objects.update(wanted_at=Now() - LONGEST_WAIT)
+        send_all()
+        delivery = WebhookDelivery.objects.get()
+        assert (delivery.status, delivery.problem) == (WebhookDeliveryStatus.FAILED, "the receiver answered 500")
+
+    def test_a_private_address_is_refused_unless_the_installation_allows_it(
+        self, workshop: Workshop, receiver: Receiver, settings: Settings
+    ) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        settings.ALLOWED_PRIVATE_HOSTS = PrivateHosts()
+        workshop.submit()
+        send_all()
+        assert not receiver.received
+        assert "private" in WebhookDelivery.objects.get().problem
+
+    @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
+    def test_neither_is_a_name_or_an_address_that_leads_to_one(
+        self, workshop: Workshop, receiver: Receiver, settings: Settings, host: str
+    ) -> None:
+        settings.ALLOWED_PRIVATE_HOSTS = LOOPBACK
+        port = receiver.url.rpartition(":")[2].partition("/")[0]
+        add_webhook(workshop, receiver, kinds=STARTED, address=f"https://{host}:{port}/events")
+        settings.ALLOWED_PRIVATE_HOSTS = PrivateHosts()
+        workshop.submit()
+        send_all()
+        delivery = WebhookDelivery.objects.get()
+        assert (delivery.answer_status, receiver.received) == (None, [])
+        assert "private" in delivery.problem or "this machine" in delivery.problem
+
+    def test_a_receiver_that_hangs_is_given_up(
+        self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        monkeypatch.setattr(sending, "LIMITS", replace(sending.LIMITS, total_s=0.3))
+        receiver.hold()
+        assert send_all() == 1
+        delivery = WebhookDelivery.objects.get()
+        assert (delivery.status, delivery.answer_status) == (WebhookDeliveryStatus.WAITING, None)
+        assert Webhook.objects.get().busy_until is None
+
+    def test_an_unexpected_failure_is_a_failed_try(
+        self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        with monkeypatch.context() as patched:
+            patched.setattr(sending, "sign", lambda *_: 1 / 0)
+            send_all()
+        assert "the log of the workers says why" in WebhookDelivery.objects.get().problem
+        make_due()
+        assert send_all() == 1
+
+
+class TestSwitchingOff:
+    def fail_long(self, failures: int, time: timedelta) -> None:
+        Webhook.objects.update(failures=failures - 1, failing_since=Now() - time * _scale())
+
+    def test_after_three_days_of_failures(self, workshop: Workshop, receiver: Receiver) -> None:
+        webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
+        other, _ = add_webhook(workshop, receiver, kinds=STARTED, address="https://example.com/other")
+        Webhook.objects.filter(pk=other.pk).update(rests_until=Now() + timedelta(days=1))
+        workshop.submit()
+        workshop.submit()
+        receiver.status = 500
+        self.fail_long(MIN_FAILURES, FAILING_TIME)
+        send_all()
+        webhook.refresh_from_db()
+        assert not webhook.is_active
+        assert "failed for three days" in webhook.off_reason
+        assert {one.status for one in webhook.deliveries.all()} == {WebhookDeliveryStatus.FAILED}
+        assert {one.status for one in other.deliveries.all()} == {WebhookDeliveryStatus.WAITING}
+        assert Notice.objects.get(kind=NoticeKind.WEBHOOK_OFF).detail == webhook.name
+        assert AuditEntry.objects.filter(action="webhook_switched_off").count() == 1
+
+    @pytest.mark.parametrize(
+        ("failures", "time"), [(MIN_FAILURES - 1, FAILING_TIME), (MIN_FAILURES, FAILING_TIME - timedelta(hours=1))]
+    )
+    def test_not_before(self, workshop: Workshop, receiver: Receiver, failures: int, time: timedelta) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        receiver.status = 500
+        self.fail_long(failures, time)
+        send_all()
+        assert Webhook.objects.get().is_active
+
+    def test_a_receiver_that_is_gone_at_once(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        receiver.status = GONE
+        send_all()
+        assert "410" in Webhook.objects.get().off_reason
+        assert Notice.objects.filter(kind=NoticeKind.WEBHOOK_OFF).exists()
+
+    def test_switched_on_again_it_begins_anew(self, workshop: Workshop, receiver: Receiver) -> None:
+        webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        receiver.status = GONE
+        send_all()
+        changes.switch_webhook(workshop.admin, webhook.pk, is_active=True)
+        receiver.status = 200
+        failed = WebhookDelivery.objects.get()
+        changes.send_delivery_again(workshop.admin, failed.pk)
+        assert send_all() == 1
+        assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.SENT
+
+
+@pytest.mark.django_db(transaction=True)
+class TestSideBySide:
+    def test_a_webhook_has_one_delivery_on_its_way(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        workshop.submit()
+        receiver.hold()
+        with beside(send_next_delivery):
+            await_that(lambda: len(receiver.received) == 1, "the first one is on its way")
+            assert not send_next_delivery()
+            receiver.release()
+        assert send_next_delivery()
+
+    def test_one_that_another_worker_has_just_taken_hides_no_other_webhook(
+        self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        busy, _ = add_webhook(workshop, receiver, kinds=STARTED)
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        lock = sending._lock_free
+        monkeypatch.setattr(sending, "_lock_free", lambda key, *rest: None if key == busy.pk else lock(key, *rest))
+        assert send_next_delivery()
+        assert not send_next_delivery()
+
+    def test_the_last_answer_says_whether_a_receiver_is_slow(
+        self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        monkeypatch.setattr(sending, "SLOW_MS", -1)
+        workshop.submit()
+        send_all()
+        assert Webhook.objects.get().is_slow
+
+    def test_a_slow_receiver_delays_no_other(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        Webhook.objects.update(is_slow=True)
+        workshop.submit()
+        assert not send_next_delivery(only_quick=True)
+        Webhook.objects.update(is_slow=False, failing_since=Now())
+        assert not send_next_delivery(only_quick=True)
+        Webhook.objects.update(failing_since=None)
+        assert send_next_delivery(only_quick=True)
+
+    def test_a_try_that_was_lost_is_made_again(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        Webhook.objects.update(busy_until=Now() + timedelta(minutes=1))
+        assert not send_next_delivery()
+        Webhook.objects.update(busy_until=Now() - timedelta(seconds=1))
+        assert send_next_delivery()
+
+
+def _scale() -> float:
+    return timing().scale
