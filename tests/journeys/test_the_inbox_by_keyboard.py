@@ -16,6 +16,7 @@ pytestmark = pytest.mark.once
 FOCUSED = "() => document.activeElement.name ?? document.activeElement.id"
 SETTLED = """() => {
   const card = document.querySelector("[data-pane] > [data-card]");
+  if (!card) return false;
   card.firstSeen ??= performance.now();
   return performance.now() - card.firstSeen > 300;
 }"""
