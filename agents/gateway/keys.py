@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -18,6 +18,7 @@ from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
 from agents.gateway.models import AgentKey, AgentRun
 from agents.platform.minute_counter import count_in_minute
+from agents.platform.queries.gateway import KEY_OWNER
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, TooManyRequests
 from agents.runs.engine.ending import cancel_unneeded
 from agents.runs.models import ENDED, Run
@@ -73,10 +74,13 @@ def authenticate_key(secret: str) -> AgentKey | None:
     """Return the key with its member, employee and organization; None if it does not work."""
     if not secret.startswith(KEY_PREFIX):
         return None
-    rows = AgentKey.usable().select_related("membership__user", "membership__organization", "employee__organization")
-    key = rows.filter(hash=hash_secret(secret), membership__organization_id=F("employee__organization_id")).first()
-    if key is None:
+    owner = KEY_OWNER.fetch_one(hash_secret(secret))
+    if owner is None:
         return None
+    key = owner.key
+    key.membership, key.employee = owner.member, owner.employee
+    key.membership.user = owner.user
+    key.membership.organization = key.employee.organization = owner.organization
     if key.last_used_at is None or key.last_used_at < timezone.now() - USE_RECORDED_EVERY:
         AgentKey.objects.filter(pk=key.pk).update(last_used_at=Now())
     return key

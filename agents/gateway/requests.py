@@ -138,6 +138,7 @@ def _insert_pass(tx: Transaction, plan: PlannedCall, snapshot: str) -> None:
     insert_rows([Pass(run_id=run.pk, number=run.pass_number, response=response, messages_upto=1, snapshot=snapshot)])
     tx.publish(PassStarted(run.pass_number))
     insert_calls(tx, [plan], free_slots=0)
+    row.run = run
     if row.status not in TERMINAL_CALLS:
         if run.next_wake_at is not None and run.is_parked:
             run.next_wake_at = None

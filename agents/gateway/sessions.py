@@ -3,24 +3,18 @@
 from contextlib import suppress
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
 from agents.employees import budgets
 from agents.gateway.models import AgentKey, AgentRun, AgentSession
+from agents.platform.queries.gateway import MAX_CALLS_OF_A_RUN, RUNS_OF_SESSION, RUNS_WITHOUT_SESSION
 from agents.platform.refusals import Conflict
 from agents.runs import stops
 from agents.runs.engine.ending import Ending, end_run
 from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import new_run_transaction, run_transaction
 from agents.runs.events import RunStarted
-from agents.runs.models import ENDED, TERMINAL_CALLS, CallStatus, ExitReason, Message, Origin, Run, RunStatus, ToolCall
-from tools.contract import Level
-
-MAX_CALLS_OF_A_RUN = 500
-"""Requests after which the next one starts a new run: what one costs grows with the length of its run."""
-_AT_WORK = (CallStatus.APPROVED, CallStatus.EXECUTING)
-_READING = (Level.READ.value, Level.DRAFT.value)
+from agents.runs.models import ENDED, TERMINAL_CALLS, ExitReason, Message, Origin, Run, RunStatus, ToolCall
 
 
 def find_or_create_session(key: AgentKey, session_id: str, client: str) -> AgentSession:
@@ -55,15 +49,18 @@ def find_or_start_run(key: AgentKey, session: AgentSession | None) -> int:
         raise Conflict(f"{employee.name} is not active")
     stops.refuse_stopped(employee)
     budgets.check_new_run(employee)
+    found = _find_run(key, session)
+    if found is not None:
+        return found
     with transaction.atomic():
         AgentKey.objects.select_for_update(no_key=True).get(pk=key.pk)  # two first calls share one run
-        runs = AgentRun.objects.filter(key=key, session=session, run__origin=Origin.MCP)
-        writing = ToolCall.objects.filter(run_id=OuterRef("run_id"), status__in=_AT_WORK).exclude(level__in=_READING)
-        usable = runs.exclude(run__status__in=ENDED).filter(
-            ~Exists(writing), run__pass_number__lt=MAX_CALLS_OF_A_RUN, run__cancel_requested_at=None
-        )
-        found = usable.order_by("-run_id").values_list("run_id", flat=True).first()
+        found = _find_run(key, session)
         return found if found is not None else _start_run(key, session)
+
+
+def _find_run(key: AgentKey, session: AgentSession | None) -> int | None:
+    row = RUNS_WITHOUT_SESSION.fetch_one(key.pk) if session is None else RUNS_OF_SESSION.fetch_one(key.pk, session.pk)
+    return row.run_id if row is not None else None
 
 
 def _start_run(key: AgentKey, session: AgentSession | None) -> int:

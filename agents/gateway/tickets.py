@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.gateway.models import AgentKey
+from agents.platform.queries.gateway import AGENT_CALL, CALL_OF_KEY, AgentCall
 from agents.platform.refusals import NotFound
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs.engine.ending import cancel_waiting_call
@@ -82,14 +82,15 @@ class Ticket:
 
 
 def load_ticket(call_id: int) -> Ticket:
-    """Load a call as its agent sees it."""
-    call = ToolCall.objects.select_related("run").get(pk=call_id)
-    status = _WAITING.get(CallStatus(call.status), call.status)
-    if call.status in TERMINAL_CALLS:
-        return Ticket(call, status)
-    cards = Approval.objects.filter(tool_call=call, status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED))
-    card_id, expires_at = cards.order_by("-sequence").values_list("pk", "expires_at").first() or (None, None)
-    return Ticket(call, status, card_id, expires_at if call.status == CallStatus.AWAITING_APPROVAL else None)
+    """Load a call as its agent sees it.
+
+    Raises:
+        ToolCall.DoesNotExist
+    """
+    row = AGENT_CALL.fetch_one(call_id)
+    if row is None:
+        raise ToolCall.DoesNotExist(f"call {call_id}")
+    return _build_ticket(row)
 
 
 def find_ticket(key: AgentKey, ticket: str) -> Ticket:
@@ -98,24 +99,28 @@ def find_ticket(key: AgentKey, ticket: str) -> Ticket:
     Raises:
         NotFound
     """
-    return load_ticket(_find_call(key, ticket).pk)
+    call_id = parse_row_id_or_none(ticket.removeprefix(PREFIX))
+    row = CALL_OF_KEY.fetch_one(call_id or 0, key.pk)
+    if row is None or not ticket.startswith(PREFIX):
+        raise NotFound("there is no such ticket for this key")
+    return _build_ticket(row)
+
+
+def _build_ticket(row: AgentCall) -> Ticket:
+    call = row.call
+    call.run = row.run
+    status = _WAITING.get(CallStatus(call.status), call.status)
+    if call.status in TERMINAL_CALLS:
+        return Ticket(call, status)
+    return Ticket(call, status, row.card_id, row.expires_at if call.status == CallStatus.AWAITING_APPROVAL else None)
 
 
 def cancel_ticket(key: AgentKey, ticket: str) -> Ticket:
     """Cancel the call, if it has not started; whatever it is now, return it."""
-    call = _find_call(key, ticket)
+    call = find_ticket(key, ticket).call
     with run_transaction(call.run_id) as tx:
         if cancel_waiting_call(tx, call, "The agent that asked for it cancelled it."):
             tx.audit(f"agent_key:{key.pk}", "ticket_cancelled", f"tool_call:{call.pk}", tool=call.tool)
             tx.inbox_changed = True
             wake_if_possible(tx, is_announced=True)
     return load_ticket(call.pk)
-
-
-def _find_call(key: AgentKey, ticket: str) -> ToolCall:
-    call_id = parse_row_id_or_none(ticket.removeprefix(PREFIX))
-    own = ToolCall.objects.filter(run__agent_run__key=key, parent_call=None, pk=call_id or 0)
-    found = own.only("pk", "run_id", "tool").first()
-    if found is None or not ticket.startswith(PREFIX):
-        raise NotFound("there is no such ticket for this key")
-    return found

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agents.platform.notify import get_run_group
-from agents.runs.models import Event, EventType, ToolCall
+from agents.platform.queries.gateway import AWAITED_CALLS, PROGRESS_SINCE
+from agents.runs.models import ToolCall
 from agents.web.sockets.database import database_to_async
 from agents.web.sockets.feeds import Feed, Subscriber, subscribe, unsubscribe
 from agents.web.sockets.viewers import Viewer
@@ -66,10 +67,9 @@ class CallFeed(Feed):
 
     @database_to_async
     def _load(self, call_ids: set[int]) -> tuple[dict[int, str], dict[int, list[CallProgress]]]:
-        statuses = dict(ToolCall.objects.filter(run_id=self._run_id, pk__in=call_ids).values_list("pk", "status"))
+        statuses = {row.pk: row.status for row in AWAITED_CALLS.fetch_matching(call_ids)}
         reports: dict[int, list[CallProgress]] = {}
-        events = Event.objects.filter(run_id=self._run_id, type=EventType.TOOL_PROGRESS, seq__gt=self._after)
-        for seq, payload in events.order_by("seq").values_list("seq", "payload"):
+        for seq, payload in PROGRESS_SINCE.fetch_all(self._run_id, self._after or 0):
             self._after = seq
             report = CallProgress(seq, payload.get("fraction"), payload.get("text") or "")
             reports.setdefault(int(payload["call_id"]), []).append(report)
