@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Role
 from agents.employees import budgets
-from agents.employees.models import Employee
+from agents.platform.queries.runs import EMPLOYEE, RUN, RUN_OF_REQUEST
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.providers.base import CONTINUE_REQUEST
 from agents.runs import stops
@@ -70,10 +70,11 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
     _check_request_id(submission)
     if submission.mode and submission.mode not in MODES:
         raise Invalid("mode", f"mode is {submission.mode!r}, but must be one of {', '.join(MODES)}")
-    own = Employee.objects.select_related("organization").filter(organization_id=member.organization_id)
-    employee = own.filter(pk=submission.employee_id).first()
-    if employee is None:
+    row = EMPLOYEE.fetch_one(member.organization_id, submission.employee_id)
+    if row is None:
         raise NotFound(f"there is no employee {submission.employee_id}")
+    employee = row.employee
+    employee.organization = row.organization
     if not employee.is_active:
         raise Conflict(f"{employee.name} is not active")
     stops.refuse_stopped(employee)
@@ -102,7 +103,7 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
         if earlier is None:
             raise
         return earlier, False
-    return Run.objects.get(pk=run.pk), True
+    return RUN.fetch_all(run.pk)[0].run, True
 
 
 def _describe_start(member: Membership, submission: Submission) -> RunStarted:
@@ -128,8 +129,8 @@ def _check_request_id(submission: Submission) -> None:
 def _find_same_request(run: Run) -> Run | None:
     if not run.client_request_id:
         return None
-    same = Run.objects.filter(organization_id=run.organization_id, client_request_id=run.client_request_id)
-    return same.first()
+    same = RUN_OF_REQUEST.fetch_one(run.organization_id, run.client_request_id)
+    return None if same is None else same.run
 
 
 def cancel(member: Membership, run_id: int) -> Run:

@@ -5,13 +5,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import transaction
-from django.db.models.functions import Now
+from django.db.models import Model
 
 from agents.accounts.models import Membership, Role
 from agents.platform.minute_counter import count_in_minute
+from agents.platform.queries.triggers import ACTIVE_MEMBER, ACTIVE_TRIGGER, EARLIER_MESSAGES
 from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal, TooManyRequests
 from agents.runs import actions
 from agents.runs.models import Origin, Run, RunStatus
@@ -21,6 +22,8 @@ from agents.triggers.schemes import Incoming, Proof, find_fault, find_key
 from agents.triggers.templates import attach_payload, fill_template
 from tools.contract.canonical import storable_json
 from tools.toolbox.conditions import Condition
+
+Joined = TypeVar("Joined", bound=Model)
 
 LARGEST_PAYLOAD = 256 * 1024
 MAX_PER_MINUTE = 3_000
@@ -120,16 +123,22 @@ def find_message(run: Run) -> Any:
     return None if message is None else json.loads(message)
 
 
-_PEOPLE = ("created_by", "made_by", "task_by", "secret_by")
-_TRIGGER_PARTS = ("trigger__organization", "trigger__employee", *(f"trigger__{one}" for one in _PEOPLE))
+_PARTS = ("organization", "employee", "created_by", "made_by", "task_by", "secret_by")
+_TRIGGER_PARTS = [f"trigger__{part}" for part in _PARTS]
 
 
 def _find_trigger(public_id: str) -> Trigger:
-    rows = Trigger.objects.select_related("organization", "employee", *_PEOPLE)
-    trigger = rows.filter(public_id=public_id, is_active=True).first()
-    if trigger is None:
+    row = ACTIVE_TRIGGER.fetch_one(public_id)
+    if row is None:
         raise NotFound("there is no such trigger")
+    trigger = row.trigger
+    trigger.organization, trigger.employee = row.organization, _present(row.employee)
+    trigger.made_by, trigger.task_by, trigger.secret_by = map(_present, (row.maker, row.author, row.keeper))
     return trigger
+
+
+def _present(joined: Joined) -> Joined | None:
+    return None if joined.pk is None else joined
 
 
 def _parse(body: bytes) -> Any:
@@ -163,12 +172,11 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
     Args:
         window: the time in which the same key means the same message; 0 for ever.
     """
-    earlier = ReceivedMessage.objects.filter(trigger=trigger, key=key, status=ReceiptStatus.STARTED)
-    generation = f":{earlier.count()}" if window else ""  # before the look, or an equal message in between would count
-    repeated = earlier.filter(received_at__gt=Now() - window) if window else earlier
-    same = repeated.select_related("run").order_by("-pk").first()
-    if same is not None and same.run is not None:
-        return Taken(same.run)
+    earlier = EARLIER_MESSAGES.fetch_all(trigger.pk, key)
+    generation = f":{len(earlier)}" if window else ""  # before the look, or an equal message in between would count
+    repeated = [row.run_id for row in earlier if not window or row.received_at > row.now - window]
+    if repeated and (same := Run.objects.filter(pk=repeated[0] or 0).first()) is not None:
+        return Taken(same)
     if (reason := _find_filter(trigger, payload)) != "":
         text = storable_json(payload)
         _note(trigger, ReceivedMessage(key=key, status=ReceiptStatus.FILTERED, reason=reason[:300], payload=text))
@@ -220,13 +228,13 @@ def _find_member(trigger: Trigger) -> Membership:
     Raises:
         Conflict: there is none any more, or it may not start runs.
     """
-    members = Membership.objects.filter(organization_id=trigger.organization_id, user_id=trigger.created_by_id or 0)
-    member = members.filter(user__is_active=True).select_related("user", "organization").first()
-    if member is None or not member.may(Role.OPERATOR):
+    row = ACTIVE_MEMBER.fetch_one(trigger.organization_id, trigger.created_by_id or 0)
+    if row is None or not row.member.may(Role.OPERATOR):
         raise Conflict("the person on whose behalf this trigger works may not start runs any more")
     if trigger.employee_id is None:
         raise Conflict("the trigger's employee was deleted")
-    return member
+    row.member.organization, row.member.user = trigger.organization, row.user
+    return row.member
 
 
 def _refuse_flood(trigger: Trigger) -> None:

@@ -6,7 +6,9 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
 
 from agents.employees.models import Employee, Grant
 from agents.gateway import requests
@@ -27,6 +29,8 @@ from tools.contract import Level
 from tools.records.models import Record
 from tools.toolbox.toolbox import Toolbox
 
+MOST_STATEMENTS = 10
+"""To find the run, load it with its grants, lock it, look at the grants again, and record pass, call and events."""
 SEARCH, UPDATE, EFFECT = "data.searchRecords", "data.updateRecord", Effect.name
 
 
@@ -67,6 +71,17 @@ class TestReads:
         run = workshop.drive(first.run)
         assert [each.status for each in calls(run)] == [CallStatus.SUCCEEDED] * 2, "an equal call is no duplicate"
         assert [each.number for each in passes(run)] == [1, 2]
+
+    def test_the_cost_in_statements(self, workshop: Workshop, key: AgentKey) -> None:
+        workshop.drive(request(key, SEARCH, region="EU").run)
+        with CaptureQueriesContext(connection) as caught:
+            call = request(key, SEARCH, region="EU")
+        statements = [each["sql"].split()[0] for each in caught.captured_queries]
+        assert len([verb for verb in statements if verb in {"SELECT", "INSERT", "UPDATE"}]) <= MOST_STATEMENTS
+        workshop.drive(call.run)
+        with CaptureQueriesContext(connection) as caught:
+            find_ticket(key, f"t-{call.pk}")
+        assert len(caught) == 1
 
     def test_many_at_once_share_the_run(self, workshop: Workshop, key: AgentKey) -> None:
         all_at_once([lambda: request(key, SEARCH, region="EU")] * 5)

@@ -7,6 +7,8 @@ import json
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.models import Membership, Role
 from agents.approvals.requesters import find_requesters
@@ -26,6 +28,9 @@ from agents.triggers.receiving import (
 )
 from tests.triggers.conftest import DOWN, add_trigger, send, sign
 from tests.workshop import Workshop, asking, build_workshop, call
+
+MOST_STATEMENTS = 13
+"""Eight to find the trigger, its member, equal messages and runs, and to check the employee; five to write the run."""
 
 
 def last_message() -> ReceivedMessage:
@@ -54,6 +59,13 @@ class TestStarting:
         assert text.startswith("Triage Shop is down.\n\nThe message that started this run follows.")
         assert '"action": "opened"' in text
         assert workshop.drive(run).exit_reason == ExitReason.FINAL_ANSWER
+
+    def test_the_cost_in_statements(self, trigger: Trigger) -> None:
+        send(trigger, DOWN, "d1")
+        with CaptureQueriesContext(connection) as caught:
+            send(trigger, DOWN, "d2")
+        verbs = [each["sql"].split()[0] for each in caught.captured_queries]
+        assert len([verb for verb in verbs if verb in {"SELECT", "INSERT", "UPDATE"}]) <= MOST_STATEMENTS
 
     def test_nobody_counts_as_the_author_of_that_text(self, trigger: Trigger) -> None:
         run = send(trigger, DOWN)

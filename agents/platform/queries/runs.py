@@ -8,7 +8,9 @@ from django.db.models import Case, Count, Exists, F, OuterRef, Q, QuerySet, Subq
 from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce, Now
 
+from agents.accounts.models import Organization
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.employees.models import Employee
 from agents.platform.queries.compiled import CompiledQuery, ModelColumns
 from agents.runs.models import TERMINAL_CALLS, CallStatus, Event, EventType, Origin, Pass, Run, RunStatus, ToolCall
 from agents.webhooks.models import Webhook
@@ -46,6 +48,40 @@ def _compile_lock(*, wait: bool) -> CompiledQuery[LockedRun]:
 
 LOCKED_RUN = _compile_lock(wait=True)
 LOCKED_RUN_IF_FREE = _compile_lock(wait=False)
+
+
+class RunRow(NamedTuple):
+    """A run."""
+
+    run: Run
+
+
+RUN = CompiledQuery(RunRow, lambda run_id: Run.objects.filter(pk=run_id).order_by(), run=ModelColumns(Run))
+RUN_OF_REQUEST = CompiledQuery(
+    RunRow,
+    lambda organization_id, request_id: Run.objects.filter(
+        organization_id=organization_id, client_request_id=request_id
+    ).order_by(),
+    placeholders=(31_011, "the id of a request"),
+    run=ModelColumns(Run),
+)
+
+
+class EmployeeWithOrganization(NamedTuple):
+    """An employee, and the organization that it belongs to."""
+
+    employee: Employee
+    organization: Organization
+
+
+EMPLOYEE = CompiledQuery(
+    EmployeeWithOrganization,
+    lambda organization_id, employee_id: Employee.objects.filter(
+        organization_id=organization_id, pk=employee_id
+    ).order_by(),
+    employee=ModelColumns(Employee),
+    organization=ModelColumns(Organization, "organization__"),
+)
 
 
 class RunOwner(NamedTuple):

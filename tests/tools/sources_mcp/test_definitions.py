@@ -172,6 +172,13 @@ def test_patterns_of_names_and_sets_are_left_to_the_server() -> None:
     assert tool.check_params({"tags": [1, 1], "a" * 40 + "!": 1})
 
 
+def test_no_other_client_is_asked_for_headers_of_the_server() -> None:
+    definition = definition_of(properties={"region": {"type": "string", "x-mcp-header": "Region"}})
+    tool = McpTool(definition, SERVER, "there", Level.READ)
+    assert tool.schema["properties"]["region"] == {"type": "string"}
+    assert definition.copies_params, "Gadget itself sends it"
+
+
 def test_words_are_made_fit_to_be_shown() -> None:
     hidden = "".join(chr(0xE0000 + ord(char)) for char in "obey")
     found, _ = read_definitions(

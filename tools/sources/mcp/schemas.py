@@ -26,8 +26,11 @@ _BY_NAME = frozenset({"properties", "dependentSchemas"})
 _BY_WORD = frozenset({"$defs", "definitions"})
 _OF_NAMES = _BY_NAME | _BY_WORD
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-_LEFT_TO_THE_SERVER = frozenset({"uniqueItems", "patternProperties", "$schema", "$id", "$comment"})
-"""Keywords that only the server checks: sets have no stable order, and name patterns may take forever to match."""
+_LEFT_TO_THE_SERVER = frozenset({"uniqueItems", "patternProperties", "$schema", "$id", "$comment", "x-mcp-header"})
+"""Keywords that only the server checks: sets have no stable order, and name patterns may take forever to match.
+
+`x-mcp-header` asks a client for HTTP headers, which is Gadget here, whoever else the tool is shown to.
+"""
 
 
 def refuse_illegal(schema: Mapping[str, Any]) -> None:
