@@ -14,8 +14,9 @@ from agents.employees.models import Employee, Grant
 from agents.gateway import requests
 from agents.gateway.models import AgentKey, AgentRun, AgentSession
 from agents.gateway.requests import ToolRequest, record_request
-from agents.gateway.sessions import MAX_CALLS_OF_A_RUN, end_session, find_or_create_session
+from agents.gateway.sessions import end_session, find_or_create_session
 from agents.gateway.tickets import cancel_ticket, find_ticket, load_ticket
+from agents.platform.queries.gateway import MAX_CALLS_OF_A_RUN
 from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.runs import actions, stops
 from agents.runs.engine.timing import MAX_OPEN_TICKETS
