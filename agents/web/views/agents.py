@@ -40,9 +40,9 @@ class KeyLine:
 
     @property
     def state(self) -> str:
-        """Why it does not work; `works` if it does."""
+        """Why it does not work; `active` if it does."""
         if self.works:
-            return "works"
+            return "active"
         if self.key.revoked_at is not None:
             return "revoked"
         return "expired" if self.key.expires_at <= timezone.now() else "owner may not use it"
