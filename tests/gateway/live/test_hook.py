@@ -26,6 +26,7 @@ from agents.runs.models import CallStatus, ToolCall
 from tests.awaiting import await_that
 from tests.faults.site import Site
 from tests.sampling import take_sample
+from tests.workshop import beside
 
 HOOK = settings.BASE_DIR / "static" / "clients" / "gadget_hook.py"
 RECORDED = json.loads((settings.BASE_DIR / "tests" / "clients" / "hook_inputs.json").read_text(encoding="utf-8"))
@@ -81,10 +82,8 @@ def decided(site: Site, *, approves: bool) -> Iterator[None]:
         decision = decisions.Decision(card.digest, confirm=card.tool_call.tool.removeprefix("ask/"), reason="Not now.")
         (decisions.approve if approves else decisions.deny)(site.workshop.approver, card.pk, decision)
 
-    thread = threading.Thread(target=decide)
-    thread.start()
-    yield
-    thread.join(60)
+    with beside(decide):
+        yield
 
 
 def read_verdict(assistant: str, output: str) -> str:
