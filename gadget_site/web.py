@@ -33,6 +33,11 @@ CLOSE_TIMEOUT_S = 5
 PING_INTERVAL_S = 20
 PING_TIMEOUT_S = 30
 LARGEST_MESSAGE = 64 * 1024
+BACKLOG = 2048
+"""Connections that may wait to be accepted while the process is busy; the kernel's own limit may be lower.
+
+With Twisted's 50, many agents or messages that come at once are reset.
+"""
 
 
 def serve() -> None:
@@ -46,7 +51,7 @@ def serve() -> None:
     daphne.server.HTTPFactory = BoundedFactory  # Daphne has no setting for it
     server = Server(
         application=application,
-        endpoints=build_endpoint_description_strings(host=settings.GADGET_HOST, port=settings.GADGET_PORT),
+        endpoints=[f"{each}:backlog={BACKLOG}" for each in _list_endpoints()],
         http_timeout=HTTP_TIMEOUT_S,
         application_close_timeout=CLOSE_TIMEOUT_S,
         ping_interval=PING_INTERVAL_S,
@@ -59,6 +64,11 @@ def serve() -> None:
     server.run()
     if not server.listening_addresses:
         sys.exit(f"Cannot listen on {settings.GADGET_HOST}:{settings.GADGET_PORT}; the lines above say why.")
+
+
+def _list_endpoints() -> list[str]:
+    endpoints: list[str] = build_endpoint_description_strings(host=settings.GADGET_HOST, port=settings.GADGET_PORT)
+    return endpoints
 
 
 def _log_ready() -> None:

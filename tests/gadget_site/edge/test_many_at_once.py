@@ -1,0 +1,23 @@
+"""Many clients that connect at the same moment, while the web process is busy."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+
+from tests.gadget_site.edge.site import Site
+
+pytestmark = pytest.mark.once
+
+CLIENTS = 100
+
+
+def test_all_are_served_afterwards(site: Site) -> None:
+    web = site.installation.process("web")
+    with ExitStack() as stack:
+        web.pause()
+        stack.callback(web.resume)
+        wires = [stack.enter_context(site.connect()) for _ in range(CLIENTS)]
+        web.resume()
+        assert {wire.ask("GET", "/api/health").status for wire in wires} == {200}
