@@ -20,7 +20,7 @@ from tests.processes import Installation, RealProcess
 TICKETS = 1_000 if sampling.is_whole() else 200
 WAIT_S = 12 if sampling.is_whole() else 5
 POOLED_THREADS = 16
-"""Threads of the pools that may start meanwhile, whatever the number of tickets: calls 8, door 2, sockets 4, pages 2."""
+"""Threads of the pools that may start meanwhile, for any number of tickets: calls 8, door 2, sockets 4, pages 2."""
 MEMORY_OF_CONNECTIONS = 40_000 + 150 * TICKETS
 """Kilobytes: what the first requests load, and the open connections with their requests."""
 
