@@ -20,7 +20,7 @@ PROCESSES = {"sqlite": 2, "postgresql": 1}
 
 Five took as long as four, and each process makes the waits of the others longer.
 """
-SLOW_S = 0.1
+SLOW_S = 0.03
 """Seconds for a million multiplications from which a machine counts as slow: then each database has one process.
 
 Three browsers and their installations side by side take so long there that pages miss their time limits.

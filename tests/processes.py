@@ -26,7 +26,7 @@ from gadget_site.management.supervisor import TETHER
 from tests import services
 from tests.fork_server import ForkedProcess, fork_server
 
-READY_PATIENCE_S = 90.0
+READY_PATIENCE_S = 150.0
 STOP_PATIENCE_S = 20.0
 
 

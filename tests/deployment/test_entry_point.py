@@ -123,9 +123,9 @@ def test_every_part_starts_is_healthy_and_stops(deployed: Image, running: ExitSt
 
 def test_without_a_command_everything_starts_in_one_container(deployed: Image, running: ExitStack) -> None:
     whole = start(deployed, running, "entrypoint")
-    whole.await_line("Gadget is ready: ", 60)
+    whole.await_line("Gadget is ready: ")
     assert deployed.execute(whole, "healthcheck", "web").returncode == 0
-    whole.stop(20)
+    whole.stop(60)
     assert whole.exit_code == 0, whole.output
     assert whole.lines[-1] == "Gadget has stopped."
 

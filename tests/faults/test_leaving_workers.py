@@ -15,7 +15,7 @@ def test_the_result_of_an_outside_write_is_recorded_before_the_worker_ends(site:
     site.recorder.await_arrival("pay")
     worker = site.driver_of(run)
     with stopping(worker):
-        worker.await_line("shutdown", 10)
+        worker.await_line("shutdown")
         site.recorder.release("pay")
         done = site.await_status(run, RunStatus.SUCCEEDED)
     (call,) = calls(run)
