@@ -116,7 +116,7 @@ def test_every_part_starts_is_healthy_and_stops(deployed: Image, running: ExitSt
     assert wrong == {"provider": "there is no provider yet"}
 
     for part in parts.values():
-        part.stop(20)
+        part.stop(60)
         assert part.exit_code == 0, part.output
         assert "Traceback" not in part.output
 
