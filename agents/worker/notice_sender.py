@@ -50,12 +50,12 @@ class RepeatingThread(threading.Thread):
 
     def run(self) -> None:
         while not self._stopping:
-            self._woken.clear()
             with log_and_continue(self.name):
                 while not self._stopping and self._work():
                     self._and_then()
             connection.close()
             self._woken.wait(max(self._poll_s * timing().scale, SHORTEST_POLL_S))
+            self._woken.clear()
 
     def wake(self) -> None:
         """Work soon."""
