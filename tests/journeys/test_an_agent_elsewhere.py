@@ -1,4 +1,4 @@
-"""In a browser: a key is made, an agent elsewhere works with it, and a person approves its change while others watch."""
+"""In a browser: a key is made, an agent elsewhere works with it, and a person approves its change."""
 
 from __future__ import annotations
 
