@@ -134,6 +134,21 @@ class InvalidStep(Recipe):
     steps = (Step("probe.sleep", lambda params, results: {"ms": {1, 2}}),)
 
 
+class Nested(Recipe):
+    """A recipe whose only step is a recipe."""
+
+    name = "probe.nested"
+    description = "Renames a record, one level deeper."
+
+    class Params(BaseModel):
+        record_id: int
+
+    @staticmethod
+    def _onboard(params: Any, results: Sequence[ToolResult]) -> dict[str, Any]:
+        return {"record_id": params.record_id, "to": "New"}
+
+
+Nested.steps = (Step("probe.recipe", Nested._onboard),)
 Onboard.steps = (
     Step("data.getRecordDetail", Onboard._look),
     Step("probe.rename", Onboard._rename),
@@ -144,4 +159,4 @@ Relay.steps = (
     Step("probe.rename", Relay._rename),
     Step("probe.gate", Relay._pass),
 )
-PROBES = (Ask, TransactionalAsk, Remember, Onboard, Relay, Slow, Endless, InvalidStep)
+PROBES = (Ask, TransactionalAsk, Remember, Onboard, Relay, Nested, Slow, Endless, InvalidStep)

@@ -14,6 +14,7 @@ from xdist.scheduler import LoadScopeScheduling
 from agents.accounts.models import organization_versions
 from agents.approvals.warnings import employee_words, marks
 from agents.employees import toolboxes
+from agents.platform.minute_counter import forget_counts
 from agents.platform.writability import DATABASE, FILES
 from agents.policy.snapshots import clear_snapshot_cache
 from gadget_site.garbage_collection import freeze_loaded_objects
@@ -108,6 +109,7 @@ def clear_caches() -> None:
     toolboxes.clear_toolbox_cache()
     toolboxes.clear_credentials_cache()
     clear_snapshot_cache()
+    forget_counts()
     marks.clear_readings()
     employee_words.clear_imitations()
     DATABASE.forget()

@@ -29,7 +29,7 @@ from agents.standing_grants.drafts import GrantDraft
 from agents.standing_grants.making import make_grant
 from agents.standing_grants.models import StandingGrant
 from agents.triggers.changes import TriggerTerms, make_trigger
-from agents.triggers.models import ReceiptStatus, ReceivedMessage, Trigger
+from agents.triggers.models import MessageStatus, ReceivedMessage, Trigger
 from agents.webhooks.changes import WebhookTerms, make_webhook
 from agents.webhooks.models import WebhookDelivery
 from tools.contract import ToolResult
@@ -143,7 +143,7 @@ class World:
 
     def received(self, trigger: Trigger, payload: str = '{"issue": {"title": "Acme is down"}}') -> ReceivedMessage:
         """Add a message of the trigger that started nothing."""
-        columns = {"status": ReceiptStatus.FILTERED, "reason": "action is closed, not opened"}
+        columns = {"status": MessageStatus.FILTERED, "reason": "action is closed, not opened"}
         return ReceivedMessage.objects.create(trigger=trigger, payload=payload, **columns)
 
     def webhook_delivery(self) -> WebhookDelivery:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections import Counter
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -16,13 +17,15 @@ from django.utils import timezone
 from agents.gateway.keys import authenticate_key
 from agents.gateway.redemptions import AskState, find_own_ask, load_state
 from agents.platform.refusals import Refusal
-from agents.runs.models import CallStatus, ToolCall
+from agents.runs.models import CallStatus
 from agents.web.sockets.call_feed import wait_for_call
 from agents.web.sockets.database import database_to_async
 
 _PATH = re.compile(r"/api/asks/(\d{1,18})/?")
 _MAX_WAIT_S = 30.0
 _CLOCK_MARGIN_S = 0.1
+MAX_WAITING = 100
+"""Requests of one key that wait in one process; any more are answered at once."""
 
 
 class AskWaiting:
@@ -30,16 +33,25 @@ class AskWaiting:
 
     def __init__(self, application: Any) -> None:
         self._application = application
+        self._waiting: Counter[int] = Counter()
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         wait_s = _read_wait(scope)
         if wait_s:
             ends_at = time.monotonic() + wait_s
-            if (call := await _find_undecided(scope)) is not None:
-                await wait_for_call(call, lambda status: status != CallStatus.AWAITING_APPROVAL, wait_s)
+            if (state := await _find_undecided(scope)) is not None and self._waiting[state.ask.key_id] < MAX_WAITING:
+                await self._wait(state, wait_s)
             if (left := ends_at - time.monotonic()) > 0 and (undo_s := await _find_time_to_undo(scope)) > 0:
                 await asyncio.sleep(min(left, undo_s))
         await self._application(scope, receive, send)
+
+    async def _wait(self, state: AskState, wait_s: float) -> None:
+        """Wait for the decision."""
+        self._waiting[state.ask.key_id] += 1
+        try:
+            await wait_for_call(state.call, lambda status: status != CallStatus.AWAITING_APPROVAL, wait_s)
+        finally:
+            self._waiting[state.ask.key_id] -= 1
 
 
 def _read_wait(scope: dict[str, Any]) -> float:
@@ -55,10 +67,10 @@ def _read_wait(scope: dict[str, Any]) -> float:
 
 
 @database_to_async
-def _find_undecided(scope: dict[str, Any]) -> ToolCall | None:
-    """Return the call of the agent's own ask if nobody has decided it yet."""
+def _find_undecided(scope: dict[str, Any]) -> AskState | None:
+    """Return the agent's own ask if nobody has decided it yet."""
     state = _load_own(scope)
-    return state.call if state is not None and state.call.status == CallStatus.AWAITING_APPROVAL else None
+    return state if state is not None and state.call.status == CallStatus.AWAITING_APPROVAL else None
 
 
 @database_to_async

@@ -91,6 +91,12 @@ class ReportedOutcome(BaseModel):
     summary: str = ""
 
 
+class AskFilter(PageQuery):
+    """Filters for asks."""
+
+    effect_key: str = Field("", max_length=200, description="Only asks about this business effect.")
+
+
 class WaitQuery(BaseModel):
     """The time to wait for a decision."""
 
@@ -111,9 +117,12 @@ def create_ask(request: HttpRequest, payload: NewAsk) -> Status[AskDetail]:
 
 
 @router.get("", response=AskList, summary="List asks")
-def list_asks(request: HttpRequest, filters: Query[PageQuery]) -> AskList:
+def list_asks(request: HttpRequest, filters: Query[AskFilter]) -> AskList:
     """List an agent's own asks, or for a member those of the organization, newest first."""
-    page, next_cursor = take_newest(_select(request), filters)
+    rows = _select(request)
+    if filters.effect_key:
+        rows = rows.filter(effect__key=filters.effect_key)
+    page, next_cursor = take_newest(rows, filters)
     return AskList(items=[_build_detail(request, state) for state in load_states(page)], next_cursor=next_cursor)
 
 
@@ -126,11 +135,11 @@ def get_ask(request: HttpRequest, ask_id: PathId, waiting: Query[WaitQuery]) -> 
 @router.post(
     "/{ask_id}/redeem",
     response=AskDetail,
-    summary="Use the approval, once",
+    summary="Redeem the approval, once",
     openapi_extra=document_problems(403, 404, 409, 410, 422),
 )
 def redeem_ask(request: HttpRequest, ask_id: PathId, payload: Redemption) -> AskDetail:
-    """Use the approval. Only if this answers 200, the agent may act; it answers 200 once."""
+    """Redeem the approval. Only if this answers 200, the agent may act; it answers 200 once."""
     return _build_detail(request, redeem(_get_key_of(request, ask_id), str(ask_id), payload.receipt))
 
 
@@ -146,11 +155,9 @@ def report_ask_outcome(request: HttpRequest, ask_id: PathId, payload: ReportedOu
     return _build_detail(request, state)
 
 
-@router.post(
-    "/{ask_id}/cancel", response=AskDetail, summary="Take an ask back", openapi_extra=document_problems(403, 404)
-)
+@router.post("/{ask_id}/cancel", response=AskDetail, summary="Cancel an ask", openapi_extra=document_problems(403, 404))
 def cancel_ask(request: HttpRequest, ask_id: PathId) -> AskDetail:
-    """Take the ask back, so that nobody has to decide it; a redeemed or ended one stays as it is."""
+    """Cancel the ask, so that nobody has to decide it; a redeemed or ended one stays as it is."""
     return _build_detail(request, cancel(_get_key_of(request, ask_id), str(ask_id)))
 
 
@@ -161,7 +168,7 @@ def _get_caller(request: HttpRequest) -> AgentKey | Membership:
 def _get_key(request: HttpRequest) -> AgentKey:
     caller = _get_caller(request)
     if not isinstance(caller, AgentKey):
-        raise Forbidden("Only an agent key can do this. Create one on the page of agent keys.")
+        raise Forbidden("Only an agent key can do this. Create one on the page Agents.")
     return caller
 
 
@@ -200,8 +207,8 @@ def _build_detail(request: HttpRequest, state: AskState) -> AskDetail:
         decided_by=card.decider if is_decided else "",
         decided_at=card.decided_at if is_decided else None,
         reason=card.reason if is_decided else "",
-        receipt=state.receipt if state.receipt and is_agent else None,
-        receipt_expires_at=card.valid_until if state.receipt else None,
+        receipt=(state.sign() or None) if is_agent else None,
+        receipt_expires_at=card.valid_until if state.status == "approved" else None,
         redeemed_at=ask.redeemed_at,
         reported_at=ask.reported_at,
     )

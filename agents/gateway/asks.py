@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import ToolRule
+from agents.gateway.keys import lock_key
 from agents.gateway.models import AgentKey, AgentRun, Ask, AskedEffect, RefusedAsk
 from agents.platform.queries.writes import insert_rows
 from agents.platform.refusals import Conflict, Forbidden, Invalid
@@ -88,6 +89,7 @@ def submit(key: AgentKey, asked: AskedRequest) -> tuple[Ask, bool]:
     stops.refuse_stopped(key.employee)
     try:
         with transaction.atomic():
+            lock_key(key)
             effect = _lock_effect(key, asked)
             found = _find_open(effect)
             if found is None:
@@ -108,7 +110,12 @@ def submit(key: AgentKey, asked: AskedRequest) -> tuple[Ask, bool]:
 def _is_same(found: Ask, asked: AskedRequest, level: Level) -> bool:
     """Return True if the open ask is about exactly this: the same params, level and audience."""
     call = _get_call(found)
-    return (call.params, call.level, found.audience) == (asked.params, level.value, asked.audience)
+    return _has_params(found, asked) and (call.level, found.audience) == (level.value, asked.audience)
+
+
+def _has_params(found: Ask, asked: AskedRequest) -> bool:
+    """Compare as JSON, where 1, 1.0 and true differ."""
+    return hash_params(_get_call(found).params) == hash_params(asked.params)
 
 
 def check_action(action: str) -> None:
@@ -169,18 +176,16 @@ def _describe(key: AgentKey, asked: AskedRequest) -> str:
     values = {name: value if isinstance(value, str) else canonical_json(value) for name, value in [*inner, *outer]}
     text = " ".join(", ".join(f"{name}: {value}" for name, value in values.items()).split())
     shown = f"{text[:MAX_HEADLINE]}…" if len(text) > MAX_HEADLINE else text
-    return f"{key.name} asks to run {asked.action}" + (f" ({shown})" if shown else "")
+    return f"Run {asked.action}" + (f" ({shown})" if shown else "") + f", asked by {key.name}"
 
 
 def _find_repeated(key: AgentKey, asked: AskedRequest) -> Ask | None:
     if not asked.client_request_id:
         return None
     found = Ask.objects.filter(key=key, run__client_request_id=_name_request(key, asked)).first()
-    if found is not None and (found.action, found.audience, _get_call(found).params) != (
-        asked.action,
-        asked.audience,
-        asked.params,
-    ):
+    if found is None:
+        return None
+    if (found.action, found.audience) != (asked.action, asked.audience) or not _has_params(found, asked):
         raise Conflict("this client_request_id belongs to an ask with another action, other params or another audience")
     return found
 

@@ -56,6 +56,7 @@ def issue_key(member: Membership, employee_id: int, name: str, days: int) -> tup
         raise Conflict(f"{employee.name} is not active")
     secret = KEY_PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
+        Membership.objects.select_for_update(no_key=True).get(pk=member.pk)
         if AgentKey.usable().filter(membership=member).count() >= MAX_KEYS:
             raise Conflict(f"you have {MAX_KEYS} keys already; revoke one first")
         key = AgentKey.objects.create(
@@ -68,6 +69,17 @@ def issue_key(member: Membership, employee_id: int, name: str, days: int) -> tup
         )
         _audit(member, "agent_key_created", key, employee=employee.name, days=days)
     return key, secret
+
+
+def lock_key(key: AgentKey) -> None:
+    """Lock the row of a key in this transaction: one request of it goes on at a time, and none after its end.
+
+    Raises:
+        Conflict: it was revoked or has expired since the request came.
+    """
+    working = AgentKey.usable().select_for_update(no_key=True, of=("self",)).order_by()
+    if working.filter(pk=key.pk).first() is None:
+        raise Conflict("this key does not work any more")
 
 
 def authenticate_key(secret: str) -> AgentKey | None:

@@ -47,8 +47,9 @@ def set_level(member: Membership, action: str, level: str) -> None:
         raise Invalid("level", f"level is {level[:40]!r}, but must be one of {', '.join(Level)}")
     tool = f"{PREFIX}{action}"
     with transaction.atomic():
-        rules = ToolRule.objects.select_for_update().filter(organization_id=member.organization_id, tool=tool)
-        rule = rules.first() or ToolRule(organization_id=member.organization_id, tool=tool)
+        new = ToolRule(organization_id=member.organization_id, tool=tool)
+        ToolRule.objects.bulk_create([new], ignore_conflicts=True)
+        rule = ToolRule.objects.select_for_update().get(organization_id=member.organization_id, tool=tool)
         before, rule.level = rule.level, level
         rule.save()
         by = f"user:{member.user.get_username()}"

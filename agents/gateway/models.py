@@ -54,12 +54,10 @@ class AgentSession(models.Model):
 
     Attributes:
         session_id: the id that the client was given.
-        client: the name and the version that the client gave itself, unverified.
     """
 
     key = models.ForeignKey(AgentKey, on_delete=models.CASCADE, related_name="sessions")
     session_id = models.CharField(max_length=64, unique=True)
-    client = models.CharField(max_length=120, blank=True)
     created_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField(null=True)
 
@@ -67,7 +65,7 @@ class AgentSession(models.Model):
         ordering = ("-id",)
 
     def __str__(self) -> str:
-        return self.client or f"session {self.pk}"
+        return f"session {self.pk}"
 
 
 class AgentRun(models.Model):

@@ -1,6 +1,6 @@
 """Receipts: signed answers to asks, which others can check offline, as compact JWS (RFC 7515, RFC 8037).
 
-A receipt proves that it is genuine. Only its redemption proves that it is fresh: `agents.gateway.asks.redeem`.
+A receipt proves that it is genuine. Only its redemption proves that it is fresh: `agents.gateway.redemptions.redeem`.
 """
 
 import json
@@ -88,7 +88,7 @@ def read_receipt(text: str) -> Receipt:
         public = Ed25519PublicKey.from_public_bytes(_decode(key.public))
         public.verify(_decode(signature), f"{head}.{body}".encode())
         return Receipt(**json.loads(_decode(body)))
-    except (ValueError, KeyError, TypeError, InvalidSignature) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, InvalidSignature) as error:
         raise InvalidReceipt from error
 
 

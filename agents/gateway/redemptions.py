@@ -18,6 +18,7 @@ from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs.engine.cards import close_unknown_card, is_sealed, mark_outcome_unknown, withdraw
 from agents.runs.engine.ending import cancel_waiting_call, park
 from agents.runs.engine.next_step import wake_if_possible
+from agents.runs.engine.recovery import record_late_effect
 from agents.runs.engine.requested_calls import publish_call_start
 from agents.runs.engine.results import build_end_columns, end_unexecuted, publish_result
 from agents.runs.engine.timing import timing
@@ -44,14 +45,12 @@ class AskState:
 
     Attributes:
         status: waiting, approved, denied, expired, cancelled, redeemed, succeeded, failed or unknown.
-        receipt: the signed receipt, while the approval can be redeemed.
     """
 
     ask: Ask
     call: ToolCall
     card: Approval
     status: str
-    receipt: str = ""
 
     @property
     def has_ended(self) -> bool:
@@ -65,6 +64,12 @@ class AskState:
     @property
     def is_waiting(self) -> bool:
         return self.status == "waiting"
+
+    def sign(self) -> str:
+        """Sign the receipt; empty unless the approval can be redeemed."""
+        if self.status != "approved":
+            return ""
+        return sign_receipt(_build_receipt(self.ask, self.call, self.card))
 
 
 def find_own_ask(key: AgentKey, ask_id: str) -> Ask:
@@ -81,12 +86,12 @@ def find_own_ask(key: AgentKey, ask_id: str) -> Ask:
 
 
 def load_state(ask: Ask) -> AskState:
-    """Load what became of the ask; an approval counts once the time to undo it is over."""
+    """Load the state of the ask; an approval counts once the time to undo it is over."""
     return load_states([ask])[0]
 
 
 def load_states(asks: Sequence[Ask]) -> list[AskState]:
-    """Load what became of each of these asks, in two queries and one more for each receipt."""
+    """Load the states of these asks, in two queries."""
     runs = {ask.run_id for ask in asks}
     calls = {call.run_id: call for call in ToolCall.objects.filter(run_id__in=runs).select_related("run")}
     rows = Approval.objects.filter(run_id__in=runs).exclude(kind=ApprovalKind.UNKNOWN).select_related("decided_by")
@@ -99,7 +104,7 @@ def load_states(asks: Sequence[Ask]) -> list[AskState]:
 def _describe(ask: Ask, call: ToolCall, card: Approval) -> AskState:
     is_approved = (call.status, card.status) == (CallStatus.APPROVED, ApprovalStatus.APPROVED)
     if is_approved and getattr(card, "is_usable", False):
-        return AskState(ask, call, card, "approved", sign_receipt(_build_receipt(ask, call, card)))
+        return AskState(ask, call, card, "approved")
     return AskState(ask, call, card, _STATUSES.get(CallStatus(call.status), call.status))
 
 
@@ -150,6 +155,7 @@ def report_outcome(key: AgentKey, ask_id: str, outcome: str, summary: str = "") 
         raise Invalid("summary", f"summary may have at most {MAX_WORDS:,} characters, and no NUL")
     ask = find_own_ask(key, ask_id)
     with run_transaction(ask.run_id) as tx:
+        ask.refresh_from_db(fields=["redeemed_at", "reported_at"])
         call = ToolCall.objects.get(run_id=ask.run_id)
         was_unknown = call.status == CallStatus.OUTCOME_UNKNOWN
         result = _build_result(outcome, summary)
@@ -169,8 +175,10 @@ def report_outcome(key: AgentKey, ask_id: str, outcome: str, summary: str = "") 
             ask.refresh_from_db(fields=["reported_at"])
             return load_state(ask)
         is_repeat = (call.status, ask.reported_at is not None) == (outcome, True)
-        if not is_repeat and ask.redeemed_at is not None:
+        if not is_repeat and call.exec_epoch is not None and ask.reported_at is None:
+            Ask.objects.filter(pk=ask.pk).update(reported_at=Now())
             tx.audit(f"agent_key:{key.pk}", "outcome_reported_late", f"tool_call:{call.pk}", outcome=outcome)
+            record_late_effect(tx, call, call.exec_epoch, result)
     if not is_repeat:
         raise Conflict("the outcome of this ask cannot be reported now", ask_status=load_state(ask).status)
     return load_state(ask)
@@ -181,7 +189,7 @@ def cancel(key: AgentKey, ask_id: str) -> AskState:
     ask = find_own_ask(key, ask_id)
     with run_transaction(ask.run_id) as tx:
         call = ToolCall.objects.get(run_id=ask.run_id)
-        if cancel_waiting_call(tx, call, "The agent took the ask back."):
+        if cancel_waiting_call(tx, call, "The agent cancelled the ask."):
             tx.audit(f"agent_key:{key.pk}", "ask_cancelled", f"tool_call:{call.pk}", tool=call.tool)
             tx.inbox_changed = True
             wake_if_possible(tx, is_announced=True)

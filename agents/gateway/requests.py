@@ -11,6 +11,7 @@ from typing import Any
 from django.db import transaction
 
 from agents.approvals.models import Approval, ApprovalStatus
+from agents.gateway.keys import lock_key
 from agents.gateway.models import AgentKey, AgentSession
 from agents.gateway.sessions import find_or_start_run
 from agents.platform.queries.writes import insert_rows
@@ -41,6 +42,7 @@ OPEN_TICKETS = (
     CallStatus.OUTCOME_UNKNOWN,
 )
 """The states in which an equal request gets the ticket of the first one."""
+MAX_NAME = 120
 _MAX_RUNS = 3
 """Runs that are tried: one may end, or be cancelled, while the request is prepared."""
 
@@ -61,13 +63,15 @@ def record_request(key: AgentKey, session: AgentSession | None, request: ToolReq
     """Judge the request and record it as a pass of its own; return its call, or the open call of an equal request.
 
     Raises:
-        Invalid: the arguments cannot be stored as JSON.
+        Invalid: the name or the arguments cannot be stored as JSON.
         Conflict: nothing may start: the employee is inactive or stopped, a budget is used up, or the runs keep ending.
     """
     try:
-        storable_json(request.arguments)
+        storable_json([request.tool, request.arguments])
     except (ValueError, RecursionError) as error:
-        raise Invalid("arguments", f"the arguments are not valid JSON: {error}") from error
+        raise Invalid("arguments", f"the call is not valid JSON: {error}") from error
+    if len(request.tool) > MAX_NAME:
+        raise Invalid("name", f"no tool has a name of more than {MAX_NAME} characters")
     for _ in range(_MAX_RUNS):
         run_id = find_or_start_run(key, session)
         call = _record(key, load_context(run_id), request)
@@ -108,16 +112,16 @@ def _locked_tickets(key: AgentKey, plan: PlannedCall) -> Iterator[None]:
     """Let one request of the key make a ticket at a time, whatever its session; other requests wait for nobody.
 
     Raises:
-        Conflict: the key has too many open tickets.
+        Conflict: the key has too many open tickets, or does not work any more.
     """
     if plan.permission is not Permission.ASK:
         yield
         return
     with transaction.atomic():
-        AgentKey.objects.select_for_update(no_key=True).get(pk=key.pk)
+        lock_key(key)
         waiting = Approval.objects.filter(run__agent_run__key=key, status=ApprovalStatus.PENDING)
         if waiting.filter(run__origin=Origin.MCP).count() >= MAX_OPEN_TICKETS and not _find_open_ticket(key, plan):
-            raise Conflict(f"this key has {MAX_OPEN_TICKETS} open tickets already")
+            raise Conflict(f"this key already has {MAX_OPEN_TICKETS} open tickets")
         yield
 
 

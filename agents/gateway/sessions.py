@@ -6,6 +6,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from agents.employees import budgets
+from agents.gateway.keys import lock_key
 from agents.gateway.models import AgentKey, AgentRun, AgentSession
 from agents.platform.queries.gateway import MAX_CALLS_OF_A_RUN, RUNS_OF_SESSION, RUNS_WITHOUT_SESSION
 from agents.platform.refusals import Conflict
@@ -17,9 +18,9 @@ from agents.runs.events import RunStarted
 from agents.runs.models import ENDED, TERMINAL_CALLS, ExitReason, Message, Origin, Run, RunStatus, ToolCall
 
 
-def find_or_create_session(key: AgentKey, session_id: str, client: str) -> AgentSession:
+def find_or_create_session(key: AgentKey, session_id: str) -> AgentSession:
     """Return the key's session with this id, which its first call writes."""
-    return AgentSession.objects.get_or_create(key=key, session_id=session_id, defaults={"client": client})[0]
+    return AgentSession.objects.get_or_create(key=key, session_id=session_id)[0]
 
 
 def has_ended(key: AgentKey, session_id: str) -> bool:
@@ -42,7 +43,7 @@ def find_or_start_run(key: AgentKey, session: AgentSession | None) -> int:
     A run whose approved write is at work takes none, because a run does nothing else meanwhile.
 
     Raises:
-        Conflict: the employee is not active or stopped, or a budget is used up.
+        Conflict: the employee is not active or stopped, a budget is used up, or the key does not work any more.
     """
     employee = key.employee
     if not employee.is_active:
@@ -53,7 +54,7 @@ def find_or_start_run(key: AgentKey, session: AgentSession | None) -> int:
     if found is not None:
         return found
     with transaction.atomic():
-        AgentKey.objects.select_for_update(no_key=True).get(pk=key.pk)  # two first calls share one run
+        lock_key(key)  # two first calls share one run
         found = _find_run(key, session)
         return found if found is not None else _start_run(key, session)
 
@@ -101,5 +102,7 @@ def end_resting_run(run_id: int, is_idle: bool = True) -> bool:
         calls = ToolCall.objects.filter(run_id=run_id)
         if calls.exclude(status__in=TERMINAL_CALLS).exists():
             return False
-        end_run(tx, Ending(ExitReason.SESSION_ENDED, f"The session ended. It made {calls.count():,} calls."))
+        count = calls.count()
+        made = "1 call" if count == 1 else f"{count:,} calls"
+        end_run(tx, Ending(ExitReason.SESSION_ENDED, f"The session ended. It made {made}."))
         return True

@@ -116,7 +116,7 @@ def _build_ticket(row: AgentCall) -> Ticket:
 
 
 def cancel_ticket(key: AgentKey, ticket: str) -> Ticket:
-    """Cancel the call, if it has not started; whatever it is now, return it."""
+    """Cancel the call, if it has not started; whatever its state is now, return it."""
     call = find_ticket(key, ticket).call
     with run_transaction(call.run_id) as tx:
         if cancel_waiting_call(tx, call, "The agent that asked for it cancelled it."):

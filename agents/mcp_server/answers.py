@@ -108,10 +108,12 @@ def _build_ticket_answer(ticket: Ticket, site: str) -> types.CallToolResult:
 def _advise(ticket: Ticket) -> str:
     if ticket.ends_by_itself:
         return f"The call is running. Call {TICKET_TOOL} with this ticket for its result."
-    return (
-        f"A person has to decide in Gadget; nothing was changed yet. Call {TICKET_TOOL} with this ticket later. "
-        "Do not ask for the same call again."
-    )
+    facts = {
+        CallStatus.AWAITING_APPROVAL: "A person has to decide in Gadget; nothing has been changed yet.",
+        CallStatus.OUTCOME_UNKNOWN: "Nobody knows whether this call took effect. A person has to check.",
+    }
+    fact = facts.get(CallStatus(ticket.call.status), "The call waits for an answer from a person or a colleague.")
+    return f"{fact} Call {TICKET_TOOL} with this ticket later. Do not ask for the same call again."
 
 
 def build_address(ticket: Ticket, site: str) -> str:

@@ -16,26 +16,19 @@ SCOPE_KEY = "gadget.caller"
 """Where the ASGI scope of a request holds its caller."""
 _SALT = "mcp session"
 _MAX_AGE_S = 7 * 24 * 3600
-_MAX_CLIENT = 60
 
 
 @dataclass(frozen=True)
 class SessionToken:
-    """The session that a client names in the header `Mcp-Session-Id`; signed, so a row is written only when it works.
-
-    Attributes:
-        client: the name that the client gave itself, unverified.
-    """
+    """The session that a client names in `Mcp-Session-Id`; signed, so a row is written only once it works."""
 
     key_id: int
     nonce: str
-    client: str = ""
 
     @classmethod
-    def create(cls, key: AgentKey, client: str) -> SessionToken:
+    def create(cls, key: AgentKey) -> SessionToken:
         """Create a token for a new session."""
-        shown = "".join(character for character in client if character.isprintable())[:_MAX_CLIENT]
-        return cls(key.pk, uuid4().hex, shown)
+        return cls(key.pk, uuid4().hex)
 
     @classmethod
     def parse(cls, text: str) -> SessionToken | None:
@@ -46,7 +39,7 @@ class SessionToken:
             return None
 
     def __str__(self) -> str:
-        return signing.dumps([self.key_id, self.nonce, self.client], salt=_SALT)
+        return signing.dumps([self.key_id, self.nonce], salt=_SALT)
 
 
 @dataclass(frozen=True)
@@ -64,10 +57,9 @@ class Caller:
     token: SessionToken | None = None
     has_session: bool = True
 
-    @property
-    def session(self) -> AgentSession | None:
-        """The session's row, which the first call of a session writes."""
-        return find_or_create_session(self.key, self.token.nonce, self.token.client) if self.token else None
+    def load_session(self) -> AgentSession | None:
+        """Load the session, whose row this writes if it is missing; None for a client without one."""
+        return find_or_create_session(self.key, self.token.nonce) if self.token else None
 
 
 def find_caller(secret: str, session_text: str | None, site: str) -> Caller | None:

@@ -66,8 +66,8 @@ class McpDoor:
             error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": refusal.message}}
             await _answer(send, refusal.status, json.dumps(error).encode(), refusal.headers)
             return
-        if (client := _find_opening_client(scope, body)) is not None:
-            send = _add_session(send, str(SessionToken.create(caller.key, client)))
+        if _opens_session(scope, body):
+            send = _add_session(send, str(SessionToken.create(caller.key)))
         await self._serve({**scope, SCOPE_KEY: caller}, _replay(body, receive), send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,8 +102,8 @@ _find_caller = database_to_async(find_caller, DOOR)
 
 @database_to_async
 def _end(caller: Caller) -> None:
-    if caller.session is not None:
-        end_session(caller.session)
+    if (session := caller.load_session()) is not None:
+        end_session(session)
 
 
 async def _read_body(receive: Receive) -> bytes:
@@ -132,19 +132,15 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return receive_again
 
 
-def _find_opening_client(scope: Scope, body: bytes) -> str | None:
-    """Return the name that the client gives itself, if the request opens a session; None if it does not."""
+def _opens_session(scope: Scope, body: bytes) -> bool:
+    """Return True for the request with which a client of an earlier revision begins."""
     named = [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == _VERSION_HEADER]
     if b"initialize" not in body or (named and named[0] not in HANDSHAKE_PROTOCOL_VERSIONS):
-        return None
+        return False
     try:
-        request = json.loads(body)
-        if request["method"] != "initialize":
-            return None
-        info = request["params"]["clientInfo"]
-        return f"{info['name']} {info.get('version', '')}".strip()
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
+        return bool(json.loads(body)["method"] == "initialize")
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
 
 
 _VERSION_HEADER = MCP_PROTOCOL_VERSION_HEADER.lower().encode()

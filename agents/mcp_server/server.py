@@ -38,8 +38,8 @@ TASK_WAIT_S = 2.0
 """The same for a client that knows tasks."""
 _BY_ITSELF = (CallStatus.READY, CallStatus.APPROVED, CallStatus.EXECUTING)
 INSTRUCTIONS = (
-    "These tools belong to a team. Reading tools answer at once. Tools that change something answer with a ticket: "
-    "a person of the team decides in Gadget, and Gadget then runs the call itself. "
+    "These tools belong to a team. Calls that need approval return a ticket: a person on the team decides in Gadget, "
+    "and Gadget then runs the call itself. All others return their result. "
     f"Look tickets up with {TICKET_TOOL}. You cannot approve anything."
 )
 
@@ -137,7 +137,7 @@ def _read_ticket(arguments: dict[str, Any]) -> str:
 
 @database_to_async
 def _record(caller: Caller, request: ToolRequest) -> Ticket:
-    call = record_request(caller.key, caller.session, request)
+    call = record_request(caller.key, caller.load_session(), request)
     return Ticket(call, "starting") if call.status == CallStatus.READY else load_ticket(call.pk)
 
 

@@ -261,14 +261,16 @@ def _load_typed(runs: list[int], texts: Iterable[_CallTexts], *, has_typed_task:
 
 
 def _load_trigger_texts(run: Run) -> tuple[str, list[SeenText]]:
-    """Return the template that a person wrote for the run, and the message from outside that started it."""
-    message = ReceivedMessage.objects.select_related("trigger").filter(run_id=run.pk).first()
+    """Return the template that a person wrote for the run, and the message from outside that started it.
+
+    The message is searched as it came and as the employee reads it: there it is shortened, without hidden characters.
+    """
+    message = ReceivedMessage.objects.filter(run_id=run.pk).first()
+    read = Message.objects.filter(run_id=run.pk, number=1).values_list("text", flat=True).first()
+    outside = SeenText(SeenIn.OUTSIDE, read or run.task, title="the message that started the run", run_id=run.pk)
     if message is None:
-        return "", [SeenText(SeenIn.OUTSIDE, run.task, title="the message that started the run", run_id=run.pk)]
-    outside = SeenText(
-        SeenIn.OUTSIDE, message.payload, is_json=True, title="the message that started the run", run_id=run.pk
-    )
-    return message.trigger.task, [outside]
+        return "", [outside]
+    return message.template, [outside, replace(outside, text=message.payload, is_json=True)]
 
 
 def _is_made_by_employee(run: Run) -> bool:

@@ -17,6 +17,7 @@ from agents.runs.actions import check_text, require_role
 from agents.triggers.models import Scheme, Trigger
 from agents.triggers.schemes import WrongSecret, check_secret, make_secret
 from agents.triggers.templates import check_template
+from tools.contract import storable_json
 from tools.toolbox.conditions import Condition, Rule
 
 MAX_TRIGGERS = 100
@@ -76,7 +77,7 @@ def make_trigger(member: Membership, terms: TriggerTerms) -> tuple[Trigger, str]
     secret = terms.secret or make_secret(terms.scheme)
     with transaction.atomic():
         if list_triggers(member).count() >= MAX_TRIGGERS:
-            raise Conflict(f"there are {MAX_TRIGGERS} triggers already")
+            raise Conflict(f"limit reached: {MAX_TRIGGERS} triggers; remove one first")
         trigger = Trigger(
             organization_id=member.organization_id,
             public_id=secrets.token_urlsafe(18),
@@ -168,9 +169,9 @@ def _write(member: Membership, trigger: Trigger, terms: TriggerTerms, secret: st
     if terms.scheme not in Scheme.values:
         raise Invalid("scheme", "choose who sends the messages")
     if not 1 <= terms.repeat_hours <= MAX_HOURS:
-        raise Invalid("repeat_hours", f"repeat_hours must be 1 to {MAX_HOURS}")
+        raise Invalid("repeat_hours", f"enter 1 to {MAX_HOURS} hours for repeated bodies")
     if not 1 <= terms.max_queued <= MAX_QUEUED:
-        raise Invalid("max_queued", f"max_queued must be 1 to {MAX_QUEUED:,}")
+        raise Invalid("max_queued", f"allow 1 to {MAX_QUEUED:,} waiting runs")
     employee = Employee.objects.filter(organization_id=member.organization_id, pk=terms.employee_id).first()
     if employee is None:
         raise NotFound(f"there is no employee {terms.employee_id}")
@@ -197,15 +198,16 @@ def _check_header(terms: TriggerTerms) -> str:
 
 def _check_filters(filters: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     if len(filters) > MAX_FILTERS:
-        raise Invalid("filters", f"at most {MAX_FILTERS} filters")
+        raise Invalid("filters", f"a trigger can have at most {MAX_FILTERS} filters")
     found = []
     for number, stored in enumerate(filters, start=1):
         try:
+            storable_json(stored)
             condition = Condition.from_json({"otherwise": "forbid", **stored})
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Invalid("filters", f"filter {number}: {error}") from error
         if condition.rule not in FILTER_RULES:
-            raise Invalid("filters", f"filter {number}: {condition.rule} is no comparison for messages")
+            raise Invalid("filters", f"filter {number}: {condition.rule} cannot be used for messages")
         found.append(condition.as_json())
     return found
 

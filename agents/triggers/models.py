@@ -66,34 +66,36 @@ class Trigger(models.Model):
         return self.name
 
 
-class ReceiptStatus(models.TextChoices):
+class MessageStatus(models.TextChoices):
     """The outcome of a message."""
 
     STARTED = "started", "Started a run"
     FILTERED = "filtered", "Filtered out"
-    ANSWERED = "answered", "Answered"
-    """A question of the sender's system about the address itself."""
+    ANSWERED = "answered", "Connection test"
+    """A test of the address by the sender's system, which got its answer."""
     REFUSED = "refused", "Refused"
 
 
 class ReceivedMessage(models.Model):
-    """A message that came to a trigger. Pages call it a delivery.
+    """A message that came to a trigger.
 
     Attributes:
-        key: the sender's id of it, or the digest of its body; repeats of a message have no row of their own.
+        key: the sender's id of it, or the digest of its body; repeats of one that started a run have no row.
         run: the run that it started.
         requesters: (user id, username, act) of each person behind its run besides the one on whose behalf it acts.
         payload: its body, unless it was refused before anybody knew who sent it.
+        template: the trigger's task when the run started.
         replay_of, by: for a replay, the message that was sent again, and the person who did so.
     """
 
     trigger = models.ForeignKey(Trigger, on_delete=models.CASCADE, related_name="messages", db_index=False)
     key = models.CharField(max_length=80, blank=True)
-    status = models.CharField(max_length=10, choices=ReceiptStatus)
+    status = models.CharField(max_length=10, choices=MessageStatus)
     reason = models.CharField(max_length=300, blank=True)
     run = models.OneToOneField(Run, on_delete=models.SET_NULL, null=True, related_name="started_by_message")
     requesters = models.JSONField(default=list)
     payload = models.TextField(blank=True)
+    template = models.TextField(blank=True)
     replay_of = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="+")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     received_at = models.DateTimeField(db_default=Now())
@@ -103,6 +105,7 @@ class ReceivedMessage(models.Model):
         indexes = (
             models.Index(fields=("trigger", "-id"), name="messages_of_trigger"),
             models.Index(fields=("trigger", "key", "-id"), name="messages_by_key", condition=Q(status="started")),
+            models.Index(fields=("trigger", "-id"), name="messages_without_run", condition=~Q(status="started")),
         )
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -17,21 +17,23 @@ from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal, TooMa
 from agents.runs import actions
 from agents.runs.models import Origin, Run, RunStatus
 from agents.runs.models.run import TRIGGER_REQUEST_PREFIX
-from agents.triggers.models import ReceiptStatus, ReceivedMessage, Scheme, Trigger
+from agents.triggers.models import MessageStatus, ReceivedMessage, Scheme, Trigger
 from agents.triggers.schemes import Incoming, Proof, find_fault, find_key
 from agents.triggers.templates import attach_payload, fill_template
 from tools.contract.canonical import storable_json
-from tools.toolbox.conditions import Condition
+from tools.toolbox.conditions import Condition, Rule
 
 Joined = TypeVar("Joined", bound=Model)
 
 LARGEST_PAYLOAD = 256 * 1024
 MAX_PER_MINUTE = 3_000
 """Messages of one trigger in one process."""
+MAX_DEPTH = 100
+"""Levels of lists and objects in a message."""
 MAX_NOTED_REFUSALS = 20
-"""Refusals of one trigger in a minute that are kept, so that a stranger cannot fill the table."""
+"""Refusals in a minute of messages of a trigger that prove nothing, so that a stranger cannot fill the table."""
 KEPT = 200
-"""Refused and filtered messages that a trigger keeps."""
+"""Messages that a trigger keeps of those that started nothing; as many of those whose content is not kept."""
 WAIT_S = 60
 """Seconds after which a sender may come again while too many runs wait."""
 
@@ -75,7 +77,7 @@ def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
         if len(body) > LARGEST_PAYLOAD:
             raise TooLarge(f"a message may have at most {LARGEST_PAYLOAD:,} bytes")
         if not trigger.secret:
-            raise Unproved("the trigger's secret cannot be read here; give it a new one")
+            raise Unproved("the secret of this trigger cannot be read; until it has a new one, it refuses everything")
         if fault := find_fault(trigger.scheme, incoming, Proof(trigger.secret, trigger.header)):
             raise Unproved(fault)
         count, wait_s = count_in_minute(f"trigger:{trigger.pk}")
@@ -86,14 +88,14 @@ def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
         _note_refusal(trigger, refusal.detail)
         raise
     if (answer := _find_answer(trigger, incoming, payload)) is not None:
-        _note(trigger, ReceivedMessage(status=ReceiptStatus.ANSWERED, reason="a question about the address"))
+        _note(trigger, ReceivedMessage(status=MessageStatus.ANSWERED, reason="the sender tested the connection"))
         return Taken(answer=answer)
     key, is_own = find_key(trigger.scheme, incoming, payload)
     return _start_or_refuse(trigger, payload, key, timedelta(0) if is_own else timedelta(hours=trigger.repeat_hours))
 
 
 def replay(member: Membership, message_id: int) -> Run:
-    """Start another run for a message that came before, on behalf of the trigger's person; the presser asked for it.
+    """Start another run for a message that came before, on behalf of the member who wants it.
 
     Raises:
         Forbidden, NotFound, Conflict, TooManyRequests, Invalid
@@ -110,9 +112,13 @@ def replay(member: Membership, message_id: int) -> Run:
         raise Conflict("the trigger is switched off")
     replays = ReceivedMessage.objects.filter(replay_of=earlier).count()
     message = ReceivedMessage(
-        key=f"r{earlier.pk}:{replays + 1}", payload=earlier.payload, replay_of=earlier, by=member.user
+        trigger=trigger,
+        key=f"r{earlier.pk}:{replays + 1}",
+        payload=earlier.payload,
+        replay_of=earlier,
+        by=member.user,
     )
-    return _start(trigger, json.loads(earlier.payload), message, message.key)
+    return _start(message, member, json.loads(earlier.payload))
 
 
 def find_message(run: Run) -> Any:
@@ -151,10 +157,24 @@ def _parse(body: bytes) -> Any:
         payload = json.loads(body)
         storable_json(payload)
     except (ValueError, RecursionError, TypeError) as error:
-        raise Invalid("body", "the body is no JSON that can be stored") from error
+        raise Invalid("body", "the body is not valid JSON") from error
     if not isinstance(payload, dict | list):
         raise Invalid("body", "the body is neither an object nor a list")
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _is_too_deep(payload):
+        raise Invalid("body", f"the body has more than {MAX_DEPTH} levels")
     return payload
+
+
+def _is_too_deep(payload: Any) -> bool:
+    level = [payload]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, dict | list)
+        ]
+    return bool(level)
 
 
 def _find_answer(trigger: Trigger, incoming: Incoming, payload: Any) -> Mapping[str, str] | None:
@@ -179,25 +199,27 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
         return Taken(same)
     if (reason := _find_filter(trigger, payload)) != "":
         text = storable_json(payload)
-        _note(trigger, ReceivedMessage(key=key, status=ReceiptStatus.FILTERED, reason=reason[:300], payload=text))
+        _note(trigger, ReceivedMessage(key=key, status=MessageStatus.FILTERED, reason=reason[:300], payload=text))
         return Taken()
-    message = ReceivedMessage(key=key, payload=storable_json(payload))
+    message = ReceivedMessage(trigger=trigger, key=key, payload=storable_json(payload))
     try:
-        return Taken(_start(trigger, payload, message, f"{key}{generation}"))
+        return Taken(_start(message, _find_member(trigger), payload, generation))
     except Refusal as refusal:
         _note_refusal(trigger, refusal.detail, message)
         raise
 
 
-def _start(trigger: Trigger, payload: Any, message: ReceivedMessage, request_key: str) -> Run:
+def _start(message: ReceivedMessage, member: Membership, payload: Any, generation: str = "") -> Run:
     """Start the run and keep its message, in one transaction; return the run of an equal request instead, if any."""
-    member = _find_member(trigger)
+    trigger = message.trigger
+    if trigger.employee_id is None:
+        raise Conflict("the trigger's employee was deleted")
     _refuse_flood(trigger)
     task = fill_template(trigger.task, payload)[: actions.MAX_TEXT]
     submission = actions.Submission(
-        employee_id=trigger.employee_id or 0,
+        employee_id=trigger.employee_id,
         task=task,
-        client_request_id=f"{TRIGGER_REQUEST_PREFIX}{trigger.pk}:{request_key}",
+        client_request_id=f"{TRIGGER_REQUEST_PREFIX}{trigger.pk}:{message.key}{generation}",
         origin=Origin.TRIGGER,
         trigger=trigger.name,
         attachment=attach_payload(payload),
@@ -206,7 +228,7 @@ def _start(trigger: Trigger, payload: Any, message: ReceivedMessage, request_key
         run, is_new = actions.submit(member, submission)
         if is_new:
             message.requesters = _list_requesters(trigger, message)
-            message.trigger, message.status, message.run = trigger, ReceiptStatus.STARTED, run
+            message.status, message.run, message.template = MessageStatus.STARTED, run, trigger.task
             message.save(force_insert=True)
     return run
 
@@ -214,6 +236,7 @@ def _start(trigger: Trigger, payload: Any, message: ReceivedMessage, request_key
 def _list_requesters(trigger: Trigger, message: ReceivedMessage) -> list[tuple[int, str, str]]:
     """List the people behind the run as they are now; a later change of the trigger must not free anybody."""
     people = (
+        (trigger.created_by if message.by else None, "let the trigger work"),
         (trigger.made_by, "made the trigger"),
         (trigger.task_by, "wrote the trigger's task"),
         (trigger.secret_by, "knew the trigger's secret"),
@@ -231,8 +254,6 @@ def _find_member(trigger: Trigger) -> Membership:
     row = ACTIVE_MEMBER.fetch_one(trigger.organization_id, trigger.created_by_id or 0)
     if row is None or not row.member.may(Role.OPERATOR):
         raise Conflict("the person on whose behalf this trigger works may not start runs any more")
-    if trigger.employee_id is None:
-        raise Conflict("the trigger's employee was deleted")
     row.member.organization, row.member.user = trigger.organization, row.user
     return row.member
 
@@ -241,32 +262,46 @@ def _refuse_flood(trigger: Trigger) -> None:
     """Refuse while too many runs of the trigger wait for a worker."""
     waiting = Run.objects.filter(status=RunStatus.QUEUED, started_by_message__trigger=trigger)
     if waiting[: trigger.max_queued].count() >= trigger.max_queued:
-        raise TooManyRequests(f"{trigger.max_queued} runs of this trigger wait already", retry_after=WAIT_S)
+        raise TooManyRequests(f"{trigger.max_queued} runs of this trigger are already waiting", retry_after=WAIT_S)
 
 
 def _find_filter(trigger: Trigger, payload: Any) -> str:
     """Return the filter that the payload does not pass; empty if it passes all."""
     params = payload if isinstance(payload, dict) else {"items": payload}
     for stored in trigger.filters:
-        if violation := Condition.from_json(stored).explain_violation(params):
-            return violation
+        condition = Condition.from_json(stored)
+        if violation := condition.explain_violation(params):
+            values = list(map(_read_scalar, condition.value if condition.rule is Rule.ONE_OF else [condition.value]))
+            read = replace(condition, rule=Rule.ONE_OF, value=values)
+            if condition.rule not in (Rule.EQUALS, Rule.ONE_OF) or read.explain_violation(params):
+                return violation
     return ""
+
+
+def _read_scalar(text: Any) -> Any:
+    """Return the number or the truth value that a text of the form means: `false` matches false, too."""
+    try:
+        value = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return text
+    return text if isinstance(value, dict | list) else value
 
 
 def _note_refusal(trigger: Trigger, reason: str, proved: ReceivedMessage | None = None) -> None:
     """Keep a refusal; of a proved message, its content too, so that a person can send it again."""
-    count, _ = count_in_minute(f"trigger-refusals:{trigger.pk}")
-    if count <= MAX_NOTED_REFUSALS:
-        message = ReceivedMessage(key=proved.key, payload=proved.payload) if proved else ReceivedMessage()
-        message.status, message.reason = ReceiptStatus.REFUSED, reason[:300]
-        _note(trigger, message)
+    if proved is None and count_in_minute(f"trigger-refusals:{trigger.pk}")[0] > MAX_NOTED_REFUSALS:
+        return
+    message = ReceivedMessage(key=proved.key, payload=proved.payload) if proved else ReceivedMessage()
+    message.status, message.reason = MessageStatus.REFUSED, reason[:300]
+    _note(trigger, message)
 
 
 def _note(trigger: Trigger, message: ReceivedMessage) -> None:
-    """Keep a message that started nothing, and forget the oldest of these."""
+    """Keep a message that started nothing, and forget the oldest: strangers push out nothing of proved senders."""
     message.trigger = trigger
     message.save(force_insert=True)
-    others = ReceivedMessage.objects.filter(trigger=trigger).exclude(status=ReceiptStatus.STARTED)
+    others = ReceivedMessage.objects.filter(trigger=trigger).exclude(status=MessageStatus.STARTED)
+    others = others.exclude(payload="") if message.payload else others.filter(payload="")
     oldest = others.order_by("-pk").values_list("pk", flat=True)[KEPT : KEPT + 1].first()
     if oldest is not None:
         others.filter(pk__lte=oldest).delete()

@@ -130,8 +130,8 @@ TRAITS: dict[str, SchemeTraits] = {
     Scheme.GITHUB: SchemeTraits("signed", "not proved", "sent, not signed", "x-github-delivery", _check_github),
     Scheme.GITLAB: SchemeTraits("not proved", "not proved", "sent, not signed", "idempotency-key", _check_gitlab),
     Scheme.SLACK: SchemeTraits("signed", "signed, at most 5 minutes", "signed with the body", "", _check_slack),
-    Scheme.ALERTMANAGER: SchemeTraits("not proved", "not proved", "none: the body counts", "", _check_bearer),
-    Scheme.HMAC: SchemeTraits("signed", "not proved", "none: the body counts", "", _check_hmac),
+    Scheme.ALERTMANAGER: SchemeTraits("not proved", "not proved", "none; equal bodies are repeats", "", _check_bearer),
+    Scheme.HMAC: SchemeTraits("signed", "not proved", "none; equal bodies are repeats", "", _check_hmac),
 }
 
 
@@ -172,6 +172,6 @@ def _is_same(given: str, expected: str) -> bool:
 
 def _find_age_fault(at: str, now: float) -> str:
     if not (at.isascii() and at.isdigit()):
-        return "the time is no number of seconds"
+        return "the timestamp is not a number of seconds"
     is_recent = abs(now - int(at[:15])) <= TOLERANCE_S
     return "" if is_recent else "the message is more than 5 minutes old, or from the future"

@@ -15,8 +15,10 @@ LARGEST_VALUE = 500
 """Characters of one value in a task."""
 LARGEST_SHOWN = 16_000
 """Characters of the payload that the employee reads with the task."""
+MAX_PLACES = 50
+"""Places in one template."""
 MISSING = "(not in the message)"
-_PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
+_PLACE = re.compile(r"\{\{([^{}]*)\}\}")
 _PATH = re.compile(r"payload((?:\.[A-Za-z0-9_-]{1,80}){1,12})")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
@@ -27,7 +29,11 @@ def check_template(template: str) -> None:
     Raises:
         Invalid
     """
-    for place in _PLACE.findall(template):
+    places = [place.strip() for place in _PLACE.findall(template)]
+    places += [f"{rest} …" for rest in _PLACE.sub("", template).split("{{")[1:]]  # without an end
+    if len(places) > MAX_PLACES:
+        raise Invalid("task", f"the task has {len(places)} placeholders; at most {MAX_PLACES} are allowed")
+    for place in places:
         if not _PATH.fullmatch(place):
             raise Invalid(
                 "task",
@@ -37,7 +43,7 @@ def check_template(template: str) -> None:
 
 def fill_template(template: str, payload: Any) -> str:
     """Return the template with the payload's values in its places, each in one line and of limited length."""
-    return _PLACE.sub(lambda found: _show(_look_up(found[1], payload)), template)
+    return _PLACE.sub(lambda found: _show(_look_up(found[1].strip(), payload)), template)
 
 
 _TAG = re.compile(r"<(?=[\s/]*message)", re.IGNORECASE)
@@ -76,7 +82,7 @@ def _show(value: Any) -> str:
     if value is _ABSENT or value is None:
         return MISSING
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    line = " ".join(_CONTROLS.sub(" ", text).split())
+    line = " ".join(_CONTROLS.sub(" ", text[: 20 * LARGEST_VALUE]).split())
     line = "".join(character for character in line if not is_hidden(character))
     return line if len(line) <= LARGEST_VALUE else f"{line[: LARGEST_VALUE - 1]}…"
 

@@ -1,1 +1,1 @@
-"""Webhooks: other systems are told of facts, signed and at least once."""
+"""Webhooks: facts are sent to other systems, signed and at least once."""

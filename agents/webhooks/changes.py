@@ -75,7 +75,7 @@ def make_webhook(member: Membership, terms: WebhookTerms) -> tuple[Webhook, str]
     _write(webhook, terms)
     with transaction.atomic():
         if own.count() >= MAX_WEBHOOKS:
-            raise Conflict(f"there are {MAX_WEBHOOKS} webhooks already")
+            raise Conflict(f"limit reached: {MAX_WEBHOOKS} webhooks; remove one first")
         webhook.save(force_insert=True)
         secret = _add_secret(webhook)
         _audit(member, "webhook_created", webhook, kinds=list(webhook.kinds), sends_values=webhook.sends_values)
@@ -109,11 +109,13 @@ def switch_webhook(member: Membership, webhook_id: int, *, is_active: bool) -> W
     """
     with transaction.atomic():
         webhook = _lock(member, webhook_id)
+        if webhook.is_active == is_active:
+            return webhook
         webhook.is_active, webhook.off_reason = is_active, ""
         _forget_failures(webhook)
         webhook.save()
         fail_waiting(webhook, "the webhook was switched off")  # also when switched on: a fact may have come in between
-        _audit(member, f"webhook_switched_{'on' if is_active else 'off'}", webhook)
+        _audit(member, "webhook_switched_on" if is_active else "webhook_switched_off", webhook)
     return webhook
 
 
@@ -128,7 +130,7 @@ def rotate_secret(member: Membership, webhook_id: int) -> tuple[Webhook, str]:
         webhook = _lock(member, webhook_id)
         valid = webhook.secrets.filter(Q(valid_until=None) | Q(valid_until__gt=Now()))
         if valid.count() >= MAX_SECRETS:
-            raise Conflict(f"{MAX_SECRETS} secrets are valid at the moment; wait until one of them has ended")
+            raise Conflict(f"{MAX_SECRETS} secrets are valid at the moment; wait until one of them has expired")
         webhook.secrets.filter(valid_until__lte=Now()).delete()
         webhook.secrets.filter(valid_until=None).update(valid_until=Now() + OVERLAP)
         secret = _add_secret(webhook)
@@ -137,7 +139,7 @@ def rotate_secret(member: Membership, webhook_id: int) -> tuple[Webhook, str]:
 
 
 def remove_webhook(member: Membership, webhook_id: int) -> None:
-    """Remove a webhook with its deliveries.
+    """Remove a webhook; its deliveries follow in short transactions, because there may be very many.
 
     Raises:
         Forbidden, NotFound
@@ -167,7 +169,7 @@ def send_delivery_again(member: Membership, delivery_id: int) -> WebhookDelivery
         fresh = {"status": WebhookDeliveryStatus.WAITING, "ended_at": None, "problem": "", "tries": 0}
         fresh |= {"answer_status": None, "duration_ms": None}
         if not ended.update(**fresh, due_at=Now(), wanted_at=Now()):
-            raise Conflict("this delivery waits already")
+            raise Conflict("this delivery is already waiting")
         _audit(member, "webhook_delivery_repeated", webhook, delivery=str(delivery.pk))
         transaction.on_commit(notify.request_delivery)
     return delivery

@@ -113,7 +113,7 @@ class WebhookDelivery(models.Model):
 
     public_id = models.UUIDField(default=uuid4, editable=False)
     webhook = models.ForeignKey(
-        Webhook, on_delete=models.CASCADE, related_name="deliveries", db_index=False, db_constraint=False
+        Webhook, on_delete=models.DO_NOTHING, related_name="deliveries", db_index=False, db_constraint=False
     )
     kind = models.CharField(max_length=20, choices=WebhookKind)
     run_id = models.BigIntegerField()

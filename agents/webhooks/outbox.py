@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -64,7 +63,7 @@ def add_deliveries(run: Run, events: Iterable[Event]) -> None:
         rows += _build_deliveries(webhook, run, facts)
     if rows:
         WebhookDelivery.objects.bulk_create(rows)
-        transaction.on_commit(partial(notify.request_delivery))
+        transaction.on_commit(notify.request_delivery)
 
 
 def _build_deliveries(webhook: Any, run: Run, facts: list[tuple[int, WebhookFact]]) -> list[WebhookDelivery]:

@@ -10,7 +10,7 @@ import json
 import logging
 import time
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -53,6 +53,7 @@ class _Try:
 
     delivery: WebhookDelivery
     webhook: Webhook
+    busy_until: datetime | None
 
     def select(self) -> QuerySet[WebhookDelivery]:
         """Select the delivery unless somebody has begun a later try or ended it."""
@@ -67,11 +68,13 @@ class _Answer:
     Attributes:
         status: None without an answer.
         problem: the reason why it does not count as delivered; empty if it does.
+        is_ours: the failure is this installation's, and says nothing about the receiver.
     """
 
     status: int | None
     duration_ms: int
     problem: str
+    is_ours: bool = False
 
 
 def send_next_delivery(*, only_quick: bool = False) -> bool:
@@ -86,11 +89,11 @@ def send_next_delivery(*, only_quick: bool = False) -> bool:
     try:
         answer = _try(attempt)
         if answer is None:
-            _end(attempt, WebhookDeliveryStatus.DROPPED, "the ask waits again")
+            _end(attempt, WebhookDeliveryStatus.DROPPED, "the decision was undone before this was sent")
         else:
             _record(attempt, answer)
     finally:
-        Webhook.objects.filter(pk=attempt.webhook.pk).update(busy_until=None)
+        Webhook.objects.filter(pk=attempt.webhook.pk, busy_until=attempt.busy_until).update(busy_until=None)
     return True
 
 
@@ -113,8 +116,9 @@ def _take(*, only_quick: bool) -> _Try | None:
                 continue
             webhook.deliveries.filter(pk=delivery.pk).update(tries=F("tries") + 1)
             Webhook.objects.filter(pk=webhook_id).update(busy_until=Now() + timedelta(seconds=TRY_S * timing().scale))
+            webhook.refresh_from_db(fields=["busy_until"])
         delivery.tries += 1
-        return _Try(delivery, webhook)
+        return _Try(delivery, webhook, webhook.busy_until)
     return None
 
 
@@ -138,8 +142,8 @@ def _compose(attempt: _Try) -> dict[str, Any] | None:
         if ask is None or (state := load_state(ask)).is_waiting:
             return None
         data["status"] = state.status
-        if attempt.webhook.sends_values and state.receipt:
-            data["receipt"] = state.receipt
+        if attempt.webhook.sends_values and (receipt := state.sign()):
+            data["receipt"] = receipt
     return {"type": delivery.kind, "timestamp": delivery.created_at.isoformat(), "data": data}
 
 
@@ -162,7 +166,7 @@ def _try(attempt: _Try) -> _Answer | None:
         return _Answer(None, _measure(started), error.message)
     except Exception:
         logger.exception("webhook %s", webhook.pk)
-        return _Answer(None, _measure(started), "it could not be sent; the log of the workers says why")
+        return _Answer(None, _measure(started), "it could not be sent; the log of the workers says why", is_ours=True)
     is_good = 200 <= answer.status < 300
     return _Answer(answer.status, _measure(started), "" if is_good else f"the receiver answered {answer.status}")
 
@@ -196,7 +200,10 @@ def _record(attempt: _Try, answer: _Answer) -> None:
         )
         _end(attempt, WebhookDeliveryStatus.SENT)
         return
-    _note_failure(attempt, answer)
+    _postpone(attempt, answer)
+    if answer.is_ours:
+        return
+    _note_failure(attempt.webhook, answer)
     if answer.status == GONE:
         _switch_off(attempt.webhook, "the receiver answered 410: it is gone")
     elif Webhook.objects.filter(
@@ -205,20 +212,26 @@ def _record(attempt: _Try, answer: _Answer) -> None:
         _switch_off(attempt.webhook, f"every delivery failed for three days: {answer.problem}")
 
 
-def _note_failure(attempt: _Try, answer: _Answer) -> None:
-    """Let the delivery wait for its next try; give it up after three days. A receiver that is away rests."""
-    problem, delivery = answer.problem[:300], attempt.delivery
-    logger.warning("webhook %s: %s (try %d)", attempt.webhook.pk, problem, delivery.tries)
+def _postpone(attempt: _Try, answer: _Answer) -> None:
+    """Let the delivery wait for its next try; give it up after three days."""
+    problem, tries = answer.problem[:300], attempt.delivery.tries
+    logger.warning("webhook %s: %s (try %d)", attempt.webhook.pk, problem, tries)
+    late = attempt.select().filter(wanted_at__lte=Now() - LONGEST_WAIT * timing().scale)
+    if not late.update(status=WebhookDeliveryStatus.FAILED, ended_at=Now(), problem=problem):
+        attempt.select().update(due_at=Now() + find_pause(tries, LONGEST_PAUSE_S), problem=problem)
+
+
+def _note_failure(webhook: Webhook, answer: _Answer) -> None:
+    """Note that the receiver failed; one that is away rests."""
     status = answer.status or 0
     is_refused = 400 <= status < 500 and status not in _ABOUT_THE_RECEIVER
-    rest = None if is_refused else Now() + find_pause(attempt.webhook.failures + 1, LONGEST_REST_S)
-    Webhook.objects.filter(pk=attempt.webhook.pk).update(
-        failing_since=Coalesce("failing_since", Now()), failures=F("failures") + 1, problem=problem, rests_until=rest
+    rest = None if is_refused else Now() + find_pause(webhook.failures + 1, LONGEST_REST_S)
+    Webhook.objects.filter(pk=webhook.pk).update(
+        failing_since=Coalesce("failing_since", Now()),
+        failures=F("failures") + 1,
+        problem=answer.problem[:300],
+        rests_until=rest,
     )
-    if timezone.now() - delivery.wanted_at >= LONGEST_WAIT * timing().scale:
-        _end(attempt, WebhookDeliveryStatus.FAILED, problem)
-    else:
-        attempt.select().update(due_at=Now() + find_pause(delivery.tries, LONGEST_PAUSE_S), problem=problem)
 
 
 def find_pause(tries: int, longest_s: float) -> timedelta:

@@ -103,6 +103,8 @@ def _start_worker(**_: object) -> None:
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def _shut_down(**_: object) -> None:
     lease.shut_down()
+    for sender in _senders:
+        sender.finish()
 
 
 @worker_shutdown.connect  # type: ignore[untyped-decorator]

@@ -61,9 +61,13 @@ class RepeatingThread(threading.Thread):
         """Work soon."""
         self._woken.set()
 
+    def finish(self) -> None:
+        """Begin no further piece of work; a signal handler may call this, because it takes no lock."""
+        self._stopping = True
+
     def stop(self) -> None:
         """Work no more after the present piece."""
-        self._stopping = True
+        self.finish()
         self._woken.set()
 
 
@@ -79,12 +83,13 @@ class NoticeSender:
             send = partial(send_next_delivery, only_quick=number == 0)
             self._senders.append(RepeatingThread(f"send-webhooks-{number}", send, lambda: None, HELPERS_POLL_S))
         self._spreader = RepeatingThread("spread-notices", spread_notices, self._wake_senders)
+        self._threads = (self._spreader, *self._senders)
 
     def start(self) -> None:
         """Start all threads, and make the installation's key for push at the first start."""
         with log_and_continue("making the key for push"):
             make_key_if_missing()
-        for thread in (self._spreader, *self._senders):
+        for thread in self._threads:
             thread.start()
 
     def wake(self) -> None:
@@ -92,13 +97,17 @@ class NoticeSender:
         self._spreader.wake()
         self._wake_senders()
 
-    def stop(self, patience_s: float = 25.0) -> None:
+    def finish(self) -> None:
+        """Begin to send nothing more, while the worker's last runs end."""
+        for thread in self._threads:
+            thread.finish()
+
+    def stop(self, patience_s: float = 15.0) -> None:
         """Send no more, and wait for what is being sent; after the patience another worker repeats it."""
-        threads = (self._spreader, *self._senders)
-        for thread in threads:
+        for thread in self._threads:
             thread.stop()
         deadline = time.monotonic() + patience_s
-        for thread in threads:
+        for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _wake_senders(self) -> None:

@@ -47,7 +47,7 @@ from agents.worker.lease_watch import LeaseWatch
 
 logger = logging.getLogger(__name__)
 
-_LOG_HEADS_EVERY_S = 24 * 3600
+_LOG_HEADS_EVERY_S, _FORGET_EVERY_S = 24 * 3600, 3600
 Row = TypeVar("Row")
 
 
@@ -58,7 +58,7 @@ def sweep_forever(stop: threading.Event) -> None:
     """
     sweeper = Sweeper()
     was_unavailable = False
-    log_heads_at = time.monotonic()
+    log_heads_at = forget_at = time.monotonic()
     while not stop.wait(timing().sweep_s):
         if not _is_database_available(for_writes=was_unavailable):
             was_unavailable = True
@@ -74,6 +74,8 @@ def sweep_forever(stop: threading.Event) -> None:
             log_heads_at = time.monotonic() + _LOG_HEADS_EVERY_S
             with log_and_continue("logging the audit's heads"):
                 audit.log_heads()
+        if time.monotonic() >= forget_at:
+            forget_at = time.monotonic() + _FORGET_EVERY_S
             with log_and_continue("forgetting old deliveries"):
                 forget_old_deliveries()
 

@@ -15,8 +15,9 @@ Its configuration is a JSON file, `~/.config/gadget/hook.json` or the one that A
      "rules": [{"tool": "Read|Grep|Glob", "do": "allow"},
                {"tool": "Bash", "input": "git (status|diff)", "do": "allow"}]}
 
-The first rule decides whose expressions match the whole name of the tool, and the whole of one text in its input. To
-allow a call, the expression must match every text in it; only the description beside a command does not count.
+The first matching rule decides. `tool` must match the whole tool name, and `input` one whole string of the input. An
+`allow` rule must match every string, except the description beside a command. `level` is that of an ask: without one,
+`destructive`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import stat
 import sys
 import threading
@@ -42,9 +44,11 @@ Config = dict[str, Any]
 
 VERDICTS = ("ask", "allow", "deny")
 SHELL = ("beforeShellExecution", "afterShellExecution")
-AFTER = ("PostToolUse", "AfterTool", "postToolUse", "afterShellExecution", "afterMCPExecution")
+CURSOR = ("beforeMCPExecution", "afterMCPExecution", "preToolUse", "postToolUse", "postToolUseFailure")
+FAILURES = ("PostToolUseFailure", "postToolUseFailure")
+AFTER = ("PostToolUse", "AfterTool", "postToolUse", "afterShellExecution", "afterMCPExecution", *FAILURES)
 BLOCKED = 2
-SHORTEST_MARGIN_S, MARGIN_S, LONGEST_CHECK_S = 5.0, 15.0, 300.0
+SHORTEST_MARGIN_S, MARGIN_S, LONGEST_CHECK_S, LONGEST_TIMEOUT_S = 5.0, 15.0, 300.0, 86_400.0
 LARGEST_ANSWER = 1_000_000
 LARGEST_INPUT = 4_000_000
 SERVED = "/static/clients/gadget_hook.py"
@@ -89,12 +93,20 @@ class Call:
         self.response = sent.get("tool_response", sent.get("toolResult", sent.get("output")))
         self.action = "assistant." + re.sub(r"[^A-Za-z0-9_.:-]", "_", tool)[:80]
         self.params = {"tool": tool, "folder": self.folder, "input": self.given}
-        named = json.dumps([self.session, self.action, self.params], sort_keys=True, ensure_ascii=False)
+        known = {"tool": tool, "input": self.given} if event in SHELL else self.params  # Cursor names no folder later
+        named = json.dumps([self.session, self.action, known], sort_keys=True, ensure_ascii=False)
         self.effect_key = "hook:" + hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:48]
 
     @property
     def is_over(self) -> bool:
         return self.event in AFTER
+
+    @property
+    def has_failed(self) -> bool:
+        """True if the assistant says so."""
+        said = self.response if isinstance(self.response, dict) else {}
+        is_good = said.get("resultType", "success") == "success" and not (said.get("error") or said.get("is_error"))
+        return self.event in FAILURES or not is_good
 
 
 def read_call(text: str) -> Call:
@@ -102,22 +114,26 @@ def read_call(text: str) -> Call:
     try:
         sent = json.loads(text)
     except (ValueError, RecursionError):
-        raise Blocked("the assistant sent no JSON") from None
+        raise Blocked("the input is not JSON") from None
     if not isinstance(sent, dict):
-        raise Blocked("the assistant sent something unknown")
+        raise Blocked("the input has an unknown format")
     event = sent.get("hook_event_name")
-    if event in ("PreToolUse", "PostToolUse") and isinstance(sent.get("tool_name"), str) and "tool_input" in sent:
+    if (
+        event in ("PreToolUse", "PostToolUse", "PostToolUseFailure")
+        and isinstance(sent.get("tool_name"), str)
+        and "tool_input" in sent
+    ):
         return Call("codex" if "turn_id" in sent else "claude", event, sent["tool_name"], sent["tool_input"], sent)
     if event in ("BeforeTool", "AfterTool") and isinstance(sent.get("tool_name"), str) and "tool_input" in sent:
         return Call("gemini", event, sent["tool_name"], sent["tool_input"], sent)
     if event in SHELL and isinstance(sent.get("command"), str):
         return Call("cursor", event, "shell", {"command": sent["command"]}, sent)
-    if event in ("beforeMCPExecution", "afterMCPExecution", "preToolUse", "postToolUse") and "tool_input" in sent:
+    if event in CURSOR and "tool_input" in sent:
         return Call("cursor", event, str(sent.get("tool_name") or "mcp"), parse_input(sent["tool_input"]), sent)
     if event is None and isinstance(sent.get("toolName"), str) and "toolArgs" in sent:
-        over = "postToolUse" if "toolResult" in sent else "preToolUse"
+        over = "postToolUse" if "toolResult" in sent else "postToolUseFailure" if "error" in sent else "preToolUse"
         return Call("copilot", over, sent["toolName"], parse_input(sent["toolArgs"]), sent)
-    raise Blocked("the assistant sent something unknown")
+    raise Blocked("the input has an unknown format")
 
 
 def parse_input(given: Json) -> Json:
@@ -159,11 +175,11 @@ def load_config() -> Config:
     try:
         status = path.stat()
         config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise Blocked(f"{path} cannot be read: {error}") from None
     closed_to = 0o037 if status.st_uid == 0 else 0o077  # the assistant's group may read what only root can change
     if os.name == "posix" and stat.S_IMODE(status.st_mode) & closed_to:
-        raise Blocked(f"{path} holds a key and is open to others: chmod 600 {path}")
+        raise Blocked(f"{path} holds a key and can be read by others: chmod 640 if root owns it, else chmod 600")
     if not isinstance(config, dict):
         raise Blocked(f"{path} must be a JSON object")
     config["url"] = os.environ.get("AGENT_HOOK_URL") or config.get("url")
@@ -182,8 +198,9 @@ def check_config(config: Config, path: Path) -> None:
     if config.get("default", "ask") not in VERDICTS:
         raise Blocked(f"{path}: default must be one of {', '.join(VERDICTS)}")
     timeout_s = config.get("timeout_s", 60)
-    if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or timeout_s <= MARGIN_S:
-        raise Blocked(f"{path}: timeout_s must be a number above {MARGIN_S:g}")
+    is_number = isinstance(timeout_s, (int, float)) and not isinstance(timeout_s, bool)
+    if not is_number or not MARGIN_S < timeout_s <= LONGEST_TIMEOUT_S:
+        raise Blocked(f"{path}: timeout_s must be a number above {MARGIN_S:g}, at most {LONGEST_TIMEOUT_S:g}")
     rules = config.get("rules", [])
     if not isinstance(rules, list):
         raise Blocked(f"{path}: rules must be a list")
@@ -198,8 +215,8 @@ def find_bad_expression(rule: dict[str, Json]) -> str:
     try:
         for name in ("tool", "input"):
             re.compile(rule.get(name, ""))
-    except (re.error, TypeError) as error:
-        return f"an expression of a rule is wrong: {error}"
+    except (re.error, TypeError, OverflowError, RecursionError) as error:
+        return f"a rule has an invalid regular expression: {error}"
     return ""
 
 
@@ -256,7 +273,7 @@ def send(config: Config, method: str, path: str, body: Json = None, wait_s: floa
     except (OSError, ValueError) as error:
         raise Blocked(f"Gadget cannot be reached: {error}") from None
     if not isinstance(found, dict):
-        raise Blocked("Gadget answered with something unknown")
+        raise Blocked("Gadget's answer has an unknown format")
     return found
 
 
@@ -288,7 +305,7 @@ def check_ask(call: Call, found: dict[str, Json]) -> dict[str, Json]:
     if (found.get("action"), found.get("params_digest")) != (call.action, digest):
         raise Blocked("Gadget answered about another call")
     if not re.fullmatch(r"\d{1,18}", str(found.get("id"))):
-        raise Blocked("Gadget answered with something unknown")
+        raise Blocked("Gadget's answer has an unknown format")
     return found
 
 
@@ -329,7 +346,7 @@ def explain(found: dict[str, Json]) -> str:
     """Say why the call does not go on now."""
     status, where, who = found.get("status"), found.get("url"), found.get("decided_by")
     return {
-        "waiting": f"Nobody has decided yet (ticket {found['id']}, {where}). Try exactly the same call again later.",
+        "waiting": f"Nobody has decided yet (ask {found['id']}, {where}). Try exactly the same call again later.",
         "denied": f"{who} denied this in Gadget: {found.get('reason') or 'no reason given'}",
         "redeemed": f"This call was let through before, and its outcome is not known yet ({where}). Tell a person.",
         "unknown": f"This call was let through before, and nobody knows its outcome ({where}). Tell a person.",
@@ -337,16 +354,13 @@ def explain(found: dict[str, Json]) -> str:
 
 
 def report(config: Config, call: Call) -> None:
-    """Tell Gadget that a call that was let through has ended."""
-    asks = send(config, "GET", "/api/asks?limit=200").get("items", [])
-    for one in asks:
-        if one.get("effect_key") == call.effect_key and one.get("status") == "redeemed":
-            failed = isinstance(call.response, dict) and bool(
-                call.response.get("error") or call.response.get("is_error")
-            )
-            body = {"outcome": "failed" if failed else "succeeded", "summary": "As the assistant reports."}
-            send(config, "POST", f"/api/asks/{one['id']}/outcome", body)
-            return
+    """Tell Gadget that a call that was let through has ended; only one that was asked about needs it."""
+    if find_rule(config, call)["do"] != "ask":
+        return
+    found = send(config, "GET", f"/api/asks?limit=1&effect_key={urllib.parse.quote(call.effect_key)}").get("items", [])
+    if found and found[0].get("status") == "redeemed":
+        body = {"outcome": "failed" if call.has_failed else "succeeded", "summary": "As the assistant reports."}
+        send(config, "POST", f"/api/asks/{found[0]['id']}/outcome", body)
 
 
 # Commands
@@ -354,8 +368,8 @@ def report(config: Config, call: Call) -> None:
 
 def hold() -> int:
     """Answer one call; block if anything is wrong, and in time whatever a server does."""
-    threading.Timer(find_end_s(), block, ["Gadget did not answer in time"]).start()
     try:
+        limit_time(find_end_s())
         call = read_call(sys.stdin.buffer.read(LARGEST_INPUT).decode("utf-8"))
         config = load_config()
         if call.is_over:
@@ -372,11 +386,22 @@ def hold() -> int:
 
 
 def find_end_s() -> float:
-    """Return the seconds after which the hook blocks, before the assistant's patience ends."""
+    """Return the seconds after which the hook blocks, before the assistant's timeout."""
     try:
         return float(load_config().get("timeout_s", 60)) - SHORTEST_MARGIN_S
     except Blocked:
         return SHORTEST_MARGIN_S
+
+
+def limit_time(end_s: float) -> None:
+    """Block after so many seconds: by a thread while the network hangs, by a signal while an expression does."""
+    late = "Gadget did not answer in time"
+    thread = threading.Timer(end_s, block, [late])
+    thread.daemon = True
+    thread.start()
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, lambda *_: block(late))
+        signal.setitimer(signal.ITIMER_REAL, end_s)
 
 
 def block(why: str) -> None:
@@ -406,8 +431,9 @@ def check(assistant: str, settings: str | None = None, *, waits: bool) -> int:
     findings = Findings()
     try:
         config = load_config()
-        file, used = check_settings(assistant, settings, config, findings)
-        check_files(config, [file, find_config(), *used], findings)
+        started, used = check_settings(assistant, settings, config, findings)
+        check_started(config, started, findings)
+        check_owners([*started, find_config(), *used], findings)
         check_way(config, findings, waits=waits)
     except Blocked as blocked:
         findings.fail(str(blocked))
@@ -420,8 +446,10 @@ def check(assistant: str, settings: str | None = None, *, waits: bool) -> int:
     return findings.problems
 
 
-def check_settings(assistant: str, settings: str | None, config: Config, findings: Findings) -> tuple[Path, list[Path]]:
-    """Check the entries of the assistant's settings; return the file that they start, and the settings with entries."""
+def check_settings(
+    assistant: str, settings: str | None, config: Config, findings: Findings
+) -> tuple[list[Path], list[Path]]:
+    """Check the entries of the assistant's settings; return the files that they start, and the settings themselves."""
     paths = [Path(settings)] if settings else [Path(each).expanduser() for each in SETTINGS[assistant]]
     entries = [(path, entry) for path in paths for entry in list_hooks(path)]
     before = [(path, entry) for path, entry in entries if entry[0] not in AFTER]
@@ -441,9 +469,9 @@ def check_settings(assistant: str, settings: str | None, config: Config, finding
         findings.judge(
             matcher in (None, "", "*", ".*"), f"{event}: the matcher is {matcher!r}; it should match every tool"
         )
-    named = [Path(file).expanduser().resolve() for _, (_, _, _, file) in before if file]
+    named = list(dict.fromkeys(Path(file).expanduser().absolute() for _, (_, _, _, file) in before if file))
     used = list(dict.fromkeys(path.absolute() for path, _ in before))
-    return (named[0] if named else Path(__file__).resolve()), used
+    return named or [Path(__file__).resolve()], used
 
 
 def list_hooks(path: Path) -> list[tuple[str, Json, float | None, str]]:
@@ -476,30 +504,61 @@ def split_command(command: str) -> list[str]:
         return []
 
 
-def check_files(config: Config, files: list[Path], findings: Findings) -> None:
-    """Check the file that the assistant starts, the first one, and who can change it and the others."""
-    file = files[0]
+def check_started(config: Config, files: list[Path], findings: Findings) -> None:
+    """Compare the files that the assistant starts with the one that the installation serves."""
     request = urllib.request.Request(config["url"].rstrip("/") + SERVED)
     try:
         with urllib.request.build_opener(NoRedirects).open(request, timeout=10) as response:
             served = response.read(LARGEST_ANSWER)
-        same = hashlib.sha256(served).digest() == hashlib.sha256(file.read_bytes()).digest()
-        findings.judge(same, f"{file} is {'the file that the installation serves' if same else 'a changed file'}")
+        for file in files:
+            same = file.read_bytes() == served
+            findings.judge(same, f"{file} is {'the' if same else 'not the'} file that Gadget serves")
     except (OSError, ValueError) as error:
-        findings.fail(f"the installation's file cannot be read: {error}")
+        findings.fail(f"the files cannot be compared: {error}")
+
+
+def check_owners(files: list[Path], findings: Findings) -> None:
+    """Name the files that this user, who also runs the agent, can change, and variables that replace settings."""
     for path in files:
-        writable = os.access(path, os.W_OK) or os.access(path.parent, os.W_OK)
-        findings.changeable += writable
+        changeable = can_change(path)
+        findings.changeable += changeable
         findings.judge(
-            not writable, f"{path} can{'' if writable else 'not'} be changed by this user, as whom the agent runs"
+            not changeable, f"this user, who also runs the agent, can{'' if changeable else 'not'} change {path}"
         )
+    for name in ("AGENT_HOOK_CONFIG", "AGENT_HOOK_URL", "AGENT_HOOK_KEY"):
+        if os.environ.get(name):
+            findings.changeable += 1
+            findings.fail(f"{name} comes from the environment, which this user can change")
+
+
+def can_change(path: Path) -> bool:
+    """Return True if this user can write the file or replace it, or any folder above it."""
+    user = os.geteuid() if hasattr(os, "geteuid") else None
+    for one in {path.absolute(), path.resolve()}:
+        child = one
+        if has_power_over(child, user):
+            return True
+        for folder in child.parents:
+            # In a folder such as /tmp, only the owner of an entry can replace it.
+            is_sticky = folder.stat().st_mode & stat.S_ISVTX and user not in (0, child.lstat().st_uid)
+            if has_power_over(folder, user) and not is_sticky:
+                return True
+            child = folder
+    return False
+
+
+def has_power_over(path: Path, user: int | None) -> bool:
+    try:
+        return os.access(path, os.W_OK) or path.stat().st_uid == user
+    except OSError:
+        return False
 
 
 def check_way(config: Config, findings: Findings, *, waits: bool) -> None:
-    """Ask about a harmless action; take the ask back, or wait for a person and let it through once."""
+    """Ask about a harmless action; cancel the ask, or wait for a person and let it through once."""
     call = Call("claude", "PreToolUse", "hook_check", {"time": time.time()}, {})
     found = ask(config, call, "read")
-    findings.judge(found.get("status") == "waiting", f"a call is held: ticket {found.get('id')}, {found.get('url')}")
+    findings.judge(found.get("status") == "waiting", f"a call is held: ask {found.get('id')}, {found.get('url')}")
     if waits:
         print(f"         Approve it there within {LONGEST_CHECK_S:g} seconds.", flush=True)
         found = wait_for_decision(config, call, found, time.monotonic() + LONGEST_CHECK_S)
@@ -508,7 +567,7 @@ def check_way(config: Config, findings: Findings, *, waits: bool) -> None:
         check_redemption(config, call, found, findings)
     elif found.get("status") == "waiting":
         done = send(config, "POST", f"/api/asks/{found['id']}/cancel")
-        findings.judge(done.get("status") == "cancelled", "the ask of this check was taken back")
+        findings.judge(done.get("status") == "cancelled", "the ask of this check was cancelled")
 
 
 def check_redemption(config: Config, call: Call, found: dict[str, Json], findings: Findings) -> None:

@@ -147,7 +147,7 @@ def test_a_receipt_is_redeemed_once_while_the_web_is_killed(site: Site) -> None:
     key, secret = issue_key(site.workshop.operator, site.workshop.employee.pk, "Laptop", 30)
     asked, _ = asks.submit(key, asks.AskedRequest("deploy", {"version": "1"}, "write"))
     site.workshop.approve(site.workshop.card(asked.run), confirm="deploy")
-    body = {"receipt": load_state(asked).receipt}
+    body = {"receipt": load_state(asked).sign()}
     headers = {"Authorization": f"Bearer {secret}"}
     stop, statuses = threading.Event(), []
 

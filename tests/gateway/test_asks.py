@@ -17,6 +17,8 @@ from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import ToolRule
 from agents.gateway import asks, redemptions
 from agents.gateway.asks import MAX_OPEN_ASKS, AskedRequest, SameEffect
+from agents.gateway.keys import revoke_key
+from agents.gateway.levels import set_level
 from agents.gateway.models import AgentKey, Ask, RefusedAsk
 from agents.gateway.redemptions import AskState, load_state
 from agents.platform.refusals import Conflict, Forbidden, Invalid
@@ -57,10 +59,10 @@ class TestWay:
         assert again(asked.run).status == RunStatus.WAITING
         state = approve(workshop, asked)
         assert state.status == "approved"
-        assert state.receipt
+        assert state.sign()
         sweep_once()
         assert load_state(asked).status == "approved", "nothing starts it"
-        redeemed = redeem(key, asked, state.receipt)
+        redeemed = redeem(key, asked, state.sign())
         assert (redeemed.status, redeemed.ask.redeemed_at is not None) == ("redeemed", True)
         assert again(asked.run).status == RunStatus.WAITING
         reported = report(key, asked)
@@ -78,7 +80,7 @@ class TestWay:
 
     def test_a_reported_failure_is_a_failure(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        redeem(key, asked, approve(workshop, asked).receipt)
+        redeem(key, asked, approve(workshop, asked).sign())
         assert report(key, asked, "failed", "No space.").status == "failed"
         assert "No space." in workshop.drive(asked.run).answer
 
@@ -86,7 +88,7 @@ class TestWay:
         asked = ask(key)
         workshop.deny(workshop.card(asked.run), "not on a Friday")
         state = load_state(asked)
-        assert (state.status, state.card.reason, state.receipt) == ("denied", "not on a Friday", "")
+        assert (state.status, state.card.reason, state.sign()) == ("denied", "not on a Friday", "")
         workshop.drive(asked.run)
 
     def test_an_undecided_card_expires(self, workshop: Workshop, key: AgentKey) -> None:
@@ -102,11 +104,31 @@ class TestWay:
         asked = ask(key)
         assert redemptions.cancel(key, str(asked.pk)).status == "cancelled"
         assert redemptions.cancel(key, str(asked.pk)).status == "cancelled"
+        assert AuditEntry.objects.filter(action="ask_cancelled").count() == 1, "again changes nothing"
         workshop.drive(asked.run)
+
+    def test_an_undone_approval_does_not_lengthen_it(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key, expires_s=60)
+        workshop.undo(approve(workshop, asked).card)
+        card = workshop.card(asked.run)
+        assert timedelta(seconds=0) < card.expires_at - card.requested_at < timedelta(seconds=61)
+
+    def test_the_keys_own_member_does_not_decide_under_the_two_person_rule(self, workshop: Workshop) -> None:
+        workshop.organization.four_eyes = True
+        workshop.organization.save()
+        asked = ask(make_key(workshop, "approver"))
+        with pytest.raises(Forbidden):
+            approve(workshop, asked)
+
+    def test_a_key_that_ends_meanwhile_asks_nothing(self, workshop: Workshop, key: AgentKey) -> None:
+        revoke_key(workshop.admin, key.pk)
+        with pytest.raises(Conflict, match="does not work any more"):
+            ask(key)
+        assert not Run.objects.exists()
 
     def test_a_redeemed_one_cannot_be_taken_back(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        redeem(key, asked, approve(workshop, asked).receipt)
+        redeem(key, asked, approve(workshop, asked).sign())
         assert redemptions.cancel(key, str(asked.pk)).status == "redeemed"
 
     def test_a_person_can_undo_until_it_is_redeemed(self, workshop: Workshop, key: AgentKey) -> None:
@@ -115,15 +137,15 @@ class TestWay:
         workshop.undo(state.card)
         assert load_state(asked).status == "waiting"
         with pytest.raises(Conflict, match="not approved"):
-            redeem(key, asked, state.receipt)
-        redeem(key, asked, approve(workshop, asked).receipt)
+            redeem(key, asked, state.sign())
+        redeem(key, asked, approve(workshop, asked).sign())
         with pytest.raises(Conflict):
             workshop.undo(Approval.objects.latest("pk"))
 
     def test_it_counts_only_after_the_time_to_undo(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         state = approve(workshop, asked, grace_s=30)
-        assert (state.status, state.receipt) == ("waiting", "")
+        assert (state.status, state.sign()) == ("waiting", "")
         Approval.objects.update(start_after=Now())
         assert load_state(asked).status == "approved"
 
@@ -134,9 +156,9 @@ class TestWay:
 
     def test_its_card_says_who_asks_for_what(self, workshop: Workshop, key: AgentKey) -> None:
         first = workshop.card(ask(key, params={"version": "1.4.2", "hosts": ["a", "b"]}).run)
-        assert first.sentence == 'Laptop asks to run deploy.production (version: 1.4.2, hosts: ["a","b"])'
+        assert first.sentence == 'Run deploy.production (version: 1.4.2, hosts: ["a","b"]), asked by Laptop'
         inner = workshop.card(ask(key, params={"tool": "Bash", "input": {"command": "make deploy"}}).run)
-        assert inner.sentence == "Laptop asks to run deploy.production (command: make deploy, tool: Bash)"
+        assert inner.sentence == "Run deploy.production (command: make deploy, tool: Bash), asked by Laptop"
         second = workshop.card(ask(key, params={"text": "x\n" * 1_000}).run)
         assert len(second.sentence) < 220
         assert "\n" not in second.sentence
@@ -184,11 +206,15 @@ class TestLevels:
         with pytest.raises(Conflict):
             ask(key)
 
+    def test_two_admins_set_one_at_once(self, workshop: Workshop, key: AgentKey) -> None:
+        all_at_once([lambda: set_level(workshop.admin, ACTION, "write")] * 4)
+        assert workshop.card(ask(key).run).level == Level.WRITE
+
 
 class TestOutcomes:
     def test_without_a_report_it_is_unknown_and_a_person_settles_it(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        redeem(key, asked, approve(workshop, asked).receipt)
+        redeem(key, asked, approve(workshop, asked).sign())
         ToolCall.objects.update(deadline_at=Now() - timedelta(seconds=1))
         sweep_once()
         assert load_state(asked).status == "unknown"
@@ -201,7 +227,7 @@ class TestOutcomes:
 
     def test_a_late_report_settles_an_unknown_outcome(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        redeem(key, asked, approve(workshop, asked).receipt)
+        redeem(key, asked, approve(workshop, asked).sign())
         ToolCall.objects.update(deadline_at=Now() - timedelta(seconds=1))
         sweep_once()
         assert report(key, asked).status == "succeeded"
@@ -210,7 +236,7 @@ class TestOutcomes:
 
     def test_the_same_report_again_changes_nothing(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        redeem(key, asked, approve(workshop, asked).receipt)
+        redeem(key, asked, approve(workshop, asked).sign())
         report(key, asked)
         assert report(key, asked).status == "succeeded"
         with pytest.raises(Conflict):
@@ -219,14 +245,28 @@ class TestOutcomes:
 
     def test_a_report_after_a_persons_word_is_refused_and_recorded(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        redeem(key, asked, approve(workshop, asked).receipt)
+        redeem(key, asked, approve(workshop, asked).sign())
         ToolCall.objects.update(deadline_at=Now() - timedelta(seconds=1))
         sweep_once()
         workshop.resolve(ToolCall.objects.get(), "not_done")
         with pytest.raises(Conflict):
             report(key, asked)
+        with pytest.raises(Conflict):
+            report(key, asked)
         (entry,) = AuditEntry.objects.filter(action="outcome_reported_late")
         assert entry.payload["outcome"] == "succeeded"
+        card = Approval.objects.latest("pk")
+        assert (card.status, card.sentence.startswith("This happened after all")) == (ApprovalStatus.PENDING, True)
+        assert "but the agent now reports that it happened" in card.why
+
+    def test_of_equal_reports_at_once_none_counts_as_late(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        redeem(key, asked, approve(workshop, asked).sign())
+        answers: list[str] = []
+        all_at_once([lambda: answers.append(report(key, asked).status)] * 6)
+        assert answers == ["succeeded"] * 6
+        assert not AuditEntry.objects.filter(action="outcome_reported_late").exists()
+        workshop.drive(asked.run)
 
     def test_nothing_is_reported_before_the_redemption(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
@@ -236,7 +276,7 @@ class TestOutcomes:
 
     def test_a_cancelled_run_leaves_a_redeemed_ask_unknown(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        redeem(key, asked, approve(workshop, asked).receipt)
+        redeem(key, asked, approve(workshop, asked).sign())
         workshop.cancel(asked.run)
         assert load_state(asked).status == "unknown"
 
@@ -257,6 +297,14 @@ class TestEffects:
             assert "1.4.2" not in str(refusal.value.__dict__)
         assert [one.key_id for one in RefusedAsk.objects.filter(ask=first).order_by("pk")] == [key.pk, other.pk]
         assert Ask.objects.count() == 1
+
+    @pytest.mark.parametrize("other", [True, 1.0, "1"])
+    def test_params_that_only_look_equal_are_others(self, key: AgentKey, other: Any) -> None:
+        ask(key, params={"force": 1}, effect_key="refund:4711", client_request_id="a")
+        with pytest.raises(SameEffect):
+            ask(key, params={"force": other}, effect_key="refund:4711")
+        with pytest.raises(Conflict, match="other params"):
+            ask(key, params={"force": other}, client_request_id="a")
 
     def test_another_level_or_audience_is_another_ask(self, workshop: Workshop, key: AgentKey) -> None:
         ToolRule.objects.create(organization=workshop.organization, tool=f"ask/{ACTION}", level="read")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from agents.gateway import asks
 from agents.gateway.asks import AskedRequest
 from agents.gateway.keys import MAX_REQUESTS_PER_MINUTE, authenticate_key, issue_key, refuse_flood
 from agents.gateway.models import AgentKey
+from agents.gateway.receipts import Receipt, sign_receipt
 from agents.gateway.requests import ToolRequest, record_request
 from agents.platform.refusals import TooManyRequests
 from agents.web.sockets.viewers import find_viewer
@@ -90,11 +92,17 @@ def test_no_socket_knows_it(approver: Approver) -> None:
 def test_its_own_asks_are_all_it_can_do(approver: Approver) -> None:
     ask, _ = asks.submit(approver.key, AskedRequest("deploy", {}, "write"))
     card = Approval.objects.latest("pk")
-    for action in ("redeem", "outcome", "cancel"):
-        approver.send("post", f"/api/asks/{ask.pk}/{action}", {"receipt": card.digest})
+    names = dict.fromkeys((each.name for each in fields(Receipt)), "")
+    claims: Any = {**names, "ask": str(ask.pk), "decision": "approved", "iat": 0, "exp": 2**40}
+    forged = sign_receipt(Receipt(**claims))
+    bodies = {"redeem": {"receipt": forged}, "outcome": {"outcome": "succeeded"}}
+    refused = {act: approver.send("post", f"/api/asks/{ask.pk}/{act}", body) for act, body in bodies.items()}
+    assert {act: answer.status_code for act, answer in refused.items()} == {"redeem": 409, "outcome": 409}
     card.refresh_from_db()
-    assert card.status in (ApprovalStatus.PENDING, ApprovalStatus.CANCELLED)
-    assert card.decided_by is None
+    assert (card.status, card.decided_by) == (ApprovalStatus.PENDING, None)
+    approver.send("post", f"/api/asks/{ask.pk}/cancel", {})
+    card.refresh_from_db()
+    assert (card.status, card.decided_by) == (ApprovalStatus.CANCELLED, None)
 
 
 def test_no_tool_of_the_gateway_decides(approver: Approver) -> None:

@@ -35,14 +35,14 @@ from tests.workshop import LONG_AGO, Workshop, all_at_once, build_workshop
 class TestRedemption:
     def test_it_works_once(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        receipt = approve(workshop, asked).receipt
+        receipt = approve(workshop, asked).sign()
         redeem(key, asked, receipt)
         with pytest.raises(Conflict, match="redeemed before"):
             redeem(key, asked, receipt)
 
     def test_of_many_at_once_one_works(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        receipt = approve(workshop, asked).receipt
+        receipt = approve(workshop, asked).sign()
         answers: list[str] = []
 
         def try_once() -> None:
@@ -56,7 +56,7 @@ class TestRedemption:
 
     def test_another_keys_ask_is_not_found(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        receipt = approve(workshop, asked).receipt
+        receipt = approve(workshop, asked).sign()
         with pytest.raises(NotFound):
             redeem(make_key(workshop, "approver"), asked, receipt)
 
@@ -64,7 +64,7 @@ class TestRedemption:
         one, two = ask(key), ask(key)
         approve(workshop, one)
         with pytest.raises(Invalid, match="differs from this ask in: ask"):
-            redeem(key, one, approve(workshop, two).receipt)
+            redeem(key, one, approve(workshop, two).sign())
 
     def test_another_organizations_receipt_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
         others = build_workshop("globex")
@@ -73,14 +73,14 @@ class TestRedemption:
         asked = ask(key)
         approve(workshop, asked)
         with pytest.raises(Invalid, match="org"):
-            redeem(key, asked, foreign.receipt)
+            redeem(key, asked, foreign.sign())
 
     @pytest.mark.parametrize("claim", ["org", "asker", "action", "level", "params_digest", "decision", "aud", "exp"])
     def test_each_claim_is_compared(self, workshop: Workshop, key: AgentKey, claim: str) -> None:
         """Whatever could be signed by mistake, a receipt that says something else is refused."""
         asked = ask(key)
         state = approve(workshop, asked)
-        claims = read_receipt(state.receipt)
+        claims = read_receipt(state.sign())
         other: dict[str, Any] = {claim: 1 if claim == "exp" else "another"}
         changed = replace(claims, **other)
         with pytest.raises(Invalid, match=claim):
@@ -88,7 +88,7 @@ class TestRedemption:
 
     def test_a_late_receipt_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        receipt = approve(workshop, asked).receipt
+        receipt = approve(workshop, asked).sign()
         Approval.objects.update(valid_until=Now() - LONG_AGO)
         with pytest.raises(Expired):
             redeem(key, asked, receipt)
@@ -98,7 +98,7 @@ class TestRedemption:
 
     def test_changed_params_are_refused(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        receipt = approve(workshop, asked).receipt
+        receipt = approve(workshop, asked).sign()
         ToolCall.objects.update(params={"version": "6.6.6"})
         with pytest.raises(Invalid, match="params_digest"):
             redeem(key, asked, receipt)
@@ -106,14 +106,14 @@ class TestRedemption:
 
     def test_nothing_is_redeemed_under_a_stop(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        receipt = approve(workshop, asked).receipt
+        receipt = approve(workshop, asked).sign()
         stops.stop_everything(workshop.operator)
         with pytest.raises(Conflict, match="nothing may start now"):
             redeem(key, asked, receipt)
 
     def test_a_stopped_action_is_not_redeemed(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        receipt = approve(workshop, asked).receipt
+        receipt = approve(workshop, asked).sign()
         rules = {"organization": workshop.organization, "tool": f"ask/{ACTION}"}
         ToolRule.objects.create(**rules, stopped_at=Now(), stopped_by="grace")
         with pytest.raises(Conflict, match="was stopped by grace"):
@@ -122,7 +122,7 @@ class TestRedemption:
     def test_neither_is_an_action_whose_level_was_raised(self, workshop: Workshop, key: AgentKey) -> None:
         rule = ToolRule.objects.create(organization=workshop.organization, tool=f"ask/{ACTION}", level="write")
         asked = ask(key)
-        receipt = approve(workshop, asked).receipt
+        receipt = approve(workshop, asked).sign()
         rule.level = "destructive"
         rule.save()
         with pytest.raises(Conflict, match="the level of this action is destructive now"):
@@ -133,14 +133,14 @@ class TestRedemption:
 
     def test_a_card_that_was_changed_in_the_database_is_not_redeemed(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        receipt = approve(workshop, asked).receipt
+        receipt = approve(workshop, asked).sign()
         Approval.objects.filter(run=asked.run).update(sentence="Something else", preview={"changed": True})
         with pytest.raises(Conflict, match="changed in the database"):
             redeem(key, asked, receipt)
 
     def test_a_revoked_key_leaves_nothing_to_redeem(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        receipt = approve(workshop, asked).receipt
+        receipt = approve(workshop, asked).sign()
         revoke_key(workshop.operator, key.pk)
         with pytest.raises(Conflict):
             redeem(key, asked, receipt)
@@ -150,7 +150,7 @@ class TestRedemption:
 class TestReceipts:
     def test_it_can_be_checked_with_the_public_keys_alone(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key, audience="deployer")
-        claims = read_receipt(approve(workshop, asked).receipt)
+        claims = read_receipt(approve(workshop, asked).sign())
         assert (claims.org, claims.ask, claims.action, claims.aud) == ("acme", str(asked.pk), ACTION, "deployer")
         assert claims.params_digest == digest_params(PARAMS)
         assert claims.decided_by == workshop.approver.user.get_username()
@@ -158,11 +158,11 @@ class TestReceipts:
 
     def test_equal_states_have_equal_receipts(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        assert approve(workshop, asked).receipt == load_state(asked).receipt
+        assert approve(workshop, asked).sign() == load_state(asked).sign()
 
     def test_a_changed_one_is_not_genuine(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        receipt = approve(workshop, asked).receipt
+        receipt = approve(workshop, asked).sign()
         head, body, signature = receipt.split(".")
         for forged in (
             f"{head}.{body[:-2]}AA.{signature}",
@@ -170,6 +170,7 @@ class TestReceipts:
             "",
             "a.b.c",
             "ä.ö.ü",
+            f"{'W1tb' * 2_600}.a.b",
         ):
             with pytest.raises(InvalidReceipt):
                 read_receipt(forged)
@@ -178,7 +179,7 @@ class TestReceipts:
 
     def test_a_retired_key_still_verifies(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
-        receipt = approve(workshop, asked).receipt
+        receipt = approve(workshop, asked).sign()
         assert rotate_signing_key().is_current
         assert len(list_public_keys()) == 2
         assert redeem(key, asked, receipt).status == "redeemed"

@@ -10,17 +10,20 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
+from agents.accounts.models import AuditEntry
+from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant
 from agents.gateway import requests
+from agents.gateway.keys import revoke_key
 from agents.gateway.models import AgentKey, AgentRun, AgentSession
 from agents.gateway.requests import ToolRequest, record_request
 from agents.gateway.sessions import end_session, find_or_create_session
 from agents.gateway.tickets import cancel_ticket, find_ticket, load_ticket
 from agents.platform.queries.gateway import MAX_CALLS_OF_A_RUN
-from agents.platform.refusals import Conflict, Invalid, NotFound
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs import actions, stops
 from agents.runs.engine.timing import MAX_OPEN_TICKETS
-from agents.runs.models import CallStatus, ExitReason, Origin, Run, RunStatus, ToolCall
+from agents.runs.models import TERMINAL_CALLS, CallStatus, ExitReason, Origin, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.gateway.conftest import make_key
 from tests.probes import Effect
@@ -107,6 +110,34 @@ class TestRefusals:
         with pytest.raises(Invalid, match="not valid JSON"):
             request(key, SEARCH, region=value)
         assert not Run.objects.exists()
+
+    @pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 121])
+    def test_a_name_that_no_tool_has_is_refused(self, key: AgentKey, name: str) -> None:
+        with pytest.raises(Invalid):
+            request(key, name)
+        assert not Run.objects.exists()
+
+    @pytest.mark.parametrize("has_run", [False, True])
+    @pytest.mark.parametrize("keeps_open", [False, True])
+    def test_a_key_that_ends_while_a_request_is_prepared_asks_nothing(
+        self, workshop: Workshop, key: AgentKey, has_run: bool, keeps_open: bool
+    ) -> None:
+        record = workshop.record()
+        if has_run:
+            workshop.drive(request(key, SEARCH).run)
+        revoke_key(workshop.admin, key.pk, keeps_open=keeps_open)
+        with pytest.raises(Conflict, match="does not work any more"):
+            request(key, UPDATE, record_id=str(record.pk), changes={"phone": "1"})
+        assert Run.objects.count() == has_run
+        assert not Approval.objects.exists()
+
+    def test_the_keys_own_member_does_not_decide_under_the_two_person_rule(self, workshop: Workshop) -> None:
+        workshop.organization.four_eyes = True
+        workshop.organization.save()
+        card = workshop.card(update(workshop, make_key(workshop, "approver")).run)
+        with pytest.raises(Forbidden):
+            workshop.approve(card)
+        workshop.approve(card, by=workshop.admin)
 
     def test_an_unknown_tool_is_rejected_and_recorded(self, workshop: Workshop, key: AgentKey) -> None:
         call = request(key, "data.nothing")
@@ -207,7 +238,7 @@ class TestTickets:
             recorder.release("a")
         workshop.drive(call.run)
         late = ToolCall.objects.get(pk=call.pk)
-        assert late.late_effect is not None or late.status == CallStatus.FAILED
+        assert (late.status, late.late_effect is not None) == (CallStatus.FAILED, True)
 
     def test_it_opens_with_its_own_key_alone(self, workshop: Workshop, key: AgentKey) -> None:
         call = update(workshop, key)
@@ -226,6 +257,29 @@ class TestTickets:
         workshop.drive(call.run)
         assert again(call.run).status == RunStatus.WAITING
         assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED, "again changes nothing"
+        assert AuditEntry.objects.filter(action="ticket_cancelled").count() == 1
+
+    def test_the_audit_does_not_name_the_agent_for_what_a_person_cancelled(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
+        call = update(workshop, key)
+        workshop.cancel(call.run)
+        assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED
+        assert not AuditEntry.objects.filter(action="ticket_cancelled").exists()
+
+    def test_all_steps_of_nested_recipes_are_cancelled_with_it(self, workshop: Workshop, key: AgentKey) -> None:
+        names = ("probe.nested", "probe.recipe", "data.getRecordDetail")
+        Grant.objects.bulk_create([Grant(employee=workshop.employee, tool=name) for name in names])
+        call = request(key, "probe.nested", record_id=workshop.record().pk)
+        workshop.drive(call.run)
+        card = workshop.card(call.run)
+        assert card.tool_call.parent_call is not None
+        assert card.tool_call.parent_call.parent_call_id == call.pk
+        assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED
+        card.refresh_from_db()
+        assert card.status == ApprovalStatus.CANCELLED
+        assert not ToolCall.objects.exclude(status__in=TERMINAL_CALLS).exists()
+        workshop.drive(call.run)
 
     def test_an_approved_one_can_be_cancelled_before_it_starts(self, workshop: Workshop, key: AgentKey) -> None:
         call = update(workshop, key)
@@ -249,16 +303,16 @@ class TestTickets:
         assert MAX_OPEN_TICKETS == 100
         monkeypatch.setattr(requests, "MAX_OPEN_TICKETS", 2)
         for number in range(2):
-            session = find_or_create_session(key, f"s{number}", "")
+            session = find_or_create_session(key, f"s{number}")
             record_request(key, session, ToolRequest(EFFECT, {"name": str(number)}))
         with pytest.raises(Conflict, match="2 open tickets"):
-            record_request(key, find_or_create_session(key, "s3", ""), ToolRequest(EFFECT, {"name": "x"}))
-        again = record_request(key, find_or_create_session(key, "s4", ""), ToolRequest(EFFECT, {"name": "1"}))
+            record_request(key, find_or_create_session(key, "s3"), ToolRequest(EFFECT, {"name": "x"}))
+        again = record_request(key, find_or_create_session(key, "s4"), ToolRequest(EFFECT, {"name": "1"}))
         assert again.params == {"name": "1"}, "an open ticket is returned all the same"
 
     def test_the_same_write_in_many_sessions_at_once_is_one_ticket(self, workshop: Workshop, key: AgentKey) -> None:
         made: list[int] = []
-        sessions = [find_or_create_session(key, f"s{number}", "") for number in range(4)]
+        sessions = [find_or_create_session(key, f"s{number}") for number in range(4)]
 
         def ask(session: AgentSession) -> None:
             made.append(record_request(key, session, ToolRequest(EFFECT, {"name": "a"})).pk)
@@ -290,7 +344,7 @@ class TestSessions:
         assert again(run).status == RunStatus.WAITING
 
     def test_sessions_have_runs_of_their_own(self, workshop: Workshop, key: AgentKey) -> None:
-        one, two = (find_or_create_session(key, name, "client") for name in ("one", "two"))
+        one, two = (find_or_create_session(key, name) for name in ("one", "two"))
         first, second, third = (request(key, SEARCH, session) for session in (one, two, None))
         assert len({first.run_id, second.run_id, third.run_id}) == 3
         assert request(key, SEARCH, one).run_id == first.run_id
@@ -298,13 +352,13 @@ class TestSessions:
             workshop.drive(run)
 
     def test_a_client_ends_its_own_session(self, workshop: Workshop, key: AgentKey) -> None:
-        one, two = (find_or_create_session(key, name, "client") for name in ("one", "two"))
+        one, two = (find_or_create_session(key, name) for name in ("one", "two"))
         runs = [workshop.drive(request(key, SEARCH, session).run) for session in (one, two)]
         end_session(one)
         assert [again(run).status for run in runs] == [RunStatus.SUCCEEDED, RunStatus.WAITING]
 
     def test_what_is_open_outlives_its_session(self, workshop: Workshop, key: AgentKey) -> None:
-        session = find_or_create_session(key, "one", "client")
+        session = find_or_create_session(key, "one")
         call = request(key, EFFECT, session, name="a")
         end_session(session)
         assert load_ticket(call.pk).status == "waiting_for_approval"

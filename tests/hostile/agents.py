@@ -9,7 +9,7 @@ from django.utils import timezone
 from agents.approvals.models import Approval
 from agents.gateway.models import AgentKey, Ask, AskedEffect, RefusedAsk
 from agents.runs.models import Origin, RunStatus
-from agents.triggers.models import ReceiptStatus, ReceivedMessage, Trigger
+from agents.triggers.models import MessageStatus, ReceivedMessage, Trigger
 from agents.webhooks.models import Webhook, WebhookDelivery
 from tests.world import World
 
@@ -66,7 +66,7 @@ def add_triggers(world: World, names: list[str], texts: list[str]) -> None:
             created_by=member.user,
             made_by=member.user,
         )
-        for status in (ReceiptStatus.REFUSED, ReceiptStatus.FILTERED):
+        for status in (MessageStatus.REFUSED, MessageStatus.FILTERED):
             ReceivedMessage.objects.create(
                 trigger=trigger, status=status, reason=text[:300], payload=text, by=member.user
             )

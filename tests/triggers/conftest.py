@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 
 from agents.runs.models import Run
 from agents.triggers.changes import TriggerTerms, make_trigger
@@ -49,6 +48,5 @@ def send(trigger: Trigger, payload: Any, delivery: str = "") -> Run | None:
 
 @pytest.fixture
 def trigger(workshop: Workshop) -> Trigger:  # noqa: F811
-    """Return a trigger for messages of GitHub, in a minute in which nothing came."""
-    cache.clear()
+    """Return a trigger for messages of GitHub."""
     return add_trigger(workshop)

@@ -6,6 +6,7 @@ import pytest
 
 from agents.employees.models import Grant
 from agents.runs.models import CallStatus, Run
+from agents.triggers.models import Trigger
 from tests.triggers.conftest import add_trigger, send
 from tests.workshop import Workshop, asking, call, error_code, last_call
 from tools.toolbox.provenance import Provenance, SeenIn
@@ -33,6 +34,29 @@ def test_a_value_of_the_message_comes_from_outside(workshop: Workshop, task: str
     run = start(workshop, task, {"email": EVIL})
     assert find_origin(run) == SeenIn.OUTSIDE
     assert last_call(run).status == CallStatus.AWAITING_APPROVAL
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["thi\U000e0041ef@ev\U000e0041il.example", "thief@\u2800evil.example\u3164", "x" * 486 + " thief@evil.example.com"],
+)
+def test_a_value_comes_from_outside_as_the_employee_reads_it(workshop: Workshop, written: str) -> None:
+    """Hidden characters are left out of the task, and a long value is shortened, so another value is read there."""
+    run = send(add_trigger(workshop, task="Answer {{ payload.email }}"), {"email": written})
+    assert run is not None
+    read = run.task.removeprefix("Answer ").split()[-1].rstrip("…")
+    record = workshop.record()
+    workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"email": read})))
+    assert find_origin(workshop.drive(run)) == SeenIn.OUTSIDE
+
+
+def test_a_template_that_is_edited_later_makes_nothing_typed(workshop: Workshop) -> None:
+    trigger, record = add_trigger(workshop), workshop.record()
+    run = send(trigger, {"title": EVIL})
+    assert run is not None
+    Trigger.objects.update(task=f"Write to {EVIL}.")
+    workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"email": EVIL})))
+    assert find_origin(workshop.drive(run)) == SeenIn.OUTSIDE
 
 
 def test_a_value_of_the_template_comes_from_the_person_who_wrote_it(workshop: Workshop) -> None:

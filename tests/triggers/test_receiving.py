@@ -13,13 +13,15 @@ from django.test.utils import CaptureQueriesContext
 from agents.accounts.models import Membership, Role
 from agents.approvals.requesters import find_requesters
 from agents.employees.models import Employee
+from agents.platform.minute_counter import forget_counts
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, TooManyRequests
 from agents.runs.models import ExitReason, Message, Origin, Run, RunStatus
 from agents.runs.stops import release_everything, stop_everything
 from agents.triggers import changes, receiving
-from agents.triggers.models import ReceiptStatus, ReceivedMessage, Scheme, Trigger
+from agents.triggers.models import MessageStatus, ReceivedMessage, Scheme, Trigger
 from agents.triggers.receiving import (
     LARGEST_PAYLOAD,
+    MAX_DEPTH,
     MAX_NOTED_REFUSALS,
     TooLarge,
     Unproved,
@@ -49,7 +51,7 @@ class TestStarting:
             workshop.operator.user,
         )
         message = last_message()
-        assert (message.status, message.run, json.loads(message.payload)) == (ReceiptStatus.STARTED, run, DOWN)
+        assert (message.status, message.run, json.loads(message.payload)) == (MessageStatus.STARTED, run, DOWN)
 
     def test_the_employee_reads_the_message_as_data_below_the_task(self, workshop: Workshop, trigger: Trigger) -> None:
         workshop.play({"calls": []}, answer="Seen.")
@@ -75,7 +77,7 @@ class TestStarting:
         stop_everything(workshop.approver)
         with pytest.raises(Conflict):
             send(trigger, DOWN)
-        assert (last_message().status, Run.objects.count()) == (ReceiptStatus.REFUSED, 0)
+        assert (last_message().status, Run.objects.count()) == (MessageStatus.REFUSED, 0)
         assert "stopped" in last_message().reason
         release_everything(workshop.admin)
         assert replay(workshop.operator, last_message().pk).origin == Origin.TRIGGER
@@ -115,7 +117,7 @@ class TestStarting:
     def test_only_so_many_runs_wait(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop, max_queued=2)
         runs = [run for number in range(2) if (run := send(trigger, DOWN, str(number)))]
-        with pytest.raises(TooManyRequests, match="2 runs of this trigger wait already") as refused:
+        with pytest.raises(TooManyRequests, match="2 runs of this trigger are already waiting") as refused:
             send(trigger, DOWN, "3")
         assert refused.value.extra["retry_after"] > 0
         assert send(trigger, DOWN, "1") == runs[1], "a repeat is answered all the same"
@@ -137,6 +139,54 @@ class TestStarting:
         assert send(trigger, DOWN) is not None
 
 
+class TestKeepingRefusals:
+    def test_proved_messages_are_all_kept_and_strangers_push_none_out(
+        self, workshop: Workshop, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(receiving, "KEPT", MAX_NOTED_REFUSALS + 5)
+        stop_everything(workshop.approver)
+        for number in range(MAX_NOTED_REFUSALS + 5):
+            with pytest.raises(Conflict):
+                send(trigger, DOWN, str(number))
+        for _ in range(3):
+            forget_counts()
+            for _ in range(MAX_NOTED_REFUSALS):
+                with pytest.raises(Unproved):
+                    receive(trigger.public_id, {}, b"{}")
+        kept = ReceivedMessage.objects.filter(trigger=trigger)
+        assert kept.exclude(payload="").count() == MAX_NOTED_REFUSALS + 5
+        assert kept.filter(payload="").count() == MAX_NOTED_REFUSALS + 5
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "found", "passes"),
+    [
+        ("equals", "false", False, True),
+        ("equals", "false", True, False),
+        ("equals", "12", 12, True),
+        ("equals", "12", "12", True),
+        ("one_of", ["1", "2"], 2, True),
+        ("one_of", ["1", "2"], True, False),
+        ("equals", "[1]", [1], False),
+        ("pattern", "12", 12, False),
+    ],
+)
+def test_a_filter_matches_what_its_text_means(
+    workshop: Workshop, rule: str, value: Any, found: Any, passes: bool
+) -> None:
+    trigger = add_trigger(workshop, filters=[{"param": "x", "rule": rule, "value": value}])
+    assert (send(trigger, {"x": found}) is not None) is passes
+
+
+def test_a_message_with_too_many_levels_is_refused(trigger: Trigger) -> None:
+    deep: Any = []
+    for _ in range(MAX_DEPTH - 2):
+        deep = [deep]
+    assert send(trigger, {"x": deep}) is not None
+    with pytest.raises(Invalid, match="levels"):
+        send(trigger, {"x": [[deep]]})
+
+
 @pytest.mark.parametrize("scheme", Scheme.values)
 def test_a_secret_that_cannot_be_read_proves_nothing(workshop: Workshop, scheme: str) -> None:
     trigger = add_trigger(workshop, scheme=scheme, secret="", header="X-Signature")
@@ -154,7 +204,7 @@ class TestRefusing:
         body = json.dumps(DOWN).encode()
         with pytest.raises(Unproved):
             receive(trigger.public_id, sign(body, secret="another secret of theirs"), body)
-        assert (last_message().status, last_message().payload, Run.objects.count()) == (ReceiptStatus.REFUSED, "", 0)
+        assert (last_message().status, last_message().payload, Run.objects.count()) == (MessageStatus.REFUSED, "", 0)
 
     def test_a_flood_of_refusals_does_not_fill_the_table(self, trigger: Trigger) -> None:
         for _ in range(MAX_NOTED_REFUSALS + 30):
@@ -170,7 +220,7 @@ class TestRefusing:
         started = send(trigger, DOWN)
         for number in range(6):
             send(trigger, {"action": f"closed {number}"})
-        kept = ReceivedMessage.objects.exclude(status=ReceiptStatus.STARTED)
+        kept = ReceivedMessage.objects.exclude(status=MessageStatus.STARTED)
         assert kept.count() == 3
         assert [json.loads(one.payload)["action"] for one in kept] == ["closed 5", "closed 4", "closed 3"]
         assert ReceivedMessage.objects.filter(run=started).exists()
@@ -227,7 +277,7 @@ class TestFilters:
         trigger = add_trigger(workshop, filters=rows)
         run = send(trigger, {**DOWN, "issue": {"number": 4}})
         assert (run is not None) == starts
-        assert last_message().status == (ReceiptStatus.STARTED if starts else ReceiptStatus.FILTERED)
+        assert last_message().status == (MessageStatus.STARTED if starts else MessageStatus.FILTERED)
         assert bool(last_message().reason) != starts
 
     def test_a_repeat_of_a_started_message_gets_its_run_whatever_the_filters_say_now(self, workshop: Workshop) -> None:
@@ -252,7 +302,7 @@ class TestQuestionsOfSenders:
         body = json.dumps({"type": "url_verification", "challenge": "c-1"}).encode()
         taken = receive(trigger.public_id, {}, body)
         assert (taken.answer, taken.run) == ({"challenge": "c-1"}, None)
-        assert last_message().status == ReceiptStatus.ANSWERED
+        assert last_message().status == MessageStatus.ANSWERED
 
     def test_githubs_ping_is_answered_without_a_run(self, trigger: Trigger) -> None:
         body = b'{"zen": "Design for failure."}'
@@ -270,11 +320,16 @@ class TestReplays:
         first = send(trigger, DOWN, "d1")
         second = replay(workshop.admin, last_message().pk)
         assert first is not None
-        assert (second.task, second.created_by) == (first.task, workshop.operator.user)
+        assert (second.task, second.created_by) == (first.task, workshop.admin.user)
         assert second != first
         card = workshop.card(workshop.drive(second))
         acts = {(one.name, one.act) for one in find_requesters([card])[card.pk]}
-        assert acts == {("acme-operator", "started this run"), ("acme-admin", "sent the message again")}
+        assert acts == {("acme-admin", "started this run"), ("acme-operator", "let the trigger work")}
+
+    def test_it_needs_nobody_but_the_person_who_pressed(self, workshop: Workshop, trigger: Trigger) -> None:
+        send(trigger, DOWN, "d1")
+        Membership.objects.filter(pk=workshop.operator.pk).delete()
+        assert replay(workshop.approver, last_message().pk).created_by == workshop.approver.user
 
     def test_whoever_made_the_trigger_counts_as_one_too(self, workshop: Workshop, trigger: Trigger) -> None:
         workshop.play(asking(call("data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": "1"})))

@@ -171,7 +171,7 @@ class TestStandard:
             "webhook-timestamp": at,
             "webhook-signature": f"v1,{b64encode(hmac.digest(key, signed, 'sha256')).decode()}",
         }
-        assert "no number" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
+        assert "not a number" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
 
 
 class TestHmac:

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from agents.platform.refusals import Invalid
-from agents.triggers.templates import LARGEST_SHOWN, LARGEST_VALUE, attach_payload, check_template, fill_template
+from agents.triggers.templates import (
+    LARGEST_SHOWN,
+    LARGEST_VALUE,
+    MAX_PLACES,
+    attach_payload,
+    check_template,
+    fill_template,
+)
 
 
 @pytest.mark.parametrize(
@@ -51,11 +58,31 @@ def test_a_long_value_is_shortened() -> None:
 
 @pytest.mark.parametrize(
     "template",
-    ["{{ title }}", "{{ payload }}", "{{ payload.a.b | upper }}", "{{ payload['a'] }}", "{{ payload.a() }}", "{{}}"],
+    [
+        "{{ title }}",
+        "{{ payload }}",
+        "{{ payload.a.b | upper }}",
+        "{{ payload['a'] }}",
+        "{{ payload.a() }}",
+        "{{}}",
+        "{{ payload.a",
+        "{{ {payload.a} }}",
+    ],
 )
 def test_a_place_that_names_no_value_is_refused(template: str) -> None:
     with pytest.raises(Invalid, match="not a valid placeholder"):
         check_template(template)
+
+
+def test_a_template_of_many_spaces_is_checked_at_once() -> None:
+    with pytest.raises(Invalid):
+        check_template("{{" + " " * 1_000_000 + "x")
+
+
+def test_so_many_places_are_allowed_at_most() -> None:
+    check_template("{{ payload.a }}" * MAX_PLACES)
+    with pytest.raises(Invalid, match="placeholders"):
+        check_template("{{ payload.a }}" * (MAX_PLACES + 1))
 
 
 def test_a_template_of_places_and_text_is_accepted() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
@@ -10,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import transaction
 from django.test import Client
 
@@ -17,6 +19,7 @@ from agents.accounts import audit
 from agents.accounts.models import AuditEntry, AuditHead
 from agents.approvals import decisions
 from agents.web.lists import audit_pages
+from agents.web.lists.audit_lines import ACTION_TEXTS
 from agents.web.panel.slots import build_line_url
 from agents.web.views import audit as audit_view
 from tests.world import World, make_world, streamed
@@ -25,6 +28,9 @@ pytestmark = [
     pytest.mark.django_db,
     pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators"),
 ]
+
+
+RECORDING = ("audit", "_audit", "NewEntry")
 
 
 @pytest.fixture
@@ -75,6 +81,7 @@ def test_entries_name_actor_action_and_linked_subject(world: World) -> None:
         audit.NewEntry("user:admin", "membership_changed", "membership:7", {"row": "ada in Acme"}),
         audit.NewEntry("gadget", "standing_grant_ended", "standing_grant:12", {"because": "The tool has changed."}),
         audit.NewEntry("gadget", "something_new", "odd subject"),
+        audit.NewEntry("user:admin", "trigger_created", "trigger:7", {"name": "New issues"}),
         audit.NewEntry("standing_grant:7", "card_approved", "odd subject"),
     )
     html = read_page(world.client("admin"))
@@ -87,10 +94,27 @@ def test_entries_name_actor_action_and_linked_subject(world: World) -> None:
         "ended a standing grant: standing grant 12",
         "The tool has changed.",
         "something new: odd subject",
+        "created a trigger: trigger 7: New issues",
         "<td>standing grant 7</td>",
         "It is &lt;new&gt;.",
     ):
         assert part in html
+
+
+def test_every_action_has_words() -> None:
+    """Actions are texts in the calls that record them."""
+    written = set()
+    for path in [*settings.BASE_DIR.glob("agents/**/*.py"), *settings.BASE_DIR.glob("gadget_site/**/*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in (
+                "audit",
+                "_audit",
+                "NewEntry",
+            ):
+                texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
+                written |= {text for text in texts if isinstance(text, str) and re.fullmatch("[a-z]+(_[a-z]+)+", text)}
+    assert {"receipt_redeemed", "trigger_created", "webhook_switched_off"} <= written
+    assert written <= set(ACTION_TEXTS)
 
 
 def test_entries_show_nothing_of_another_organization(world: World) -> None:

@@ -7,9 +7,9 @@ import re
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 
+from agents.employees.models import Employee
 from agents.runs.models import Run, RunStatus
 from agents.triggers.models import ReceivedMessage, Trigger
 from tests.triggers.conftest import SECRET, sign
@@ -22,7 +22,6 @@ HOSTILE = '"><script>alert(1)</script>'
 
 @pytest.fixture
 def world() -> World:
-    cache.clear()
     return make_world()
 
 
@@ -46,6 +45,23 @@ def post(trigger: Trigger, payload: Any, client: Client | None = None, proof: st
     headers = sign(body) if proof is None else {"x-hub-signature-256": proof}
     sender = client or nobody(needs_csrf=True)
     return sender.post(f"/hooks/{trigger.public_id}", body, content_type="application/json", headers=headers)
+
+
+@pytest.mark.parametrize(
+    "filled", [{"filter_param": "a\0b"}, {"filter_rule": "minimum", "filter_value": "[" * 100_000}]
+)
+def test_a_filter_that_cannot_be_stored_is_refused(world: World, filled: dict[str, str]) -> None:
+    page = world.client("operator").post("/triggers/new/", fill_form(world, **filled))
+    assert page.status_code == 422
+    assert not Trigger.objects.exists()
+
+
+def test_saving_keeps_an_employee_that_is_not_active(world: World) -> None:
+    trigger = create(world)[0]
+    Employee.objects.filter(pk=world.employee.pk).update(is_active=False)
+    page = world.client("operator").get(f"/triggers/{trigger.pk}/").content.decode()
+    assert re.search(rf'<option value="{world.employee.pk}" selected>Dana \(not active\)', page)
+    assert "(not active)" not in world.client("operator").get("/triggers/").content.decode()
 
 
 class TestAddress:
@@ -129,7 +145,7 @@ class TestPages:
         post(trigger, {"action": "closed"})
         post(trigger, {}, proof="sha256=0")
         page = world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
-        for words in ("Started a run", "Filtered out", "Refused", "the signature or the token is wrong"):
+        for words in ("Started a run", "Filtered out", "Refused", "The signature or the token is wrong"):
             assert words in page
 
     def test_a_message_is_sent_again_by_a_button(self, world: World) -> None:

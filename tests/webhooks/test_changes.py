@@ -123,6 +123,23 @@ class TestChanging:
         with pytest.raises(Conflict, match="switched off"):
             changes.send_delivery_again(workshop.admin, delivery.pk)
 
+    def test_switching_on_what_is_on_changes_nothing(self, workshop: Workshop, receiver: Receiver) -> None:
+        webhook, _ = add_webhook(workshop, receiver)
+        workshop.submit()
+        changes.switch_webhook(workshop.admin, webhook.pk, is_active=True)
+        assert not AuditEntry.objects.filter(action="webhook_switched_on").exists()
+        assert send_all() == 1
+
+    def test_the_deliveries_of_a_removed_one_are_deleted_afterwards(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
+        webhook, _ = add_webhook(workshop, receiver)
+        workshop.submit()
+        changes.remove_webhook(workshop.admin, webhook.pk)
+        assert send_all() == 0
+        assert changes.forget_old_deliveries() == 1
+        assert not WebhookDelivery.objects.exists()
+
     def test_the_reason_of_the_last_try_is_kept(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver)
         workshop.submit()
@@ -161,7 +178,7 @@ class TestChanging:
         send_all()
         delivery = WebhookDelivery.objects.get()
         changes.send_delivery_again(workshop.admin, delivery.pk)
-        with pytest.raises(Conflict, match="waits already"):
+        with pytest.raises(Conflict, match="is already waiting"):
             changes.send_delivery_again(workshop.admin, delivery.pk)
         send_all()
         assert [one.headers["webhook-id"] for one in receiver.received] == [delivery.message_id] * 2

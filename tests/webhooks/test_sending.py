@@ -70,6 +70,33 @@ class TestSignature:
         assert not receiver.received
         assert "cannot be read" in WebhookDelivery.objects.get().problem
 
+    def test_a_failure_of_our_own_is_not_the_receivers(self, workshop: Workshop, receiver: Receiver) -> None:
+        webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
+        secret = WebhookSecret.objects.get()
+        secret.secret = "whsec_?"
+        secret.save()
+        workshop.submit()
+        assert send_all() == 1
+        assert not receiver.received
+        webhook.refresh_from_db()
+        assert (webhook.failures, webhook.failing_since, webhook.rests_until) == (0, None, None)
+        delivery = WebhookDelivery.objects.get()
+        assert (delivery.status, "the log of the workers" in delivery.problem) == ("waiting", True)
+        assert delivery.due_at > delivery.created_at
+
+    def test_a_try_that_came_back_late_does_not_free_what_another_one_holds(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
+        webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        receiver.hold()
+        with beside(send_all):
+            await_that(lambda: bool(receiver.received), "the delivery is on its way")
+            Webhook.objects.update(busy_until=Now() + timedelta(minutes=1))
+            receiver.release()
+        webhook.refresh_from_db()
+        assert webhook.busy_until is not None
+
 
 class TestDelivery:
     def test_it_records_status_and_duration(self, workshop: Workshop, receiver: Receiver) -> None:

@@ -54,7 +54,6 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("session_id", models.CharField(max_length=64, unique=True)),
-                ("client", models.CharField(blank=True, max_length=120)),
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ("ended_at", models.DateTimeField(null=True)),
                 (

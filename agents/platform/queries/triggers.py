@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from agents.accounts.models import Membership, Organization
 from agents.employees.models import Employee
 from agents.platform.queries.compiled import CompiledQuery, ModelColumns
-from agents.triggers.models import ReceiptStatus, ReceivedMessage, Trigger
+from agents.triggers.models import MessageStatus, ReceivedMessage, Trigger
 
 _NAME = ("username",)
 
@@ -66,7 +66,7 @@ class EarlierMessage(NamedTuple):
 EARLIER_MESSAGES = CompiledQuery(
     EarlierMessage,
     lambda trigger_id, key: ReceivedMessage.objects.filter(
-        trigger_id=trigger_id, key=key, status=ReceiptStatus.STARTED
+        trigger_id=trigger_id, key=key, status=MessageStatus.STARTED
     ).order_by("-pk"),
     placeholders=(31_011, "the key of a message"),
     now=Now(),

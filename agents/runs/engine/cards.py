@@ -23,7 +23,7 @@ from agents.runs.engine.results import end_unexecuted, publish_result
 from agents.runs.engine.timing import MAX_DRIFTS, timing
 from agents.runs.engine.transaction import Transaction
 from agents.runs.events import ApprovalDecided, ApprovalRequested, ToolRejected
-from agents.runs.models import CallStatus, ToolCall
+from agents.runs.models import CallStatus, Origin, ToolCall
 from agents.standing_grants.models import StandingGrant
 from tools.contract import (
     NO_PREVIEW,
@@ -231,7 +231,9 @@ def replace_card(tx: Transaction, card: Approval, effect: CallEffect, why: str) 
         definition_hash=call.definition_hash,
         drifts=call.drifts,
     )
-    days = tx.run.organization.card_days
+    days: float = tx.run.organization.card_days
+    if tx.run.origin == Origin.ASK:  # its agent may have set an earlier end
+        days = max(0.0, min(days, (card.expires_at - tx.now) / timedelta(days=1)))
     new_card = build_card(call, effect, _join_reasons(why, call.why), days)
     new_card.sequence = find_next_sequence(call)
     new_card.save(force_insert=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.employees import budgets
@@ -135,14 +135,23 @@ def _cancel_open_calls(tx: Transaction, reason: ExitReason) -> None:
 
 
 def cancel_waiting_call(tx: Transaction, call: ToolCall, why: str) -> bool:
-    """Cancel one call with its steps, unless it executes or has ended; return True if it is cancelled."""
-    steps = Q(pk=call.pk) | Q(parent_call_id=call.pk)
-    if ToolCall.objects.filter(steps, status=CallStatus.EXECUTING).exists():
+    """Cancel one call with all its steps, unless one executes or it has ended; return True if this cancelled it."""
+    calls = ToolCall.objects.filter(pk__in=_list_steps(call), run_id=tx.run.pk)
+    was_open = calls.filter(pk=call.pk).exclude(status__in=TERMINAL_CALLS).exists()
+    if not was_open or calls.filter(status=CallStatus.EXECUTING).exists():
         return False
-    calls = ToolCall.objects.filter(steps, run_id=tx.run.pk)
     _cancel_unstarted_calls(tx, calls, why)
     _cancel_suspended_calls(tx, calls, why)
-    return ToolCall.objects.filter(pk=call.pk, status=CallStatus.CANCELLED).exists()
+    return calls.filter(pk=call.pk, status=CallStatus.CANCELLED).exists()
+
+
+def _list_steps(call: ToolCall) -> list[int]:
+    """List the ids of the call, of its steps, and of the steps of those."""
+    found, level = [call.pk], [call.pk]
+    while level:
+        level = list(ToolCall.objects.filter(parent_call_id__in=level).values_list("pk", flat=True))
+        found += level
+    return found
 
 
 def _cancel_unstarted_calls(tx: Transaction, calls: QuerySet[ToolCall], why: str) -> None:

@@ -11,7 +11,7 @@ from agents.runs.engine.results import end_unexecuted, keep_marks, publish_resul
 from agents.runs.engine.timing import MAX_ATTEMPTS
 from agents.runs.engine.transaction import MACHINE, Transaction
 from agents.runs.events import LateEffect, RunResumed
-from agents.runs.models import CallStatus, ToolCall
+from agents.runs.models import CallStatus, Origin, ToolCall
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
 
 _LONGEST_SUMMARY = 1_000
@@ -94,8 +94,8 @@ def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: Tool
     if not result.success or not failed.update(late_effect=late_effect):
         return False
     keep_marks(call, result)
-    summary = result.summary[:_LONGEST_SUMMARY]
-    why = f"It was marked as not done, but its worker now reports that it happened: {summary}"
+    summary, reporter = result.summary[:_LONGEST_SUMMARY], "the agent" if tx.run.origin == Origin.ASK else "its worker"
+    why = f"It was marked as not done, but {reporter} now reports that it happened: {summary}"
     if again:
         why += f"\nThe same was requested again, so it probably happened twice. See call {', '.join(again)}."
     card = show_unknown_card(tx, call, "This happened after all", why)

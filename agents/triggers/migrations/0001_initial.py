@@ -117,7 +117,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("started", "Started a run"),
                             ("filtered", "Filtered out"),
-                            ("answered", "Answered"),
+                            ("answered", "Connection test"),
                             ("refused", "Refused"),
                         ],
                         max_length=10,
@@ -126,6 +126,7 @@ class Migration(migrations.Migration):
                 ("reason", models.CharField(blank=True, max_length=300)),
                 ("requesters", models.JSONField(default=list)),
                 ("payload", models.TextField(blank=True)),
+                ("template", models.TextField(blank=True)),
                 ("received_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "by",
@@ -180,6 +181,14 @@ class Migration(migrations.Migration):
             model_name="receivedmessage",
             index=models.Index(
                 condition=models.Q(("status", "started")), fields=["trigger", "key", "-id"], name="messages_by_key"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="receivedmessage",
+            index=models.Index(
+                condition=models.Q(("status", "started"), _negated=True),
+                fields=["trigger", "-id"],
+                name="messages_without_run",
             ),
         ),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agents.approvals.models import Approval
+from agents.gateway.asks import MAX_REFUSED
 from agents.gateway.models import Ask, RefusedAsk
 from agents.gateway.receipts import digest_params
 from agents.runs.models import ToolCall
@@ -19,7 +20,7 @@ class AskNotes:
 
     Attributes:
         earlier: the newest cards of earlier asks about the same effect.
-        refused: asks that were refused because this one is open.
+        refused: asks that were refused because this one is open, the newest of each key.
         params_digest: as the receipt and the answers of the API name it.
     """
 
@@ -40,5 +41,6 @@ def load_ask_notes(call: ToolCall) -> AskNotes | None:
     if ask.effect_id is not None:
         cards = Approval.objects.filter(run__ask__effect=ask.effect_id, run__ask__pk__lt=ask.pk)
         earlier = list(cards.select_related("decided_by").order_by("-pk")[:MAX_EARLIER_ASKS])
-    refused = RefusedAsk.objects.filter(ask=ask).select_related("key").order_by("pk")[:MAX_EARLIER_ASKS]
-    return AskNotes(ask, earlier, list(refused), digest_params(call.params))
+    refused = RefusedAsk.objects.filter(ask=ask).select_related("key").order_by("-pk")[: MAX_REFUSED * MAX_EARLIER_ASKS]
+    newest = {one.key_id: one for one in reversed(refused)}  # one of each key, so that none hides another
+    return AskNotes(ask, earlier, list(newest.values())[:MAX_EARLIER_ASKS], digest_params(call.params))

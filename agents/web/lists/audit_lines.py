@@ -92,13 +92,38 @@ POLICY_ACTIONS = {
     "policy_shadow_started": "started the shadow mode of a policy draft",
     "policy_shadow_stopped": "stopped the shadow mode of a policy draft",
 }
+GATE_ACTIONS = {
+    "agent_key_created": "created an agent key",
+    "agent_key_revoked": "revoked an agent key",
+    "action_level_set": "set the level of an action",
+    "receipt_redeemed": "redeemed a receipt",
+    "outcome_reported": "reported an outcome",
+    "outcome_reported_late": "reported an outcome late",
+    "ask_cancelled": "cancelled an ask",
+    "ticket_cancelled": "cancelled a ticket",
+    "trigger_created": "created a trigger",
+    "trigger_changed": "changed a trigger",
+    "trigger_switched_on": "switched on a trigger",
+    "trigger_switched_off": "switched off a trigger",
+    "trigger_secret_changed": "changed the secret of a trigger",
+    "trigger_removed": "removed a trigger",
+    "webhook_created": "created a webhook",
+    "webhook_changed": "changed a webhook",
+    "webhook_switched_on": "switched on a webhook",
+    "webhook_switched_off": "switched off a webhook",
+    "webhook_secret_changed": "changed the secret of a webhook",
+    "webhook_delivery_repeated": "sent a delivery of a webhook again",
+    "webhook_removed": "removed a webhook",
+}
 ACTION_GROUPS = (
     ("Work", WORK_ACTIONS),
+    ("Agents and systems elsewhere", GATE_ACTIONS),
     ("People", PEOPLE_ACTIONS),
     ("Configuration", CONFIGURATION_ACTIONS | POLICY_ACTIONS),
 )
 ACTION_TEXTS = (
     WORK_ACTIONS
+    | GATE_ACTIONS
     | PEOPLE_ACTIONS
     | POLICY_ACTIONS
     | {action: text.replace(" ", " the ", 1) for action, text in CONFIGURATION_ACTIONS.items()}
@@ -148,9 +173,10 @@ def _describe_entry(entry: AuditEntry, subjects: dict[str, Subject]) -> AuditLin
 def _name_subject(entry: AuditEntry) -> str:
     """Name a subject without a page: its kind and number, and the name in the entry."""
     kind, _, number = entry.subject.partition(":")
-    row = entry.payload.get("row") or entry.payload.get("note") if isinstance(entry.payload, dict) else ""
+    payload = entry.payload if isinstance(entry.payload, dict) else {}
+    name = payload.get("row") or payload.get("note") or payload.get("name")
     label = f"{kind.replace('_', ' ')} {number}".strip()
-    return f"{label}: {row}" if row else label
+    return f"{label}: {name}" if name else label
 
 
 def _load_subjects(organization_id: int, entries: list[AuditEntry]) -> dict[str, Subject]:

@@ -1,14 +1,12 @@
-"""Database access from asynchronous sockets, in a few threads that return each connection to its pool."""
+"""Database access from asynchronous sockets, in a few threads."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
-from asgiref.sync import sync_to_async
-from django.db import connections
+from agents.platform.database_threads import run_in_threads
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
@@ -17,13 +15,5 @@ THREADS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="gadget-sockets")
 
 
 def database_to_async(function: Callable[Args, Result]) -> Callable[Args, Any]:
-    """Make a function that uses the database awaitable, and close its connection when it returns."""
-
-    @functools.wraps(function)
-    def run_and_close(*args: Args.args, **kwargs: Args.kwargs) -> Result:
-        try:
-            return function(*args, **kwargs)
-        finally:
-            connections.close_all()
-
-    return sync_to_async(run_and_close, thread_sensitive=False, executor=THREADS)
+    """Make a function that uses the database awaitable."""
+    return run_in_threads(THREADS, function)

@@ -45,7 +45,7 @@ class KeyLine:
             return "active"
         if self.key.revoked_at is not None:
             return "revoked"
-        return "expired" if self.key.expires_at <= timezone.now() else "owner may not use it"
+        return "expired" if self.key.expires_at <= timezone.now() else "member lost access"
 
 
 @member_view("GET", "POST")

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import Q
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect
@@ -132,10 +133,9 @@ def _read_terms(request: HttpRequest) -> changes.TriggerTerms:
         text = request.POST.get(name, "")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
 
-    rows = zip(*map(request.POST.getlist, _FILTER_FIELDS), strict=False)
     filters = [
         {"param": param.strip(), "rule": rule, "value": _read_value(rule, value)}
-        for param, rule, value in rows
+        for param, rule, value in _read_filter_rows(request)
         if param.strip()
     ]
     return changes.TriggerTerms(
@@ -151,6 +151,11 @@ def _read_terms(request: HttpRequest) -> changes.TriggerTerms:
     )
 
 
+def _read_filter_rows(request: HttpRequest) -> list[tuple[str, ...]]:
+    """Return field, comparison and value of each row of the form."""
+    return list(zip(*map(request.POST.getlist, _FILTER_FIELDS), strict=False))
+
+
 def _read_value(rule: str, text: str) -> Any:
     """Read the value of a filter as its rule needs it: a number, a list of texts, or a text."""
     if rule == "one_of":
@@ -158,7 +163,7 @@ def _read_value(rule: str, text: str) -> Any:
     if rule in ("minimum", "maximum"):
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return text
     return text
 
@@ -199,15 +204,18 @@ def _render_one(
 def _build_form(
     request: HttpRequest, member: Membership, trigger: Trigger | None, refusal: Refusal | None
 ) -> dict[str, Any]:
-    employees = Employee.objects.filter(organization_id=member.organization_id, is_active=True).order_by("name")
+    own = Q(pk=trigger.employee_id) if trigger else Q()
+    employees = Employee.objects.filter(Q(is_active=True) | own, organization_id=member.organization_id)
+    choices = [(each.pk, each.name if each.is_active else f"{each.name} (not active)") for each in employees]
+    if trigger and trigger.employee_id is None:
+        choices.insert(0, (0, "choose an employee"))
     stored = trigger.filters if trigger else []
-    filters = [(row["param"], row["rule"], _show_value(row["value"])) for row in stored]
+    filters: list[tuple[str, ...]] = [(row["param"], row["rule"], _show_value(row["value"])) for row in stored]
     typed: Any = request.POST if request.method == "POST" else {}
     if typed:
-        rows = zip(*map(request.POST.getlist, _FILTER_FIELDS), strict=False)
-        filters = [row for row in rows if row[0].strip() or row[2].strip()]
+        filters = [row for row in _read_filter_rows(request) if row[0].strip() or row[2].strip()]
     return {
-        "employees": [(each.pk, each.name) for each in employees],
+        "employees": choices,
         "schemes": Scheme.choices,
         "rules": [(rule.value, _RULE_WORDS[rule.value]) for rule in changes.FILTER_RULES],
         "filters": [*filters, *[("", "equals", "")] * EMPTY_FILTERS][: changes.MAX_FILTERS],

@@ -55,7 +55,7 @@ def login(workshop: Workshop, role: Role) -> Client:
 
 
 class TestWaysInFromElsewhere:
-    def test_agent_keys_end_and_triggers_pause(self, workshop: Workshop) -> None:
+    def test_agent_keys_end_and_triggers_are_switched_off(self, workshop: Workshop) -> None:
         _, secret = issue_key(workshop.operator, workshop.employee.pk, "Laptop", 30)
         trigger = add_trigger(workshop)
         restored.stop_everything()

@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -21,7 +22,8 @@ from django.conf import settings
 
 from agents.approvals import decisions
 from agents.approvals.models import Approval, ApprovalStatus
-from agents.gateway.models import Ask
+from agents.gateway.asks import AskedRequest, submit
+from agents.gateway.models import AgentKey, Ask
 from agents.runs.models import CallStatus, ToolCall
 from tests.awaiting import await_that
 from tests.faults.site import Site
@@ -40,6 +42,14 @@ CLAUDE = {"session_id": "s1", "cwd": "/home/ada/shop", "hook_event_name": "PreTo
 DEPLOY = {**CLAUDE, "tool_input": {"command": "make deploy", "description": "Deploy the shop"}}
 
 
+NOBODY = 65_534
+CAN_CHANGE = f"""
+import os, sys
+hook = {{"__name__": "hook"}}
+exec(sys.stdin.read(), hook)
+os.setuid({NOBODY})
+print(hook["can_change"](hook["Path"](sys.argv[1])))
+"""
 GIT = {"tool": "Bash", "input": "git (status|diff)", "do": "allow"}
 
 
@@ -136,7 +146,7 @@ def test_before_the_assistants_timeout_it_denies_with_a_ticket_and_finds_it_agai
     code, output, _ = hook.answer(DEPLOY)
     assert (code, read_verdict("claude", output)) == (0, "deny")
     ask = Ask.objects.get()
-    assert f"ticket {ask.pk}" in output
+    assert f"ask {ask.pk}" in output
     card = Approval.objects.get()
     decisions.approve(site.workshop.approver, card.pk, decisions.Decision(card.digest, confirm="assistant.Bash"))
     code, output, _ = hook.answer(DEPLOY)
@@ -172,6 +182,62 @@ def test_it_reports_what_happened(site: Site, hook: Hook) -> None:
         assert read_verdict("claude", hook.answer(DEPLOY)[1]) == "allow", "after that, it may be asked again"
 
 
+COMMAND = {"command": "make deploy"}
+CURSOR = {"conversation_id": "c1", "command": "make deploy"}
+COPILOT = {"sessionId": "p1", "cwd": "/home/ada/shop", "toolName": "bash", "toolArgs": json.dumps(COMMAND)}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [
+        (DEPLOY, {**DEPLOY, "hook_event_name": "PostToolUseFailure", "error": "exit 1"}, CallStatus.FAILED),
+        (
+            {**CURSOR, "cwd": "/home/ada/shop", "hook_event_name": "beforeShellExecution"},
+            {**CURSOR, "hook_event_name": "afterShellExecution", "output": "done", "duration": 5},
+            CallStatus.SUCCEEDED,
+        ),
+        (COPILOT, {**COPILOT, "toolResult": {"resultType": "success"}}, CallStatus.SUCCEEDED),
+        (COPILOT, {**COPILOT, "toolResult": {"resultType": "failure"}}, CallStatus.FAILED),
+        (COPILOT, {**COPILOT, "error": "exit 1"}, CallStatus.FAILED),
+        (
+            {**CLAUDE, "hook_event_name": "BeforeTool", "tool_name": "run_shell_command", "tool_input": COMMAND},
+            {
+                **CLAUDE,
+                "hook_event_name": "AfterTool",
+                "tool_name": "run_shell_command",
+                "tool_input": COMMAND,
+                "tool_response": {"error": "exit 1"},
+            },
+            CallStatus.FAILED,
+        ),
+    ],
+)
+def test_each_assistants_report_finds_its_call(
+    site: Site, hook: Hook, before: dict[str, Any], after: dict[str, Any], status: CallStatus
+) -> None:
+    with decided(site, approves=True):
+        assert hook.answer(before)[0] == 0
+    assert ToolCall.objects.get().status == CallStatus.EXECUTING
+    assert hook.answer(after) == (0, "", "")
+    assert ToolCall.objects.get().status == status
+
+
+def test_a_report_reads_one_ask_however_many_and_large_the_others_are(site: Site, hook: Hook) -> None:
+    with decided(site, approves=True):
+        hook.answer(DEPLOY)
+    key = AgentKey.objects.get()
+    for number in range(30):
+        submit(key, AskedRequest("assistant.Write", {"text": "x" * 60_000, "number": number}, "write"))
+    assert hook.answer({**DEPLOY, "hook_event_name": "PostToolUse", "tool_response": {}}) == (0, "", "")
+    assert ToolCall.objects.get(tool="ask/assistant.Bash").status == CallStatus.SUCCEEDED
+
+
+def test_a_call_that_a_rule_allowed_reports_nothing(tmp_path: Path) -> None:
+    hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x")
+    given = {**CLAUDE, "tool_name": "Read", "tool_input": {"file_path": "a"}, "hook_event_name": "PostToolUse"}
+    assert hook.answer(given) == (0, "", "")
+
+
 def test_the_card_shows_exactly_what_will_run(site: Site, hook: Hook) -> None:
     with decided(site, approves=False):
         hook.answer(DEPLOY)
@@ -195,6 +261,15 @@ class TestConfiguration:
             {"url": "http://127.0.0.1:9", "key": "gadget_agent_x", "rules": {}},
             {"url": "http://127.0.0.1:9", "key": "gadget_agent_x", "rules": [{"tool": "(", "do": "allow"}]},
             {"url": "http://127.0.0.1:9", "key": "gadget_agent_x", "rules": [{"tol": "Bash", "do": "allow"}]},
+            {
+                "url": "http://127.0.0.1:9",
+                "key": "gadget_agent_x",
+                "rules": [{"tool": "a{99999999999}", "do": "allow"}],
+            },
+            {"url": "https://[gadget", "key": "gadget_agent_x"},
+            {"url": "http://127.0.0.1:9", "key": "gadget_agent_x", "timeout_s": 10**400},
+            {"url": "http://127.0.0.1:9", "key": "gadget_agent_x", "timeout_s": float("inf")},
+            '{"rules": ' + "[" * 100_000,
         ],
     )
     def test_a_wrong_one_blocks(self, tmp_path: Path, wrong: Any) -> None:
@@ -213,6 +288,7 @@ class TestConfiguration:
         hook.config.unlink()
         assert hook.answer(DEPLOY)[0] == 2
 
+    @pytest.mark.usefixtures("running")
     def test_a_wrong_key_blocks(self, site: Site, tmp_path: Path) -> None:
         hook = Hook(tmp_path, site.installation.url, "gadget_agent_wrong")
         code, _, errors = hook.answer(DEPLOY)
@@ -242,9 +318,16 @@ class TestLyingAgents:
         given = {"command": "git status", "description": "Look at the state"}
         assert hook.answer({**DEPLOY, "tool_input": given}) == (0, "", "")
 
+    def test_an_expression_that_takes_for_ever_blocks_in_time(self, tmp_path: Path) -> None:
+        rules = [{"tool": "Bash", "input": "(a+)+b", "do": "allow"}]
+        hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x", rules=rules, timeout_s=15.1)
+        began = time.monotonic()
+        assert hook.answer({**DEPLOY, "tool_input": {"command": "a" * 60}})[0] == 2
+        assert time.monotonic() - began < 15.1
+
 
 class TestHostileServers:
-    def test_a_server_that_drips_is_given_up_before_the_assistants_patience_ends(self, tmp_path: Path) -> None:
+    def test_a_server_that_drips_is_given_up_before_the_assistants_timeout(self, tmp_path: Path) -> None:
         def drip(connection: socket.socket) -> None:
             with suppress(OSError):
                 connection.recv(65_536)
@@ -307,11 +390,11 @@ class TestCheck:
         lines = {line[8:].strip(): line.startswith("ok") for line in output.splitlines()[:-1]}
         assert any("the hook is installed" in text and good for text, good in lines.items())
         assert any("5 s longer than the hook" in text and good for text, good in lines.items())
-        assert any("the file that the installation serves" in text and good for text, good in lines.items())
+        assert any("is the file that Gadget serves" in text and good for text, good in lines.items())
         assert any("a call is held" in text and good for text, good in lines.items())
-        assert any("taken back" in text and good for text, good in lines.items())
-        changeable = {text for text, good in lines.items() if "can be changed by this user" in text and not good}
-        assert {text.split()[0] for text in changeable} == {
+        assert any("check was cancelled" in text and good for text, good in lines.items())
+        changeable = {text for text, good in lines.items() if " can change " in text and not good}
+        assert {text.split()[-1] for text in changeable} == {
             str(HOOK),
             str(hook.config),
             str(tmp_path / "settings.json"),
@@ -350,7 +433,41 @@ class TestCheck:
         copy = tmp_path / "gadget_hook.py"
         copy.write_bytes(HOOK.read_bytes() + b"# changed\n")
         _, output = self.run(hook, "claude", self.install(tmp_path, command=f"python3 '{copy}'"))
-        assert f"PROBLEM  {copy} is a changed file" in output
+        assert f"PROBLEM  {copy} is not the file that Gadget serves" in output
+
+    def test_every_file_that_is_started_is_compared(self, hook: Hook, tmp_path: Path) -> None:
+        other = tmp_path / "other_gadget_hook.py"
+        other.write_bytes(b"print('allow')")
+        path = Path(self.install(tmp_path))
+        settings_ = json.loads(path.read_text())
+        settings_["hooks"]["PreToolUse"].append({"hooks": [{"command": f"python3 {other}", "timeout": 60}]})
+        path.write_text(json.dumps(settings_))
+        _, output = self.run(hook, "claude", str(path))
+        assert f"ok       {HOOK} is the file that Gadget serves" in output
+        assert f"PROBLEM  {other} is not the file that Gadget serves" in output
+
+    def test_the_environment_can_replace_the_configuration(self, hook: Hook, tmp_path: Path) -> None:
+        _, output = self.run(hook, "claude", self.install(tmp_path))
+        assert "PROBLEM  AGENT_HOOK_CONFIG comes from the environment" in output
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="another user can be tried only by root")
+    @pytest.mark.parametrize(
+        ("owner", "mode", "changeable"),
+        [(0, 0o755, False), (NOBODY, 0o755, True), (0, 0o777, True), (0, 0o1777, False)],
+    )
+    def test_whoever_can_change_a_folder_above_can_change_the_file(
+        self, owner: int, mode: int, changeable: bool
+    ) -> None:
+        with tempfile.TemporaryDirectory() as top:
+            Path(top).chmod(0o755)
+            folder = Path(top) / "above" / "own"
+            folder.mkdir(parents=True)
+            (folder / "hook.py").touch()
+            os.chown(folder.parent, owner, owner)
+            folder.parent.chmod(mode)
+            command = [sys.executable, "-I", "-c", CAN_CHANGE, str(folder / "hook.py")]
+            done = subprocess.run(command, input=HOOK.read_bytes(), capture_output=True, check=True)
+            assert done.stdout.decode().strip() == str(changeable)
 
     def test_an_unknown_command_explains_itself(self, hook: Hook) -> None:
         assert self.run(hook, "nobody")[0] == 2
