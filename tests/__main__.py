@@ -20,11 +20,6 @@ PROCESSES = {"sqlite": 2, "postgresql": 1}
 
 Five took as long as four, and each process makes the waits of the others longer.
 """
-SLOW_S = 0.03
-"""Seconds for a million multiplications from which a machine counts as slow: then each database has one process.
-
-Three browsers and their installations side by side take so long there that pages miss their time limits.
-"""
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 
 
@@ -59,9 +54,8 @@ def _run_side_by_side(arguments: list[str]) -> dict[str, int]:
 
     The output on PostgreSQL is shown at the end.
     """
-    is_slow = _measure_loop() > SLOW_S
     given = {
-        database: ["-m", "not alone", "-n", "1" if is_slow else str(PROCESSES[database]), *extra, *arguments]
+        database: ["-m", "not alone", "-n", str(PROCESSES[database]), *extra, *arguments]
         for database, extra in EXTRA.items()
     }
     with (
@@ -73,13 +67,6 @@ def _run_side_by_side(arguments: list[str]) -> dict[str, int]:
         output.seek(0)
         shutil.copyfileobj(output, sys.stdout.buffer)
     return codes
-
-
-def _measure_loop() -> float:
-    began, product = time.process_time(), 1
-    for number in range(1_000_000):
-        product = product * number % 7919
-    return time.process_time() - began
 
 
 def _list_files_with_alone() -> list[str]:

@@ -23,12 +23,13 @@ from tests.emptying import empty_tables_after_tests
 from tests.frozen_rows import freeze_ended_rows
 from tests.processes import Installation
 
-JOURNEYS = sorted(f"tests/journeys/{path.name}" for path in (Path(__file__).parent / "journeys").glob("test_*.py"))
-GROUPS_OF_JOURNEYS = 2
 LONGEST = ("tests/journeys/", "tests/faults/", "tests/hostile", "tests/tools/sources")
 """Tests at these paths run first, in this order; otherwise one process would run them while the others are idle."""
-TOGETHER = ("tests/deployment/",)
-"""The tests of each of these folders run in one process, because they share what takes long to prepare."""
+TOGETHER = ("tests/deployment/", "tests/journeys/")
+"""The tests of each of these folders run in one process, because they share what takes long to prepare.
+
+A second browser with its own installation would only make both slow.
+"""
 DATABASE_FIXTURES = frozenset({"db", "transactional_db", "django_db_setup", "live_server"})
 
 
@@ -45,14 +46,10 @@ def pytest_configure() -> None:
 
 
 class _GroupedScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Keeps the tests of a file in one process, those of some folders too, and the journeys in a few groups: each group
-    starts a Gadget and a browser.
-    """
+    """Keeps the tests of a file in one process, and those of some folders, too."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        if path in JOURNEYS:
-            return f"journeys {JOURNEYS.index(path) % GROUPS_OF_JOURNEYS}"
         return next((folder for folder in TOGETHER if path.startswith(folder)), path)
 
 
@@ -76,7 +73,7 @@ def _is_chosen(item: pytest.Item, *, database_only: bool) -> bool:
     if database_only and not _needs_database(item):
         return False
     is_all = sampling.HALVES_VARIABLE in os.environ
-    if is_all and item.nodeid.startswith(sampling.HALF_OF) and not sampling.is_in_half(item.nodeid):
+    if is_all and not sampling.is_in_share(item.nodeid):
         return False
     is_halved = is_all and item.nodeid.startswith(sampling.HALVED) and _needs_database(item)
     return not is_halved or sampling.is_turn_of(settings.SITE.database.engine, item.nodeid.partition("::")[0])

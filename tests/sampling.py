@@ -21,12 +21,17 @@ HALVED = (
     "tests/admin/",
     "tests/deceptions/",
     "tests/deployment/",
+    "tests/employees/",
     "tests/faults/",
     "tests/gateway/live/",
     "tests/gadget_site/",
     "tests/hostile/",
     "tests/insight/",
     "tests/journeys/",
+    "tests/notices/",
+    "tests/policy/",
+    "tests/standing_grants/",
+    "tests/tools/",
     "tests/triggers/live/",
     "tests/web/",
     "tests/webhooks/live/",
@@ -35,8 +40,13 @@ HALVED = (
 
 Those of kills, outages and browsers take long; the others hardly depend on the database.
 """
-HALF_OF = ("tests/journeys/",)
-"""Files of which a run of all tests takes half of the tests, which drive browsers; `make soak` takes all."""
+ON_SQLITE = 0.35
+"""The part of these files that runs on SQLite, which has all tests without a database besides."""
+ONE_OF = {"tests/journeys/": 3, "tests/faults/": 3, "tests/hostile/": 2, "tests/deceptions/": 2}
+"""One of how many tests at these paths a run of all tests takes; `make soak` takes all.
+
+They drive browsers, kill processes, or try hundreds of texts on every page.
+"""
 Item = TypeVar("Item")
 
 
@@ -75,13 +85,14 @@ def take_sample(items: Sequence[Item], one_of: int, name: str) -> tuple[Item, ..
 
 def is_turn_of(database: str, name: str) -> bool:
     """Return True if a test runs on this database: on one of the two, which the seed chooses; on both if whole."""
-    is_first = random.Random(f"{get_seed()} {name}").random() < 0.5
+    is_first = random.Random(f"{get_seed()} {name}").random() < ON_SQLITE
     return is_whole() or is_first == (database == "sqlite")
 
 
-def is_in_half(name: str) -> bool:
-    """Return True if a test of a file in `HALF_OF` is in the half that the seed chooses; always if whole."""
-    return is_whole() or random.Random(f"{get_seed()} half {name}").random() < 0.5
+def is_in_share(name: str) -> bool:
+    """Return True if a test is in the share of `ONE_OF` that the seed chooses; always if whole."""
+    one_of = next((share for path, share in ONE_OF.items() if name.startswith(path)), 1)
+    return is_whole() or random.Random(f"{get_seed()} share {name}").random() * one_of < 1
 
 
 def _read_commit() -> str:

@@ -27,7 +27,7 @@ def list_sampled_files() -> list[str]:
     return [
         file
         for file in files
-        if file.startswith(sampling.HALVED + sampling.HALF_OF)
+        if file.startswith((*sampling.HALVED, *sampling.ONE_OF))
         or any(mark in (ROOT / file).read_text() for mark in MARKS)
     ]
 
