@@ -16,10 +16,10 @@ from agents.approvals.decisions import Decision
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import ToolRule
 from agents.gateway import asks, redemptions
-from agents.gateway.asks import MAX_OPEN_ASKS, AskedRequest, SameEffect
+from agents.gateway.asks import MAX_OPEN_ASKS, AskedRequest
 from agents.gateway.keys import revoke_key
 from agents.gateway.levels import set_level
-from agents.gateway.models import AgentKey, Ask, RefusedAsk
+from agents.gateway.models import AgentKey, Ask
 from agents.gateway.redemptions import AskState, load_state
 from agents.platform.refusals import Conflict, Forbidden, Invalid
 from agents.runs import stops
@@ -279,93 +279,6 @@ class TestOutcomes:
         redeem(key, asked, approve(workshop, asked).sign())
         workshop.cancel(asked.run)
         assert load_state(asked).status == "unknown"
-
-
-class TestEffects:
-    def test_the_same_ask_is_returned_while_it_is_open(self, key: AgentKey) -> None:
-        first = asks.submit(key, AskedRequest(ACTION, PARAMS, "write", effect_key="refund:4711"))
-        again_ = asks.submit(key, AskedRequest(ACTION, PARAMS, "write", effect_key="refund:4711"))
-        assert (first[1], again_[1], again_[0].pk) == (True, False, first[0].pk)
-
-    def test_other_params_or_another_key_are_refused_and_shown(self, workshop: Workshop, key: AgentKey) -> None:
-        first = ask(key, effect_key="refund:4711")
-        other = make_key(workshop, "approver", name="Server")
-        for asker, params in ((key, {"version": "2"}), (other, PARAMS)):
-            with pytest.raises(SameEffect) as refusal:
-                asks.submit(asker, AskedRequest(ACTION, params, "write", effect_key="refund:4711"))
-            assert (refusal.value.status, refusal.value.code) == (409, "same_effect")
-            assert "1.4.2" not in str(refusal.value.__dict__)
-        assert [one.key_id for one in RefusedAsk.objects.filter(ask=first).order_by("pk")] == [key.pk, other.pk]
-        assert Ask.objects.count() == 1
-
-    @pytest.mark.parametrize("other", [True, 1.0, "1"])
-    def test_params_that_only_look_equal_are_others(self, key: AgentKey, other: Any) -> None:
-        ask(key, params={"force": 1}, effect_key="refund:4711", client_request_id="a")
-        with pytest.raises(SameEffect):
-            ask(key, params={"force": other}, effect_key="refund:4711")
-        with pytest.raises(Conflict, match="other params"):
-            ask(key, params={"force": other}, client_request_id="a")
-
-    def test_another_level_or_audience_is_another_ask(self, workshop: Workshop, key: AgentKey) -> None:
-        ToolRule.objects.create(organization=workshop.organization, tool=f"ask/{ACTION}", level="read")
-        ask(key, effect_key="refund:4711", audience="a")
-        for more in ({"level": "destructive", "audience": "a"}, {"audience": "b"}):
-            with pytest.raises(SameEffect):
-                ask(key, effect_key="refund:4711", **more)
-
-    def test_only_so_many_refused_asks_are_kept(self, key: AgentKey) -> None:
-        ask(key, effect_key="refund:4711")
-        for number in range(asks.MAX_REFUSED + 5):
-            with pytest.raises(SameEffect):
-                ask(key, params={"version": str(number)}, effect_key="refund:4711")
-        assert RefusedAsk.objects.count() == asks.MAX_REFUSED
-
-    def test_people_see_what_was_refused(self, workshop: Workshop, key: AgentKey) -> None:
-        first = ask(key, effect_key="refund:4711")
-        with pytest.raises(SameEffect):
-            ask(key, params={"version": "6.6.6"}, effect_key="refund:4711")
-        client = Client()
-        client.force_login(workshop.approver.user)
-        assert "6.6.6" in client.get(f"/approvals/{workshop.card(first.run).pk}/").content.decode()
-
-    def test_another_action_or_organization_has_effects_of_its_own(self, workshop: Workshop, key: AgentKey) -> None:
-        ask(key, effect_key="refund:4711")
-        ask(key, action="refund.pay", effect_key="refund:4711")
-        ask(make_key(build_workshop("globex")), effect_key="refund:4711")
-        assert Ask.objects.count() == 3
-
-    def test_of_many_at_once_one_is_made(self, workshop: Workshop, key: AgentKey) -> None:
-        made: list[bool] = []
-        all_at_once(
-            [lambda: made.append(asks.submit(key, AskedRequest(ACTION, PARAMS, "write", effect_key="e"))[1])] * 6
-        )
-        assert sorted(made) == [False] * 5 + [True]
-        assert Ask.objects.count() == 1
-
-    def test_after_a_decision_a_second_one_needs_another(self, workshop: Workshop, key: AgentKey) -> None:
-        first = ask(key, effect_key="refund:4711")
-        workshop.deny(workshop.card(first.run))
-        workshop.drive(first.run)
-        second = ask(key, effect_key="refund:4711")
-        assert (second.pk != first.pk, load_state(second).status) == (True, "waiting")
-        client = Client()
-        client.force_login(workshop.approver.user)
-        page = client.get(f"/approvals/{workshop.card(second.run).pk}/").content.decode()
-        assert "Asked before about the same effect" in page
-
-    def test_a_request_id_repeated_gives_the_same_ask(self, key: AgentKey) -> None:
-        first = ask(key, client_request_id="a")
-        assert ask(key, client_request_id="a").pk == first.pk
-        with pytest.raises(Conflict, match="other params"):
-            ask(key, params={"version": "2"}, client_request_id="a")
-
-    def test_request_ids_belong_to_their_key(self, workshop: Workshop, key: AgentKey) -> None:
-        other = make_key(workshop, "approver")
-        assert ask(key, client_request_id="a").pk != ask(other, client_request_id="a").pk
-
-    def test_nobody_else_can_use_such_a_request_id(self, workshop: Workshop, key: AgentKey) -> None:
-        with pytest.raises(Invalid, match="reserved"):
-            workshop.submit(client_request_id=f"ask:{key.pk}:a")
 
 
 class TestInput:

@@ -21,6 +21,7 @@ from tests.recorder import Recorder
 from tests.webhooks.conftest import add_webhook, send_all
 from tests.webhooks.receiver import Receiver
 from tests.workshop import Workshop, asking, build_workshop, call, expire_card, last_call, lose_worker, write_in_flight
+from tests.workshop.colleagues import answer, ask, may_ask, question_of
 from tools.contract import Level
 
 CANARY = "canary-5e1f"
@@ -137,7 +138,17 @@ class TestContent:
     ) -> None:
         add_webhook(workshop, receiver)
         run_through(workshop)
+        may_ask(workshop.employee)
+        workshop.play(asking(ask(CANARY, choices=[CANARY, "no"])), answer=CANARY)
+        asked = workshop.work(CANARY)
+        answer(workshop, question_of(asked), CANARY)
+        workshop.drive(asked)
+        wanted = AskedRequest("deploy", {"key": CANARY}, "write", CANARY, CANARY, effect_key=CANARY, audience=CANARY)
+        denied, _ = submit(make_key(workshop, name=CANARY), wanted)
+        workshop.deny(workshop.card(denied.run), CANARY)
+        workshop.drive(denied.run)
         send_all()
+        assert {"ask.answered", "card.decided", "run.finished"} <= set(receiver.kinds)
         sent = b"".join(one.body for one in receiver.received).decode()
         for value in (CANARY, "data.updateRecord", "acme-", "Acme", workshop.employee.name):
             assert value not in sent, value

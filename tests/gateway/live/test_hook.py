@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import socket
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -25,75 +20,12 @@ from agents.approvals.models import Approval, ApprovalStatus
 from agents.gateway.asks import AskedRequest, submit
 from agents.gateway.models import AgentKey, Ask
 from agents.runs.models import CallStatus, ToolCall
-from tests.awaiting import await_that
 from tests.faults.site import Site
+from tests.gateway.live.hook import CLAUDE, DEPLOY, Hook, decided
 from tests.sampling import take_sample
-from tests.workshop import beside
 
-HOOK = settings.BASE_DIR / "static" / "clients" / "gadget_hook.py"
 RECORDED = json.loads((settings.BASE_DIR / "tests" / "clients" / "hook_inputs.json").read_text(encoding="utf-8"))
-SHELLS = "Bash|bash|shell|run_shell_command"
-RULES = [
-    {"tool": "Read|Grep|Glob", "do": "allow"},
-    {"tool": SHELLS, "input": "ls -la|git (status|diff|log --oneline -5)", "do": "allow"},
-    {"tool": SHELLS, "input": "rm -rf /|curl .*|sudo .*", "do": "deny"},
-]
-CLAUDE = {"session_id": "s1", "cwd": "/home/ada/shop", "hook_event_name": "PreToolUse", "tool_name": "Bash"}
-DEPLOY = {**CLAUDE, "tool_input": {"command": "make deploy", "description": "Deploy the shop"}}
-
-
-NOBODY = 65_534
-CAN_CHANGE = f"""
-import os, sys
-hook = {{"__name__": "hook"}}
-exec(sys.stdin.read(), hook)
-os.setuid({NOBODY})
-print(hook["can_change"](hook["Path"](sys.argv[1])))
-"""
 GIT = {"tool": "Bash", "input": "git (status|diff)", "do": "allow"}
-
-
-class Hook:
-    """The hook with its configuration, as an assistant starts it."""
-
-    def __init__(self, folder: Path, url: str, secret: str, **more: Any) -> None:
-        self.config = folder / "hook.json"
-        self.write({"url": url, "key": secret, "rules": RULES, "timeout_s": 60, **more})
-
-    def write(self, config: Any, mode: int = 0o600) -> None:
-        self.config.write_text(config if isinstance(config, str) else json.dumps(config), encoding="utf-8")
-        self.config.chmod(mode)
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        environment = {"PATH": os.environ["PATH"], "AGENT_HOOK_CONFIG": str(self.config), "PYTHONUTF8": "1"}
-        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        return subprocess.Popen([sys.executable, "-I", str(HOOK), *arguments], env=environment, text=True, **pipes)
-
-    def answer(self, given: Any) -> tuple[int, str, str]:
-        """Return the exit code, the output and the errors for this input."""
-        process = self.start()
-        output, errors = process.communicate(given if isinstance(given, str) else json.dumps(given), timeout=90)
-        return process.returncode, output, errors
-
-
-@pytest.fixture
-def hook(site: Site, secret: str, tmp_path: Path) -> Hook:
-    return Hook(tmp_path, site.installation.url, secret)
-
-
-@contextmanager
-def decided(site: Site, *, approves: bool) -> Iterator[None]:
-    """Decide the card that comes while the block runs."""
-    before = set(Approval.objects.values_list("pk", flat=True))
-
-    def decide() -> None:
-        await_that(lambda: Approval.objects.exclude(pk__in=before).exists(), "a card comes")
-        card = Approval.objects.exclude(pk__in=before).select_related("tool_call").get()
-        decision = decisions.Decision(card.digest, confirm=card.tool_call.tool.removeprefix("ask/"), reason="Not now.")
-        (decisions.approve if approves else decisions.deny)(site.workshop.approver, card.pk, decision)
-
-    with beside(decide):
-        yield
 
 
 def read_verdict(assistant: str, output: str) -> str:
@@ -368,109 +300,6 @@ class TestHostileServers:
                 assert Hook(tmp_path, url, "gadget_agent_x").answer(DEPLOY)[0] == 2
         assert here
         assert not there, "a redirect is not followed"
-
-
-class TestCheck:
-    def install(self, folder: Path, **entry: Any) -> str:
-        """Write settings of Claude Code that start the hook."""
-        command = {"type": "command", "command": f"python3 {HOOK}", "timeout": 60, **entry}
-        path = folder / "settings.json"
-        path.write_text(json.dumps({"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [command]}]}}))
-        return str(path)
-
-    def run(self, hook: Hook, *arguments: str) -> tuple[int, str]:
-        process = hook.start("check", *arguments)
-        output, _ = process.communicate(timeout=60)
-        return process.returncode, output
-
-    def test_it_goes_the_whole_way_and_says_what_the_agent_itself_could_change(
-        self, hook: Hook, tmp_path: Path
-    ) -> None:
-        code, output = self.run(hook, "claude", self.install(tmp_path))
-        lines = {line[8:].strip(): line.startswith("ok") for line in output.splitlines()[:-1]}
-        assert any("the hook is installed" in text and good for text, good in lines.items())
-        assert any("5 s longer than the hook" in text and good for text, good in lines.items())
-        assert any("is the file that Gadget serves" in text and good for text, good in lines.items())
-        assert any("a call is held" in text and good for text, good in lines.items())
-        assert any("check was cancelled" in text and good for text, good in lines.items())
-        changeable = {text for text, good in lines.items() if " can change " in text and not good}
-        assert {text.split()[-1] for text in changeable} == {
-            str(HOOK),
-            str(hook.config),
-            str(tmp_path / "settings.json"),
-        }
-        assert code == 1
-        assert ToolCall.objects.get().status == CallStatus.CANCELLED
-
-    def test_it_waits_for_a_person_if_told_to_and_lets_one_call_through(
-        self, site: Site, hook: Hook, tmp_path: Path
-    ) -> None:
-        with decided(site, approves=True):
-            _, output = self.run(hook, "claude", self.install(tmp_path), "--wait")
-        for found in ("a person decided: approved", "lets one call through", "a second one is refused"):
-            assert re.search(rf"^ok .*{found}", output, re.MULTILINE), output
-        assert ToolCall.objects.get().status == CallStatus.SUCCEEDED
-
-    def test_a_denial_is_named(self, site: Site, hook: Hook, tmp_path: Path) -> None:
-        with decided(site, approves=False):
-            _, output = self.run(hook, "claude", self.install(tmp_path), "--wait")
-        assert "PROBLEM  a person decided: denied" in output
-        assert "lets one call through" not in output
-
-    @pytest.mark.parametrize(
-        ("entry", "problem"),
-        [
-            ({"timeout": 59}, "4 s longer than the hook"),
-            ({"command": "python3 other.py"}, "no hook in"),
-        ],
-    )
-    def test_it_names_what_is_wrong(self, hook: Hook, tmp_path: Path, entry: dict[str, Any], problem: str) -> None:
-        code, output = self.run(hook, "claude", self.install(tmp_path, **entry))
-        assert code == 1
-        assert any(line.startswith("PROBLEM") and problem in line for line in output.splitlines())
-
-    def test_a_changed_file_is_noticed(self, hook: Hook, tmp_path: Path) -> None:
-        copy = tmp_path / "gadget_hook.py"
-        copy.write_bytes(HOOK.read_bytes() + b"# changed\n")
-        _, output = self.run(hook, "claude", self.install(tmp_path, command=f"python3 '{copy}'"))
-        assert f"PROBLEM  {copy} is not the file that Gadget serves" in output
-
-    def test_every_file_that_is_started_is_compared(self, hook: Hook, tmp_path: Path) -> None:
-        other = tmp_path / "other_gadget_hook.py"
-        other.write_bytes(b"print('allow')")
-        path = Path(self.install(tmp_path))
-        settings_ = json.loads(path.read_text())
-        settings_["hooks"]["PreToolUse"].append({"hooks": [{"command": f"python3 {other}", "timeout": 60}]})
-        path.write_text(json.dumps(settings_))
-        _, output = self.run(hook, "claude", str(path))
-        assert f"ok       {HOOK} is the file that Gadget serves" in output
-        assert f"PROBLEM  {other} is not the file that Gadget serves" in output
-
-    def test_the_environment_can_replace_the_configuration(self, hook: Hook, tmp_path: Path) -> None:
-        _, output = self.run(hook, "claude", self.install(tmp_path))
-        assert "PROBLEM  AGENT_HOOK_CONFIG comes from the environment" in output
-
-    @pytest.mark.skipif(os.geteuid() != 0, reason="another user can be tried only by root")
-    @pytest.mark.parametrize(
-        ("owner", "mode", "changeable"),
-        [(0, 0o755, False), (NOBODY, 0o755, True), (0, 0o777, True), (0, 0o1777, False)],
-    )
-    def test_whoever_can_change_a_folder_above_can_change_the_file(
-        self, owner: int, mode: int, changeable: bool
-    ) -> None:
-        with tempfile.TemporaryDirectory() as top:
-            Path(top).chmod(0o755)
-            folder = Path(top) / "above" / "own"
-            folder.mkdir(parents=True)
-            (folder / "hook.py").touch()
-            os.chown(folder.parent, owner, owner)
-            folder.parent.chmod(mode)
-            command = [sys.executable, "-I", "-c", CAN_CHANGE, str(folder / "hook.py")]
-            done = subprocess.run(command, input=HOOK.read_bytes(), capture_output=True, check=True)
-            assert done.stdout.decode().strip() == str(changeable)
-
-    def test_an_unknown_command_explains_itself(self, hook: Hook) -> None:
-        assert self.run(hook, "nobody")[0] == 2
 
 
 def test_no_card_is_left(site: Site, hook: Hook) -> None:

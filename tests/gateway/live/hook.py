@@ -1,0 +1,68 @@
+"""The hook for coding assistants as an assistant starts it, with its configuration."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from agents.approvals import decisions
+from agents.approvals.models import Approval
+from tests.awaiting import await_that
+from tests.faults.site import Site
+from tests.workshop import beside
+
+HOOK = settings.BASE_DIR / "static" / "clients" / "gadget_hook.py"
+SHELLS = "Bash|bash|shell|run_shell_command"
+RULES = [
+    {"tool": "Read|Grep|Glob", "do": "allow"},
+    {"tool": SHELLS, "input": "ls -la|git (status|diff|log --oneline -5)", "do": "allow"},
+    {"tool": SHELLS, "input": "rm -rf /|curl .*|sudo .*", "do": "deny"},
+]
+CLAUDE = {"session_id": "s1", "cwd": "/home/ada/shop", "hook_event_name": "PreToolUse", "tool_name": "Bash"}
+DEPLOY = {**CLAUDE, "tool_input": {"command": "make deploy", "description": "Deploy the shop"}}
+
+
+class Hook:
+    """The hook with its configuration, as an assistant starts it."""
+
+    def __init__(self, folder: Path, url: str, secret: str, **more: Any) -> None:
+        self.config = folder / "hook.json"
+        self.write({"url": url, "key": secret, "rules": RULES, "timeout_s": 60, **more})
+
+    def write(self, config: Any, mode: int = 0o600) -> None:
+        self.config.write_text(config if isinstance(config, str) else json.dumps(config), encoding="utf-8")
+        self.config.chmod(mode)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        environment = {"PATH": os.environ["PATH"], "AGENT_HOOK_CONFIG": str(self.config), "PYTHONUTF8": "1"}
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        return subprocess.Popen([sys.executable, "-I", str(HOOK), *arguments], env=environment, text=True, **pipes)
+
+    def answer(self, given: Any) -> tuple[int, str, str]:
+        """Return the exit code, the output and the errors for this input."""
+        process = self.start()
+        output, errors = process.communicate(given if isinstance(given, str) else json.dumps(given), timeout=90)
+        return process.returncode, output, errors
+
+
+@contextmanager
+def decided(site: Site, *, approves: bool) -> Iterator[None]:
+    """Decide the card that comes while the block runs."""
+    before = set(Approval.objects.values_list("pk", flat=True))
+
+    def decide() -> None:
+        await_that(lambda: Approval.objects.exclude(pk__in=before).exists(), "a card comes")
+        card = Approval.objects.exclude(pk__in=before).select_related("tool_call").get()
+        decision = decisions.Decision(card.digest, confirm=card.tool_call.tool.removeprefix("ask/"), reason="Not now.")
+        (decisions.approve if approves else decisions.deny)(site.workshop.approver, card.pk, decision)
+
+    with beside(decide):
+        yield
