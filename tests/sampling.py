@@ -42,7 +42,7 @@ Those of kills, outages and browsers take long; the others hardly depend on the 
 """
 ON_SQLITE = 0.35
 """The part of these files that runs on SQLite, which has all tests without a database besides."""
-ONE_OF = {"tests/journeys/": 3, "tests/faults/": 3, "tests/hostile/": 2, "tests/deceptions/": 2}
+ONE_OF = {"tests/journeys/": 4, "tests/faults/": 4, "tests/hostile/": 2, "tests/deceptions/": 2}
 """One of how many tests at these paths a run of all tests takes; `make soak` takes all.
 
 They drive browsers, kill processes, or try hundreds of texts on every page.

@@ -284,7 +284,7 @@ FAMILIES = {
     "very long": VERY_LONG,
     "longest": LONGEST,
 }
-ONE_OF = 8
+ONE_OF = 16
 EVERY_STRING = tuple(text for family in FAMILIES.values() for text in family)
 HOSTILE = tuple(text for name, family in FAMILIES.items() for text in take_sample(family, ONE_OF, name))
 """Some of each family, which stand in every place; all of them with GADGET_TESTS_WHOLE=1."""

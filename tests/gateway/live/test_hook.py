@@ -45,7 +45,7 @@ def test_there_are_a_hundred_recorded_inputs() -> None:
     assert len(RECORDED) >= 100
 
 
-@pytest.mark.parametrize("number", take_sample(range(len(RECORDED)), 5, "hook inputs"))
+@pytest.mark.parametrize("number", take_sample(range(len(RECORDED)), 10, "hook inputs"))
 def test_each_input_gets_the_right_answer(site: Site, hook: Hook, number: int) -> None:
     assistant, given, expected = (RECORDED[number][name] for name in ("assistant", "input", "expected"))
     if expected in ("ok", "no"):
@@ -65,7 +65,7 @@ def test_each_input_gets_the_right_answer(site: Site, hook: Hook, number: int) -
         assert Ask.objects.get().redeemed_at is not None, "one approval lets one call through"
 
 
-@pytest.mark.parametrize("number", take_sample(range(len(RECORDED)), 5, "hook inputs without a server"))
+@pytest.mark.parametrize("number", take_sample(range(len(RECORDED)), 10, "hook inputs without a server"))
 def test_without_a_server_everything_is_blocked(tmp_path: Path, number: int) -> None:
     hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x", rules=[])
     code, output, errors = hook.answer(RECORDED[number]["input"])

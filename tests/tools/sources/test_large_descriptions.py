@@ -25,7 +25,7 @@ CREDENTIAL = re.compile(
 )
 SECONDS, MEGABYTES = 30, 600
 
-CHOSEN = take_sample(PUBLISHED, 4, "published descriptions")
+CHOSEN = take_sample(PUBLISHED, 8, "published descriptions")
 each_description = pytest.mark.parametrize("published", CHOSEN, ids=lambda each: each.name)
 
 
