@@ -71,7 +71,8 @@ def test_everything_is_delivered_and_a_kill_repeats_only_what_it_hit(site: Site,
     assert {one.status for one in deliveries} == {WebhookDeliveryStatus.SENT}
     assert len(deliveries) == 3 * RUNS, "run started, call executed, run finished"
     tries = deliveries.aggregate(all=Sum("tries"))["all"]
-    assert sum(told.values()) <= tries <= len(deliveries) + KILLS
+    # Each kill costs one try, and a delivery that the receiver holds meanwhile may reach its time limit.
+    assert sum(told.values()) <= tries <= len(deliveries) + 2 * KILLS
     for one in receiver.received:
         one.verify(secret)
     numbers = Event.objects.filter(run__in=runs).values_list("run_id", "seq")
