@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
+from agents.accounts.membership import hash_secret
 from agents.accounts.models import AuditEntry, Role
 from agents.gateway.keys import MAX_DAYS, MAX_KEYS, authenticate_key, issue_key, list_keys, revoke_key
 from agents.gateway.models import AgentKey
@@ -65,6 +66,21 @@ class TestWorking:
         assert (key.membership, key.employee) == (workshop.operator, workshop.employee)
         assert key.last_used_at is None
         assert AgentKey.objects.get().last_used_at is not None
+
+    def test_its_use_is_noted_once_in_a_while_and_no_other_keys(self, workshop: Workshop) -> None:
+        secret, other = make_secret(workshop), make_key(workshop, "approver")
+        AgentKey.objects.update(last_used_at=None)
+        authenticate_key(secret)
+        first = AgentKey.objects.exclude(pk=other.pk).get().last_used_at
+        authenticate_key(secret)
+        used, other_used = (AgentKey.objects.get(hash=hash_) for hash_ in (hash_secret(secret), other.hash))
+        assert (used.last_used_at, other_used.last_used_at) == (first, None)
+        AgentKey.objects.filter(pk=used.pk).update(last_used_at=Now() - LONG_AGO)
+        authenticate_key(secret)
+        used.refresh_from_db()
+        assert used.last_used_at is not None
+        assert first is not None
+        assert used.last_used_at >= first
 
     def test_an_unknown_key_does_not_work(self, workshop: Workshop) -> None:
         assert authenticate_key("gadget_agent_unknown") is None

@@ -7,28 +7,26 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.models import AuditEntry
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant
 from agents.gateway import requests
+from agents.gateway.asks import AskedRequest, submit
 from agents.gateway.keys import revoke_key
-from agents.gateway.models import AgentKey, AgentRun, AgentSession
+from agents.gateway.models import AgentKey, AgentSession
 from agents.gateway.requests import ToolRequest, record_request
-from agents.gateway.sessions import end_session, find_or_create_session
+from agents.gateway.sessions import find_or_create_session
 from agents.gateway.tickets import cancel_ticket, find_ticket, load_ticket
-from agents.platform.queries.gateway import MAX_CALLS_OF_A_RUN
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs import actions, stops
 from agents.runs.engine.timing import MAX_OPEN_TICKETS
-from agents.runs.models import TERMINAL_CALLS, CallStatus, ExitReason, Origin, Run, RunStatus, ToolCall
-from agents.worker.sweeper import sweep_once
+from agents.runs.models import TERMINAL_CALLS, CallStatus, Origin, Run, RunStatus, ToolCall
 from tests.gateway.conftest import make_key
 from tests.probes import Effect
 from tests.recorder import Recorder
-from tests.workshop import LONG_AGO, Workshop, again, all_at_once, calls, event_types, lose_worker, passes, payloads
+from tests.workshop import Workshop, again, all_at_once, calls, event_types, lose_worker, passes, payloads
 from tools.contract import Level
 from tools.records.models import Record
 from tools.toolbox.toolbox import Toolbox
@@ -75,6 +73,8 @@ class TestReads:
         run = workshop.drive(first.run)
         assert [each.status for each in calls(run)] == [CallStatus.SUCCEEDED] * 2, "an equal call is no duplicate"
         assert [each.number for each in passes(run)] == [1, 2]
+        (requested,) = passes(run)[0].response["tool_calls"]
+        assert requested["function"] == {"name": SEARCH, "arguments": '{"region":"EU"}'}
 
     def test_the_cost_in_statements(self, workshop: Workshop, key: AgentKey) -> None:
         workshop.drive(request(key, SEARCH, region="EU").run)
@@ -123,6 +123,7 @@ class TestRefusals:
         self, workshop: Workshop, key: AgentKey, has_run: bool, keeps_open: bool
     ) -> None:
         record = workshop.record()
+        make_key(workshop, "approver")
         if has_run:
             workshop.drive(request(key, SEARCH).run)
         revoke_key(workshop.admin, key.pk, keeps_open=keeps_open)
@@ -141,7 +142,8 @@ class TestRefusals:
 
     def test_an_unknown_tool_is_rejected_and_recorded(self, workshop: Workshop, key: AgentKey) -> None:
         call = request(key, "data.nothing")
-        assert call.status == CallStatus.REJECTED
+        assert (call.status, load_ticket(call.pk).is_unknown_tool) == (CallStatus.REJECTED, True)
+        assert not load_ticket(request(key, SEARCH, limit=0).pk).is_unknown_tool
         assert again(call.run).status == RunStatus.WAITING
 
     def test_a_tool_without_a_grant_is_rejected(self, workshop: Workshop, key: AgentKey) -> None:
@@ -320,69 +322,25 @@ class TestTickets:
         all_at_once([partial(ask, session) for session in sessions])
         assert len(set(made)) == 1
 
+    def test_asks_of_the_key_count_for_themselves(
+        self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(requests, "MAX_OPEN_TICKETS", 1)
+        submit(key, AskedRequest("deploy", {}, "write"))
+        assert request(key, EFFECT, name="a").status == CallStatus.AWAITING_APPROVAL
+
+    def test_a_step_of_a_recipe_is_no_ticket(self, workshop: Workshop, key: AgentKey) -> None:
+        names = ("probe.recipe", "data.getRecordDetail", "probe.rename")
+        Grant.objects.bulk_create([Grant(employee=workshop.employee, tool=name) for name in names[:2]])
+        record = workshop.record()
+        recipe = request(key, "probe.recipe", record_id=record.pk, to="New")
+        workshop.drive(recipe.run)
+        step = workshop.card(recipe.run).tool_call
+        assert request(key, step.tool, **step.params).pk != step.pk
+
     def test_a_raised_level_makes_a_read_ask(self, workshop: Workshop, key: AgentKey) -> None:
         workshop.raise_for_all(SEARCH, Level.WRITE)
         assert load_ticket(request(key, SEARCH).pk).status == "waiting_for_approval"
-
-
-class TestSessions:
-    def test_a_run_ends_when_no_request_comes(self, workshop: Workshop, key: AgentKey) -> None:
-        run = workshop.drive(request(key, SEARCH).run)
-        sweep_once()
-        assert again(run).status == RunStatus.WAITING
-        Run.objects.update(next_wake_at=Now() - LONG_AGO)
-        sweep_once()
-        ended = again(run)
-        assert (ended.status, ended.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.SESSION_ENDED)
-        assert request(key, SEARCH).run_id != run.pk, "the next request starts another run"
-        workshop.drive(Run.objects.latest("pk"))
-
-    def test_a_run_with_an_open_ticket_never_ends_by_itself(self, workshop: Workshop, key: AgentKey) -> None:
-        run = update(workshop, key).run
-        Run.objects.update(created_at=Now() - LONG_AGO, started_at=Now() - LONG_AGO)
-        sweep_once()
-        assert again(run).status == RunStatus.WAITING
-
-    def test_sessions_have_runs_of_their_own(self, workshop: Workshop, key: AgentKey) -> None:
-        one, two = (find_or_create_session(key, name) for name in ("one", "two"))
-        first, second, third = (request(key, SEARCH, session) for session in (one, two, None))
-        assert len({first.run_id, second.run_id, third.run_id}) == 3
-        assert request(key, SEARCH, one).run_id == first.run_id
-        for run in Run.objects.all():
-            workshop.drive(run)
-
-    def test_a_client_ends_its_own_session(self, workshop: Workshop, key: AgentKey) -> None:
-        one, two = (find_or_create_session(key, name) for name in ("one", "two"))
-        runs = [workshop.drive(request(key, SEARCH, session).run) for session in (one, two)]
-        end_session(one)
-        assert [again(run).status for run in runs] == [RunStatus.SUCCEEDED, RunStatus.WAITING]
-
-    def test_what_is_open_outlives_its_session(self, workshop: Workshop, key: AgentKey) -> None:
-        session = find_or_create_session(key, "one")
-        call = request(key, EFFECT, session, name="a")
-        end_session(session)
-        assert load_ticket(call.pk).status == "waiting_for_approval"
-        assert find_ticket(key, f"t-{call.pk}").call.pk == call.pk, "another session of the key can fetch it"
-
-    def test_a_long_session_gets_another_run(self, workshop: Workshop, key: AgentKey) -> None:
-        run = workshop.drive(request(key, SEARCH).run)
-        Run.objects.filter(pk=run.pk).update(pass_number=MAX_CALLS_OF_A_RUN)
-        after = request(key, SEARCH)
-        assert after.run_id != run.pk
-        workshop.drive(after.run)
-        Run.objects.filter(pk=run.pk).update(pass_number=1)
-
-    def test_a_cancelled_run_takes_no_more(self, workshop: Workshop, key: AgentKey) -> None:
-        call = update(workshop, key)
-        workshop.cancel(call.run)
-        assert load_ticket(call.pk).call.status == CallStatus.CANCELLED
-        assert update(workshop, key).run_id != call.run_id
-
-    def test_keys_never_share_a_run(self, workshop: Workshop, key: AgentKey) -> None:
-        other = make_key(workshop, name="Server")
-        runs = [workshop.drive(request(each, SEARCH).run) for each in (key, other)]
-        assert runs[0].pk != runs[1].pk
-        assert {each.key_id for each in AgentRun.objects.all()} == {key.pk, other.pk}
 
 
 def authenticated(key: AgentKey) -> AgentKey:

@@ -174,7 +174,9 @@ TARGETS = [
         for file in ("audience", "spreading", "sending", "channels", "deliveries")
     ),
     *(
-        near(f"agents/gateway/{file}", "gateway: keys requests asks receipts powers", 10)
+        near(
+            f"agents/gateway/{file}", "gateway: keys requests meanwhile sessions asks asked_effects receipts powers", 10
+        )
         for file in ("keys", "sessions", "requests", "tickets", "asks", "receipts", "redemptions", "levels")
     ),
     *(

@@ -1,0 +1,99 @@
+"""Sessions: the run that takes the calls of one, and its end."""
+
+from __future__ import annotations
+
+from django.db.models.functions import Now
+
+from agents.gateway.models import AgentKey, AgentRun, AgentSession
+from agents.gateway.sessions import end_resting_run, end_session, find_or_create_session, has_ended
+from agents.gateway.tickets import find_ticket, load_ticket
+from agents.platform.queries.gateway import MAX_CALLS_OF_A_RUN
+from agents.runs.models import CallStatus, ExitReason, Run, RunStatus
+from agents.worker.sweeper import sweep_once
+from tests.gateway.conftest import make_key
+from tests.gateway.test_requests import EFFECT, SEARCH, request, update
+from tests.workshop import LONG_AGO, Workshop, again
+
+
+def test_a_run_ends_when_no_request_comes(workshop: Workshop, key: AgentKey) -> None:
+    run = workshop.drive(request(key, SEARCH).run)
+    sweep_once()
+    assert again(run).status == RunStatus.WAITING
+    Run.objects.update(next_wake_at=Now() - LONG_AGO)
+    sweep_once()
+    ended = again(run)
+    assert (ended.status, ended.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.SESSION_ENDED)
+    assert ended.answer == "The session ended. It made 1 call."
+    assert request(key, SEARCH).run_id != run.pk, "the next request starts another run"
+    workshop.drive(Run.objects.latest("pk"))
+
+
+def test_a_run_with_an_open_ticket_never_ends_by_itself(workshop: Workshop, key: AgentKey) -> None:
+    run = update(workshop, key).run
+    past = Now() - LONG_AGO
+    Run.objects.update(created_at=past, started_at=past, next_wake_at=past)
+    sweep_once()
+    assert again(run).status == RunStatus.WAITING
+    assert not end_resting_run(run.pk, is_idle=False)
+
+
+def test_a_run_ends_no_earlier(workshop: Workshop, key: AgentKey) -> None:
+    run = workshop.drive(request(key, SEARCH).run)
+    assert not end_resting_run(run.pk)
+    request(key, SEARCH)
+    workshop.drive(run)
+    assert end_resting_run(run.pk, is_idle=False), "unless its client leaves"
+    assert again(run).answer == "The session ended. It made 2 calls."
+
+
+def test_sessions_have_runs_of_their_own(workshop: Workshop, key: AgentKey) -> None:
+    one, two = (find_or_create_session(key, name) for name in ("one", "two"))
+    first, second, third = (request(key, SEARCH, session) for session in (one, two, None))
+    assert len({first.run_id, second.run_id, third.run_id}) == 3
+    assert request(key, SEARCH, one).run_id == first.run_id
+    for run in Run.objects.all():
+        workshop.drive(run)
+
+
+def test_a_client_ends_its_own_session(workshop: Workshop, key: AgentKey) -> None:
+    one, two = (find_or_create_session(key, name) for name in ("one", "two"))
+    runs = [workshop.drive(request(key, SEARCH, session).run) for session in (one, two)]
+    end_session(one)
+    assert [again(run).status for run in runs] == [RunStatus.SUCCEEDED, RunStatus.WAITING]
+    assert [has_ended(key, name) for name in ("one", "two", "three")] == [True, False, False]
+    ended_at = AgentSession.objects.get(pk=one.pk).ended_at
+    end_session(one)
+    assert AgentSession.objects.get(pk=one.pk).ended_at == ended_at
+    end_session(two)
+    assert has_ended(key, "two")
+
+
+def test_what_is_open_outlives_its_session(workshop: Workshop, key: AgentKey) -> None:
+    session = find_or_create_session(key, "one")
+    call = request(key, EFFECT, session, name="a")
+    end_session(session)
+    assert load_ticket(call.pk).status == "waiting_for_approval"
+    assert find_ticket(key, f"t-{call.pk}").call.pk == call.pk, "another session of the key can fetch it"
+
+
+def test_a_long_session_gets_another_run(workshop: Workshop, key: AgentKey) -> None:
+    run = workshop.drive(request(key, SEARCH).run)
+    Run.objects.filter(pk=run.pk).update(pass_number=MAX_CALLS_OF_A_RUN)
+    after = request(key, SEARCH)
+    assert after.run_id != run.pk
+    workshop.drive(after.run)
+    Run.objects.filter(pk=run.pk).update(pass_number=1)
+
+
+def test_a_cancelled_run_takes_no_more(workshop: Workshop, key: AgentKey) -> None:
+    call = update(workshop, key)
+    workshop.cancel(call.run)
+    assert load_ticket(call.pk).call.status == CallStatus.CANCELLED
+    assert update(workshop, key).run_id != call.run_id
+
+
+def test_keys_never_share_a_run(workshop: Workshop, key: AgentKey) -> None:
+    other = make_key(workshop, name="Server")
+    runs = [workshop.drive(request(each, SEARCH).run) for each in (key, other)]
+    assert runs[0].pk != runs[1].pk
+    assert {each.key_id for each in AgentRun.objects.all()} == {key.pk, other.pk}
