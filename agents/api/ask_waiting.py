@@ -36,22 +36,42 @@ class AskWaiting:
         self._waiting: Counter[int] = Counter()
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        wait_s = _read_wait(scope)
-        if wait_s:
-            ends_at = time.monotonic() + wait_s
-            if (state := await _find_undecided(scope)) is not None and self._waiting[state.ask.key_id] < MAX_WAITING:
-                await self._wait(state, wait_s)
-            if (left := ends_at - time.monotonic()) > 0 and (undo_s := await _find_time_to_undo(scope)) > 0:
-                await asyncio.sleep(min(left, undo_s))
+        if wait_s := _read_wait(scope):
+            request = await receive()  # the empty body of a GET; what comes next is that the client is gone
+            gone = asyncio.ensure_future(receive())
+            waiting = asyncio.ensure_future(self._wait(scope, wait_s))
+            await asyncio.wait({gone, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                waiting.cancel()
+                return
+            waiting.result()
+            receive = _replay(request, gone)
         await self._application(scope, receive, send)
 
-    async def _wait(self, state: AskState, wait_s: float) -> None:
-        """Wait for the decision."""
+    async def _wait(self, scope: dict[str, Any], wait_s: float) -> None:
+        """Wait for the decision, and until it cannot be undone."""
+        ends_at = time.monotonic() + wait_s
+        if (state := await _find_undecided(scope)) is not None and self._waiting[state.ask.key_id] < MAX_WAITING:
+            await self._wait_for_decision(state, wait_s)
+        if (left := ends_at - time.monotonic()) > 0 and (undo_s := await _find_time_to_undo(scope)) > 0:
+            await asyncio.sleep(min(left, undo_s))
+
+    async def _wait_for_decision(self, state: AskState, wait_s: float) -> None:
         self._waiting[state.ask.key_id] += 1
         try:
             await wait_for_call(state.call, lambda status: status != CallStatus.AWAITING_APPROVAL, wait_s)
         finally:
             self._waiting[state.ask.key_id] -= 1
+
+
+def _replay(request: Any, then: asyncio.Future[Any]) -> Any:
+    """Return a `receive` that gives the request first, and then what comes."""
+    left = [request]
+
+    async def receive() -> Any:
+        return left.pop() if left else await then
+
+    return receive
 
 
 def _read_wait(scope: dict[str, Any]) -> float:

@@ -123,7 +123,9 @@ def _name_field(place: tuple[str | int, ...]) -> str:
 
 
 def _answer_login_required(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
-    return build_problem(401, "Log in, or send a valid API token as 'Authorization: Bearer TOKEN'.")
+    return build_problem(
+        401, "Log in, or send a token that works as 'Authorization: Bearer TOKEN'; agents ask with their key."
+    )
 
 
 def _answer_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:

@@ -155,9 +155,12 @@ def _parse(body: bytes) -> Any:
     """
     try:
         payload = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Invalid("body", "the body is not valid JSON") from error
+    try:
         storable_json(payload)
     except (ValueError, RecursionError, TypeError) as error:
-        raise Invalid("body", "the body is not valid JSON") from error
+        raise Invalid("body", f"the body cannot be stored: {error}") from error
     if not isinstance(payload, dict | list):
         raise Invalid("body", "the body is neither an object nor a list")
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _is_too_deep(payload):

@@ -49,6 +49,7 @@ FAILURES = ("PostToolUseFailure", "postToolUseFailure")
 AFTER = ("PostToolUse", "AfterTool", "postToolUse", "afterShellExecution", "afterMCPExecution", *FAILURES)
 BLOCKED = 2
 SHORTEST_MARGIN_S, MARGIN_S, LONGEST_CHECK_S, LONGEST_TIMEOUT_S = 5.0, 15.0, 300.0, 86_400.0
+OPEN_S = 24 * 3600
 LARGEST_ANSWER = 1_000_000
 LARGEST_INPUT = 4_000_000
 SERVED = "/static/clients/gadget_hook.py"
@@ -294,6 +295,7 @@ def ask(config: Config, call: Call, level: str) -> dict[str, Json]:
         "sentence": str(words)[:2_000] if words else "",
         "effect_key": call.effect_key,
         "audience": "gadget_hook",
+        "expires_s": OPEN_S,
     }
     return check_ask(call, send(config, "POST", "/api/asks", body))
 
@@ -399,6 +401,9 @@ def limit_time(end_s: float) -> None:
     thread = threading.Timer(end_s, block, [late])
     thread.daemon = True
     thread.start()
+    for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda *_: block("it was told to end"))
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, lambda *_: block(late))
         signal.setitimer(signal.ITIMER_REAL, end_s)
@@ -556,7 +561,8 @@ def has_power_over(path: Path, user: int | None) -> bool:
 
 def check_way(config: Config, findings: Findings, *, waits: bool) -> None:
     """Ask about a harmless action; cancel the ask, or wait for a person and let it through once."""
-    call = Call("claude", "PreToolUse", "hook_check", {"time": time.time()}, {})
+    given = {"description": "A test of the hook; nothing runs.", "time": time.time()}
+    call = Call("claude", "PreToolUse", "hook_check", given, {})
     found = ask(config, call, "read")
     findings.judge(found.get("status") == "waiting", f"a call is held: ask {found.get('id')}, {found.get('url')}")
     if waits:

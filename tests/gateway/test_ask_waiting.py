@@ -28,8 +28,8 @@ def make_ask(secret: str) -> Ask:
     return submit(key, AskedRequest("deploy", {}, "write"))[0]
 
 
-def ask_for(secret: str, asked: Ask, wait_s: str = "30") -> None:
-    """Send a request that waits, until it arrives at Django."""
+def ask_for(secret: str, asked: Ask, wait_s: str = "30", *, leaves: bool = False) -> list[str]:
+    """Send a request that waits; return what arrived at Django."""
     scope = {
         "method": "GET",
         "path": f"/api/asks/{asked.pk}",
@@ -37,18 +37,39 @@ def ask_for(secret: str, asked: Ask, wait_s: str = "30") -> None:
         "headers": [(b"authorization", f"Bearer {secret}".encode())],
     }
 
-    async def arrive(*_: Any) -> None:
-        return None
+    arrived: list[Any] = []
 
-    asyncio.run(asyncio.wait_for(ask_waiting.AskWaiting(arrive)(scope, None, None), PATIENCE_S))
+    async def arrive(_scope: Any, receive: Any, _send: Any) -> None:
+        arrived.append(await receive())
+
+    async def run() -> None:
+        left = [{"type": "http.request", "body": b""}]
+        gone = asyncio.Event()
+        if leaves:
+            asyncio.get_running_loop().call_later(0.2, gone.set)
+
+        async def receive() -> Any:
+            if left:
+                return left.pop()
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        await asyncio.wait_for(ask_waiting.AskWaiting(arrive)(scope, receive, None), PATIENCE_S)
+
+    asyncio.run(run())
+    return [one["type"] for one in arrived]
 
 
 def test_it_arrives_once_a_person_has_decided(workshop: Workshop, secret: str) -> None:
     asked = make_ask(secret)
     with beside(lambda: workshop.deny(workshop.card(asked.run))):
-        ask_for(secret, asked)
+        assert ask_for(secret, asked) == ["http.request"]
     assert load_state(asked).status == "denied"
     workshop.drive(asked.run)
+
+
+def test_a_client_that_leaves_ends_the_wait(secret: str) -> None:
+    assert ask_for(secret, make_ask(secret), leaves=True) == []
 
 
 @pytest.mark.parametrize("wait_s", ["0", "-1", "31", "nan", "soon", ""])

@@ -74,7 +74,7 @@ class TestReads:
         assert [each.status for each in calls(run)] == [CallStatus.SUCCEEDED] * 2, "an equal call is no duplicate"
         assert [each.number for each in passes(run)] == [1, 2]
         (requested,) = passes(run)[0].response["tool_calls"]
-        assert requested["function"] == {"name": SEARCH, "arguments": '{"region":"EU"}'}
+        assert requested["function"] == {"name": SEARCH, "arguments": '{"limit":100,"region":"EU"}'}
 
     def test_the_cost_in_statements(self, workshop: Workshop, key: AgentKey) -> None:
         workshop.drive(request(key, SEARCH, region="EU").run)

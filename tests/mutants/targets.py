@@ -180,7 +180,9 @@ TARGETS = [
         for file in ("keys", "sessions", "requests", "tickets", "asks", "receipts", "redemptions", "levels")
     ),
     *(
-        near(f"agents/triggers/{file}", "triggers: schemes templates receiving repeats changes outside_text", 12)
+        near(
+            f"agents/triggers/{file}", "triggers: schemes templates receiving replays repeats changes outside_text", 12
+        )
         for file in ("schemes", "templates", "receiving", "changes")
     ),
     *(

@@ -76,6 +76,13 @@ class TestAddress:
         again = post(trigger, {"action": "opened", "title": "Down"})
         assert (again.status_code, again.json()) == (202, answer.json())
 
+    def test_a_slash_at_the_end_of_the_address_changes_nothing(self, world: World) -> None:
+        trigger = create(world)[0]
+        trigger.public_id += "/"
+        assert post(trigger, {"action": "opened", "title": "Down"}).status_code == 202
+        trigger.public_id += "x"
+        assert post(trigger, {"action": "opened"}).status_code == 404
+
     def test_a_filtered_message_is_accepted_too(self, world: World) -> None:
         answer = post(create(world)[0], {"action": "closed"})
         assert (answer.status_code, answer.json(), Run.objects.count()) == (202, {"status": "filtered"}, 0)

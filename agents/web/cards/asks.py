@@ -1,14 +1,15 @@
-"""Notes on the card of an ask: who will act, and what was asked about the same effect before or beside it."""
+"""Notes on the card of an agent elsewhere: whose agent it is; for an ask, what was asked about the same effect, too."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from agents.approvals.models import Approval
 from agents.gateway.asks import MAX_REFUSED
-from agents.gateway.models import Ask, RefusedAsk
+from agents.gateway.models import AgentKey, AgentRun, Ask, RefusedAsk
 from agents.gateway.receipts import digest_params
-from agents.runs.models import ToolCall
+from agents.runs.models import Origin, Run, ToolCall
 from tools.toolbox.asked_actions import find_asked_action
 
 MAX_EARLIER_ASKS = 5
@@ -30,6 +31,14 @@ class AskNotes:
     params_digest: str
 
 
+def load_agent_key(run: Run) -> AgentKey | None:
+    """Load the key of the agent whose run this is; None, without a query, for a run of an employee's own."""
+    if run.origin not in (Origin.MCP, Origin.ASK):
+        return None
+    found = AgentRun.objects.select_related("key__membership__user").filter(run=run).first()
+    return found.key if found is not None else None
+
+
 def load_ask_notes(call: ToolCall) -> AskNotes | None:
     """Load the notes on the card of an ask; None, without a query, for the call of a tool."""
     if find_asked_action(call.tool) is None:
@@ -44,3 +53,20 @@ def load_ask_notes(call: ToolCall) -> AskNotes | None:
     refused = RefusedAsk.objects.filter(ask=ask).select_related("key").order_by("-pk")[: MAX_REFUSED * MAX_EARLIER_ASKS]
     newest = {one.key_id: one for one in reversed(refused)}  # one of each key, so that none hides another
     return AskNotes(ask, earlier, list(newest.values())[:MAX_EARLIER_ASKS], digest_params(call.params))
+
+
+class OfAgents:
+    """The part of a card that is about agents elsewhere."""
+
+    run: Run
+    call: ToolCall
+
+    @cached_property
+    def agent(self) -> AgentKey | None:
+        """The key of the agent elsewhere that asks; None if an employee does."""
+        return load_agent_key(self.run)
+
+    @cached_property
+    def asked(self) -> AskNotes | None:
+        """The notes on an ask; None for the call of a tool."""
+        return load_ask_notes(self.call)

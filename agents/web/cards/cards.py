@@ -19,7 +19,7 @@ from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import Pass, Run, ToolCall
 from agents.web.cards.asking_rules import AskingReasons, CallToExplain, describe_reasons
-from agents.web.cards.asks import AskNotes, load_ask_notes
+from agents.web.cards.asks import OfAgents
 from agents.web.cards.call_reports import CallReport, describe_call
 from agents.web.cards.differences import Change, find_differences
 from agents.web.cards.earlier_decisions import MAX_EARLIER, load_earlier_decisions
@@ -59,7 +59,7 @@ OUTCOME_ICONS = {
 
 
 @dataclass(frozen=True)
-class Card:
+class Card(OfAgents):
     """One approval in its current state, with the data that its template shows.
 
     Attributes:
@@ -120,11 +120,6 @@ class Card:
         has_one_maker = self.standing is None or not self.standing.needs_several_people
         is_tool = self.tool is not None and self.asked is None
         return has_one_maker and self.is_open and not self.is_destructive and is_tool
-
-    @cached_property
-    def asked(self) -> AskNotes | None:
-        """The notes on an ask; None for the call of a tool."""
-        return load_ask_notes(self.call)
 
     @property
     def earlier_denial(self) -> Approval | None:
@@ -213,7 +208,7 @@ class Card:
 
     @property
     def level_reason(self) -> str:
-        return LEVEL_REASONS.get(self.approval.level, "")
+        return "" if self.asked else LEVEL_REASONS.get(self.approval.level, "")
 
     @property
     def title(self) -> str:

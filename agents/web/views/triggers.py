@@ -48,7 +48,7 @@ def take_message(request: HttpRequest, public_id: str) -> JsonResponse:
     """Take a message of another system; its signature is the login."""
     headers = {name.lower(): value for name, value in request.headers.items()}
     try:
-        taken = receive(public_id, headers, request.body)
+        taken = receive(public_id.removesuffix("/"), headers, request.body)
     except Refusal as refusal:
         problem = {"type": "about:blank", "status": refusal.status, "code": refusal.code, "detail": refusal.detail}
         answer = JsonResponse(problem, status=refusal.status, content_type="application/problem+json")

@@ -20,6 +20,7 @@ from agents.approvals.models import Approval, ApprovalStatus
 from agents.gateway.asks import AskedRequest, submit
 from agents.gateway.models import AgentKey, Ask
 from agents.runs.models import CallStatus, ToolCall
+from tests.awaiting import await_that
 from tests.faults.site import Site
 from tests.gateway.live.hook import CLAUDE, DEPLOY, Hook, decided
 from tests.sampling import take_sample
@@ -256,6 +257,16 @@ class TestLyingAgents:
         began = time.monotonic()
         assert hook.answer({**DEPLOY, "tool_input": {"command": "a" * 60}})[0] == 2
         assert time.monotonic() - began < 15.1
+
+
+def test_a_signal_to_end_blocks(site: Site, hook: Hook) -> None:
+    process = hook.start()
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(DEPLOY))
+    process.stdin.close()
+    await_that(Ask.objects.exists, "the ask is made")
+    process.terminate()
+    assert process.wait(20) == 2
 
 
 class TestHostileServers:
