@@ -174,6 +174,12 @@ class TestStandard:
         assert "not a number" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
 
 
+@pytest.mark.parametrize("kind", ["Basic", "Token", ""])
+def test_a_token_of_another_kind_is_refused(kind: str) -> None:
+    incoming = Incoming({"authorization": f"{kind} {TOKEN}"}, BODY, NOW)
+    assert "wrong" in find_fault(Scheme.ALERTMANAGER, incoming, Proof(TOKEN))
+
+
 class TestHmac:
     @pytest.mark.parametrize("form", ["hex", "upper", "prefixed", "base64"])
     def test_the_usual_forms_of_a_digest_are_accepted(self, form: str) -> None:
