@@ -40,8 +40,8 @@ HALVED = (
 
 Those of kills, outages and browsers take long; the others hardly depend on the database.
 """
-ON_SQLITE = 0.35
-"""The part of these files that runs on SQLite, which has all tests without a database besides."""
+ON_SQLITE = 0.5
+"""The part of these files that runs on SQLite."""
 ONE_OF = {"tests/journeys/": 4, "tests/faults/": 4, "tests/hostile/": 2, "tests/deceptions/": 2}
 """One of how many tests at these paths a run of all tests takes; `make soak` takes all.
 
