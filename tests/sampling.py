@@ -42,7 +42,7 @@ Those of kills, outages and browsers take long; the others hardly depend on the 
 """
 ON_SQLITE = 0.5
 """The part of these files that runs on SQLite."""
-ONE_OF = {"tests/journeys/": 4, "tests/faults/": 4, "tests/hostile/": 2, "tests/deceptions/": 2}
+ONE_OF = {"tests/journeys/": 6, "tests/faults/": 6, "tests/hostile/": 4, "tests/deceptions/": 4}
 """One of how many tests at these paths a run of all tests takes; `make soak` takes all.
 
 They drive browsers, kill processes, or try hundreds of texts on every page.
