@@ -64,8 +64,17 @@ class Ticket:
     @property
     def is_unknown_tool(self) -> bool:
         """True if the call named no tool that the employee may use."""
+        return self.call.status == CallStatus.REJECTED and self._error_code in _NO_TOOL
+
+    @property
+    def has_crashed(self) -> bool:
+        """True if the tool ended with an error of its own code, not with one that it reports."""
+        return self._error_code == ErrorCode.TOOL_EXECUTION_FAILED
+
+    @property
+    def _error_code(self) -> ErrorCode | None:
         error = self.result.error if self.result is not None else None
-        return self.call.status == CallStatus.REJECTED and error is not None and error.code in _NO_TOOL
+        return error.code if error is not None else None
 
     @property
     def content(self) -> str:

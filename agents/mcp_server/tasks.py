@@ -11,6 +11,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agents.gateway.models import AgentKey
@@ -62,26 +63,30 @@ def build_task(ticket: Ticket, caller: Caller) -> dict[str, Any]:
 
 
 async def _get(context: Context, params: TaskParams) -> dict[str, Any]:
-    caller = _require(context)
+    caller = _require(context, params)
     ticket = await _find(caller.key, params.task_id)
     return {"resultType": "complete", **_describe(ticket, caller)}
 
 
 async def _cancel(context: Context, params: TaskParams) -> dict[str, Any]:
-    await _cancel_ticket(_require(context).key, params.task_id)
+    await _cancel_ticket(_require(context, params).key, params.task_id)
     return {"resultType": "complete"}
 
 
 async def _update(context: Context, params: TaskParams) -> dict[str, Any]:
     """Take note of input that no task here ever asks for: the agent's own side decides nothing."""
-    await _find(_require(context).key, params.task_id)
+    await _find(_require(context, params).key, params.task_id)
     return {"resultType": "complete"}
 
 
-def _require(context: Context) -> Caller:
+def _require(context: Context, params: TaskParams) -> Caller:
+    """Return the caller; refuse a client without tasks, and a request whose header names another task than its body."""
     if not knows_tasks(context):
         needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
         raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, f"declare the extension {EXTENSION} first", needed)
+    request: Any = context.request
+    if decode_header_value(request.headers.get(MCP_NAME_HEADER)) != params.task_id:
+        raise MCPError(types.HEADER_MISMATCH, f"{MCP_NAME_HEADER} header does not name the task of the body")
     return get_caller(context)
 
 
@@ -101,13 +106,18 @@ def _describe(ticket: Ticket, caller: Caller) -> dict[str, Any]:
     if described["status"] == "completed":
         result = build_answer(ticket, caller.site)
         described["result"] = result.model_dump(by_alias=True, exclude_none=True, mode="json")
+    elif described["status"] == "failed":
+        described["error"] = {"code": types.INTERNAL_ERROR, "message": ticket.content}
     return described
 
 
 def _find_status(ticket: Ticket) -> str:
+    """Find the status in the extension's words, in which a tool that reports an error has completed."""
     if not ticket.has_ended:
         return "working"
-    return "cancelled" if ticket.call.status == CallStatus.CANCELLED else "completed"
+    if ticket.call.status == CallStatus.CANCELLED:
+        return "cancelled"
+    return "failed" if ticket.has_crashed else "completed"
 
 
 @database_to_async

@@ -8,20 +8,32 @@ import httpx2
 import mcp_types as types
 import pytest
 
+from agents.employees.models import Grant
 from agents.mcp_server.tasks import EXTENSION
 from agents.runs.models import Run
 from tests.awaiting import await_that
 from tests.faults.site import Site
 from tests.gateway.live.conftest import make_secret
 from tests.mcp_client import NEWEST
+from tests.suite_probes import CrashingJob
 
 WITH_TASKS: dict[str, Any] = {"extensions": {EXTENSION: {}}}
 
 
 def send(
-    site: Site, secret: str, method: str, params: dict[str, Any], capabilities: dict[str, Any] | None = None
+    site: Site,
+    secret: str,
+    method: str,
+    params: dict[str, Any],
+    capabilities: dict[str, Any] | None = None,
+    *,
+    name: str | None = None,
 ) -> dict[str, Any]:
-    """Send one request of the newest revision, which declares tasks by default, and return the whole answer."""
+    """Send one request of the newest revision, which declares tasks by default, and return the whole answer.
+
+    Args:
+        name: the header `Mcp-Name`; by default the tool or task that the params name.
+    """
     meta = {
         types.PROTOCOL_VERSION_META_KEY: NEWEST,
         types.CLIENT_INFO_META_KEY: {"name": "Test", "version": "1"},
@@ -32,7 +44,7 @@ def send(
         "Accept": "application/json, text/event-stream",
         "MCP-Protocol-Version": NEWEST,
         "Mcp-Method": method,
-        **({"Mcp-Name": name} if (name := params.get("name") or params.get("taskId")) else {}),
+        "Mcp-Name": name if name is not None else params.get("name") or params.get("taskId") or "",
     }
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
     answer = httpx2.post(f"{site.installation.url}/mcp", json=body, headers=headers, timeout=60)
@@ -92,6 +104,17 @@ def test_a_denial_completes_it_with_an_error(site: Site, secret: str) -> None:
     assert "too early" in done["result"]["content"][0]["text"]
 
 
+def test_a_crash_of_the_tool_fails_it_without_a_result(site: Site, secret: str) -> None:
+    Grant.objects.create(employee=site.workshop.employee, tool=CrashingJob.name)
+    task = send(site, secret, "tools/call", {"name": CrashingJob.name, "arguments": {}})["result"]
+    assert task["status"] == "working"
+    await_that(lambda: look_up(site, secret, task)["status"] == "failed", "the task fails")
+    failed = look_up(site, secret, task)
+    assert (failed["error"]["code"], "result" in failed) == (types.INTERNAL_ERROR, False)
+    assert failed["error"]["message"]
+    assert "on purpose" not in failed["error"]["message"], "the text of an exception stays in the log"
+
+
 def test_it_can_be_cancelled(site: Site, secret: str) -> None:
     task = ask(site, secret)
     for _ in range(2):
@@ -115,6 +138,13 @@ class TestRefusals:
 
     def test_of_a_made_up_task(self, site: Site, secret: str, method: str) -> None:
         assert send(site, secret, method, {"taskId": "t-0"})["error"]["code"] == types.INVALID_PARAMS
+
+    @pytest.mark.parametrize("name", ["t-0", ""])
+    def test_whose_header_names_another_task(self, site: Site, secret: str, method: str, name: str) -> None:
+        task = ask(site, secret)
+        answer = send(site, secret, method, {"taskId": task["taskId"]}, name=name)
+        assert answer["error"]["code"] == types.HEADER_MISMATCH
+        assert look_up(site, secret, task)["status"] == "working"
 
     def test_of_a_client_that_did_not_declare_them(self, site: Site, secret: str, method: str) -> None:
         task = ask(site, secret)
