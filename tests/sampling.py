@@ -42,10 +42,17 @@ Those of kills, outages and browsers take long; the others hardly depend on the 
 """
 ON_SQLITE = 0.5
 """The part of these files that runs on SQLite."""
-ONE_OF = {"tests/journeys/": 6, "tests/faults/": 6, "tests/hostile/": 4, "tests/deceptions/": 4}
+ONE_OF = {
+    "tests/journeys/": 8,
+    "tests/faults/": 8,
+    "tests/hostile/": 4,
+    "tests/deceptions/": 4,
+    "tests/deployment/": 2,
+    "tests/gadget_site/test_up": 2,
+}
 """One of how many tests at these paths a run of all tests takes; `make soak` takes all.
 
-They drive browsers, kill processes, or try hundreds of texts on every page.
+They drive browsers, kill processes, try hundreds of texts on every page, or start a whole installation.
 """
 Item = TypeVar("Item")
 

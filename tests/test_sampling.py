@@ -51,7 +51,7 @@ def test_each_test_of_a_half_runs_on_one_database_and_on_both_in_the_soak(monkey
 def test_a_share_of_some_tests_runs_and_all_of_them_in_the_soak(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(sampling.SAMPLE_VARIABLE, "one")
     kills = [f"tests/faults/test_kills.py::{number}" for number in range(300)]
-    assert 25 < sum(map(sampling.is_in_share, kills)) < 75
+    assert 15 < sum(map(sampling.is_in_share, kills)) < 60
     assert all(sampling.is_in_share(f"tests/runs/test_lease.py::{number}") for number in range(50))
     monkeypatch.setenv(sampling.WHOLE_VARIABLE, "1")
     assert all(map(sampling.is_in_share, kills))

@@ -64,7 +64,7 @@ class Ticket:
     @property
     def is_unknown_tool(self) -> bool:
         """True if the call named no tool that the employee may use."""
-        return self.call.status == CallStatus.REJECTED and self._error_code in _NO_TOOL
+        return self._error_code in _NO_TOOL
 
     @property
     def has_crashed(self) -> bool:

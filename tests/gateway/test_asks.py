@@ -16,7 +16,7 @@ from agents.approvals.decisions import Decision
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import ToolRule
 from agents.gateway import asks, redemptions
-from agents.gateway.asks import MAX_OPEN_ASKS, AskedRequest
+from agents.gateway.asks import MAX_HEADLINE, MAX_OPEN_ASKS, MAX_PARAMS, AskedRequest
 from agents.gateway.keys import revoke_key
 from agents.gateway.levels import set_level
 from agents.gateway.models import AgentKey, Ask
@@ -189,8 +189,9 @@ class TestLevels:
         workshop.raise_for_all(f"ask/{ACTION}", Level.READ)
         assert workshop.card(ask(key, level="read").run).level == Level.READ
 
-    def test_a_rule_of_others_does_not_count(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_a_rule_of_others_or_about_another_action_does_not_count(self, workshop: Workshop, key: AgentKey) -> None:
         build_workshop("globex").raise_for_all(f"ask/{ACTION}", Level.WRITE)
+        workshop.raise_for_all("ask/deploy.staging", Level.WRITE)
         assert workshop.card(ask(key).run).level == Level.DESTRUCTIVE
 
     def test_a_stopped_action_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
@@ -224,6 +225,23 @@ class TestOutcomes:
         workshop.drive(asked.run)
         with pytest.raises(Conflict):
             report(key, asked, "failed")
+
+    def test_a_report_is_about_its_own_ask_alone(self, workshop: Workshop, key: AgentKey) -> None:
+        others = [ask(key), ask(key), ask(key)]
+        for one in others:
+            redeem(key, one, approve(workshop, one).sign())
+        report(key, others[0])
+        workshop.drive(others[0].run)
+        assert [load_state(one).status for one in others] == ["succeeded", "redeemed", "redeemed"]
+        ToolCall.objects.filter(run=others[1].run).update(deadline_at=Now() - timedelta(seconds=1))
+        sweep_once()
+        workshop.resolve(ToolCall.objects.get(run=others[1].run), "not_done")
+        with pytest.raises(Conflict):
+            report(key, others[1])
+        others[2].refresh_from_db()
+        assert others[2].reported_at is None
+        assert report(key, others[2]).status == "succeeded"
+        workshop.drive(others[2].run)
 
     def test_a_late_report_settles_an_unknown_outcome(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
@@ -305,6 +323,20 @@ class TestInput:
             ask(key, **{field: value})
         assert refusal.value.extra["field"] == field
         assert not Run.objects.exists()
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [("params", {"x": "y" * (MAX_PARAMS - len('{"x":""}'))}), ("client_request_id", "x" * 150)],
+    )
+    def test_the_longest_is_accepted(self, workshop: Workshop, key: AgentKey, field: str, value: Any) -> None:
+        assert load_state(ask(key, **{field: value})).is_waiting
+
+    @pytest.mark.parametrize(("length", "is_cut"), [(MAX_HEADLINE, False), (MAX_HEADLINE + 1, True)])
+    def test_long_params_are_cut_in_the_cards_sentence(
+        self, workshop: Workshop, key: AgentKey, length: int, is_cut: bool
+    ) -> None:
+        asked = ask(key, params={"x": "y" * (length - len("x: "))})
+        assert ("…" in workshop.card(asked.run).sentence) == is_cut
 
     @pytest.mark.parametrize("number", [1e17, -0.0, 1e300])
     def test_a_number_that_is_not_stored_exactly_is_refused(self, key: AgentKey, number: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,9 +14,11 @@ from django.test import Client
 from agents.approvals.models import Approval
 from agents.employees.models import ToolRule
 from agents.gateway.keys import revoke_key
-from agents.gateway.models import AgentKey
+from agents.gateway.models import AgentKey, SigningKey
 from agents.gateway.receipts import (
+    KEYS_ARE_KNOWN,
     InvalidReceipt,
+    Receipt,
     digest_params,
     list_public_keys,
     read_receipt,
@@ -30,6 +33,8 @@ from agents.worker.sweeper import sweep_once
 from tests.gateway.conftest import make_key
 from tests.gateway.test_asks import ACTION, PARAMS, approve, ask, redeem
 from tests.workshop import LONG_AGO, Workshop, all_at_once, build_workshop
+
+CLAIMS = Receipt("gadget", "acme", "1", "agent_key:1", ACTION, "write", "0", "approved", "ada", "", 1, 2)
 
 
 class TestRedemption:
@@ -119,6 +124,13 @@ class TestRedemption:
         with pytest.raises(Conflict, match="was stopped by grace"):
             redeem(key, asked, receipt)
 
+    def test_a_rule_about_another_action_stops_nothing(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        receipt = approve(workshop, asked).sign()
+        rules = {"organization": workshop.organization, "tool": "ask/deploy.staging"}
+        ToolRule.objects.create(**rules, stopped_at=Now(), stopped_by="grace")
+        assert redeem(key, asked, receipt).status == "redeemed"
+
     def test_neither_is_an_action_whose_level_was_raised(self, workshop: Workshop, key: AgentKey) -> None:
         rule = ToolRule.objects.create(organization=workshop.organization, tool=f"ask/{ACTION}", level="write")
         asked = ask(key)
@@ -171,6 +183,7 @@ class TestReceipts:
             "a.b.c",
             "ä.ö.ü",
             f"{'W1tb' * 2_600}.a.b",
+            f"eyJraWQiOiJub2JvZHkifQ.{body}.{signature}",  # a key that nobody has
         ):
             with pytest.raises(InvalidReceipt):
                 read_receipt(forged)
@@ -183,6 +196,20 @@ class TestReceipts:
         assert rotate_signing_key().is_current
         assert len(list_public_keys()) == 2
         assert redeem(key, asked, receipt).status == "redeemed"
+
+    def test_after_a_rotation_the_new_key_signs(self, workshop: Workshop, key: AgentKey) -> None:
+        ended = sign_receipt(CLAIMS).partition(".")[0]
+        rotate_signing_key()
+        assert read_receipt(sign_receipt(CLAIMS)) == CLAIMS
+        assert sign_receipt(CLAIMS).partition(".")[0] != ended
+
+    def test_a_key_that_retired_long_ago_is_not_served_any_more(self, db: None) -> None:
+        rotate_signing_key()
+        rotate_signing_key()
+        SigningKey.objects.filter(is_current=False).update(retired_at=Now() - KEYS_ARE_KNOWN - timedelta(seconds=1))
+        rotate_signing_key()
+        served = [one["kid"] for one in list_public_keys()]
+        assert served == list(SigningKey.objects.order_by("-pk").values_list("key_id", flat=True)[:2])
 
     def test_the_public_keys_are_served_to_everyone(self, db: None) -> None:
         served = json.loads(Client().get("/.well-known/gadget-keys.json").content)

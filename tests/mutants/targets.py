@@ -175,7 +175,9 @@ TARGETS = [
     ),
     *(
         near(
-            f"agents/gateway/{file}", "gateway: keys requests meanwhile sessions asks asked_effects receipts powers", 10
+            f"agents/gateway/{file}",
+            "gateway: keys requests meanwhile sessions asks asked_effects receipts levels powers",
+            10,
         )
         for file in ("keys", "sessions", "requests", "tickets", "asks", "receipts", "redemptions", "levels")
     ),

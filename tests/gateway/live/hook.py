@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 from django.conf import settings
 
+from agents.accounts.membership import issue_token
 from agents.approvals import decisions
 from agents.approvals.models import Approval
 from tests.awaiting import await_that
@@ -55,14 +57,19 @@ class Hook:
 
 @contextmanager
 def decided(site: Site, *, approves: bool) -> Iterator[None]:
-    """Decide the card that comes while the block runs."""
+    """Decide the card that comes while the block runs, over REST, so that whoever waits for it hears of it at once."""
     before = set(Approval.objects.values_list("pk", flat=True))
 
     def decide() -> None:
         await_that(lambda: Approval.objects.exclude(pk__in=before).exists(), "a card comes")
         card = Approval.objects.exclude(pk__in=before).select_related("tool_call").get()
-        decision = decisions.Decision(card.digest, confirm=card.tool_call.tool.removeprefix("ask/"), reason="Not now.")
-        (decisions.approve if approves else decisions.deny)(site.workshop.approver, card.pk, decision)
+        confirmed = {"confirm": decisions.make_confirmation_phrase(card)} if approves else {"reason": "Not now."}
+        answer = httpx2.post(
+            f"{site.installation.url}/api/approvals/{card.pk}/{'approve' if approves else 'deny'}",
+            json={"digest": card.digest, **confirmed},
+            headers={"Authorization": f"Bearer {issue_token(site.workshop.approver, 'test')[1]}"},
+        )
+        answer.raise_for_status()
 
     with beside(decide):
         yield
