@@ -24,7 +24,7 @@ from agents.runs import actions, stops
 from agents.runs.engine.timing import MAX_OPEN_TICKETS
 from agents.runs.models import TERMINAL_CALLS, CallStatus, Origin, Run, RunStatus, ToolCall
 from tests.gateway.conftest import make_key
-from tests.probes import Effect
+from tests.probes import Effect, Fail
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, all_at_once, calls, event_types, lose_worker, passes, payloads
 from tools.contract import Level
@@ -66,6 +66,14 @@ class TestReads:
         started = payloads(run, "run_started")
         assert started == [{"by": "acme-operator", "agent_key": "Laptop"}]
         assert run.created_by == workshop.operator.user, "the key's member is the one who asks"
+
+    @pytest.mark.parametrize(("code", "has_crashed"), [("", True), ("NOT_FOUND", False)])
+    def test_a_crash_is_told_from_an_error(
+        self, workshop: Workshop, key: AgentKey, code: str, *, has_crashed: bool
+    ) -> None:
+        call = request(key, Fail.name, code=code)
+        workshop.drive(call.run)
+        assert load_ticket(call.pk).has_crashed == has_crashed
 
     def test_each_request_is_a_pass_of_one_run(self, workshop: Workshop, key: AgentKey) -> None:
         first, second = request(key, SEARCH, region="EU"), request(key, SEARCH, region="EU")

@@ -19,7 +19,8 @@ from queue import SimpleQueue
 import pytest
 
 from tests import services
-from tests.mutants.targets import EQUIVALENT, ROOT, TARGETS, Mutant
+from tests.mutants.equivalents import EQUIVALENT
+from tests.mutants.targets import ROOT, TARGETS, Mutant
 
 AIM = 0.95
 LONGEST_S = 420.0

@@ -7,7 +7,8 @@ import ast
 import pytest
 
 from tests.mutants.edits import find_edits
-from tests.mutants.targets import ALWAYS, EQUIVALENT, ROOT, TARGETS
+from tests.mutants.equivalents import EQUIVALENT
+from tests.mutants.targets import ALWAYS, ROOT, TARGETS
 
 CASES = {
     "guard": ("if late:\n    raise Late", "if False:\n    raise Late"),

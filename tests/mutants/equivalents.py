@@ -1,0 +1,133 @@
+"""Edits that change nothing which a test could see, each with the reason."""
+
+_OPEN_ONES = "ToolCall.objects.exclude(status__in=TERMINAL_CALLS) -> ToolCall.objects.exclude()"
+_OF_ENDED_KEYS = "agents/gateway/keys.py cancel_runs_of_ended_keys: "
+_OPEN_RUNS = "AgentRun.without_key().exclude(run__status__in=ENDED)"
+_DECIDES = (
+    "agents/approvals/decisions.py _record_decision: Approval.objects.filter("
+    " pk=card.pk, organization_id=member.organization_id, kind=ApprovalKind.APPROVAL,"
+    " status=ApprovalStatus.PENDING, expires_at__gt=Now(), digest=decision.digest, run__cancel_requested_at=None, )"
+    " -> Approval.objects.filter(pk=card.pk, {}"
+    "expires_at__gt=Now(), digest=decision.digest, run__cancel_requested_at=None)"
+)
+_STAYS_LOCKED = (
+    "The card was read and checked in the same transaction, under its run's lock, which every decision takes."
+)
+EQUIVALENT: dict[str, str] = {
+    "agents/runs/call_history.py EmployeeCalls._of_organization: "
+    "ToolCall.objects.filter(organization_id=self.run.organization_id, tool=tool)"
+    " -> ToolCall.objects.filter(tool=tool)": (
+        "Employees and runs belong to one organization; the condition lets an index be used."
+    ),
+    "agents/runs/call_history.py EmployeeCalls._find_counted: runs.filter(organization_id=self.run.organization_id, "
+    "status__in=_OPEN) -> runs.filter(status__in=_OPEN)": "The runs are those of one employee; see above.",
+    "agents/runs/call_history.py EmployeeCalls._find_counted: runs.filter(organization_id=self.run.organization_id, "
+    "status__in=_OPEN) -> runs.filter(organization_id=self.run.organization_id)": (
+        "A run that has ended has no open call; the condition lets an index be used."
+    ),
+    "agents/runs/engine/recounts.py count_again: plan.error is None and plan.row.tool in tools"
+    " -> ((plan.error is None))": "A call without such a limit gets the same verdict again, which only takes longer.",
+    "agents/runs/call_history.py lock_counts: Grant.objects.filter(employee_id=employee_id, tool__in=tools)"
+    " -> Grant.objects.filter(tool__in=tools)": "More rows are locked, which only takes longer.",
+    "agents/runs/call_history.py lock_counts: Grant.objects.filter(employee_id=employee_id, tool__in=tools)"
+    " -> Grant.objects.filter(employee_id=employee_id)": "More rows are locked, which only takes longer.",
+    _DECIDES.format("organization_id=member.organization_id, kind=ApprovalKind.APPROVAL, "): _STAYS_LOCKED,
+    _DECIDES.format("kind=ApprovalKind.APPROVAL, status=ApprovalStatus.PENDING, "): (
+        "The same transaction has just found the card by its organization."
+    ),
+    "agents/approvals/decisions.py _find_undone: card.status != ApprovalStatus.SUPERSEDED or not was_theirs"
+    ' or decision_id not in ("", card.decision_id)'
+    ' -> ((not was_theirs) or (decision_id not in ("", card.decision_id)))': (
+        "Only a card that was superseded has a next one; the check only spares a query."
+    ),
+    "agents/insight/metrics.py _build_state: Run.objects.filter(organization_id__in=ids, status__in=_OPEN)"
+    " -> Run.objects.filter(status__in=_OPEN)": "These are all organizations; the condition lets an index be used.",
+    **dict.fromkeys(
+        (
+            f"agents/runs/stops.py {act}: Run.objects.filter(organization_id={whose}) -> Run.objects.filter()"
+            for act, whose in (
+                ("stop_everything", "member.organization_id"),
+                ("release_everything", "member.organization_id"),
+                ("apply_to_all", "organization_id"),
+            )
+        ),
+        "Each run is told what holds in its own organization, so to tell more of them changes nothing.",
+    ),
+    "agents/platform/queries/sweeps.py _select_due_schedules: Schedule.objects.filter(is_free, is_active=True, "
+    "next_at__lte=Now(), organization__stopped_at=None)"
+    " -> Schedule.objects.filter(is_free, is_active=True, next_at__lte=Now())": (
+        "A stopped organization is refused when the run is submitted, and the time then waits."
+    ),
+    **dict.fromkeys(
+        (
+            f"{_OF_ENDED_KEYS}{_OPEN_RUNS} -> AgentRun.without_key().exclude()",
+            f"{_OF_ENDED_KEYS}{_OPEN_RUNS}.filter(run__cancel_requested_at=None) -> {_OPEN_RUNS}.filter()",
+        ),
+        "A run that has ended, or is being cancelled, is not cancelled again; the conditions bound what is read.",
+    ),
+    "agents/gateway/requests.py _record: (earlier := _find_open_ticket(key, plan)) is not None -> False": (
+        "The same look under the key's lock finds it; this one spares a preview."
+    ),
+    "agents/gateway/tickets.py _build_ticket: call.status in TERMINAL_CALLS -> False": (
+        "The card of a call that has ended is shown to nobody."
+    ),
+    "agents/gateway/tickets.py load_ticket: row is None -> False": (
+        "Calls are never deleted alone; without the check, another error rises."
+    ),
+    "agents/gateway/receipts.py _load_current_key: (key := current.first()) is not None -> False": (
+        "A second current key cannot be stored, and then the first one is loaded."
+    ),
+    "agents/approvals/requesters.py _load_edits: Approval.objects.filter("
+    "tool_call_id__in=call_ids, status=ApprovalStatus.SUPERSEDED, start_after=None)"
+    " -> Approval.objects.filter(tool_call_id__in=call_ids, start_after=None)": (
+        "Any other decision without a start ends its call, and then nobody decides a card of it any more."
+    ),
+    "agents/approvals/requesters.py _load_edits: Approval.objects.filter("
+    "tool_call_id__in=call_ids, status=ApprovalStatus.SUPERSEDED, start_after=None)"
+    " -> Approval.objects.filter(status=ApprovalStatus.SUPERSEDED, start_after=None)": (
+        "What was edited is looked up by call afterwards; the condition only bounds what is read."
+    ),
+    "agents/approvals/requesters.py find_requesters: Message.objects.filter(run_id__in=runs, number__gt=1)"
+    " -> Message.objects.filter(run_id__in=runs)": (
+        "The first message is the task, by whoever started the run, and that person is named before."
+    ),
+    "agents/admin/audit_subjects.py describe_last_editor: AuditEntry.objects.filter("
+    "organization_id=get_organization_id(row), subject=format_subject(row)) -> "
+    "AuditEntry.objects.filter(subject=format_subject(row))": (
+        "A subject names a row by its id, so no other organization has entries about it."
+    ),
+    "agents/worker/sweeper.py _read_promptly: _refuse_if_late(began) -> pass": (
+        "SQLite's readers wait for nobody; the tests notice it on PostgreSQL."
+    ),
+    "tools/toolbox/approval_rules.py may_decide: other.id not in taken and other.id != person.id"
+    " -> ((other.id not in taken))": "Nobody is their own deputy, and a vote in one's own name is tried before.",
+    'tools/toolbox/approval_rules.py _applies: value is not ABSENT and not alone.explain_violation({"value": value})'
+    ' -> ((not alone.explain_violation({"value": value})))': "A missing value meets no condition.",
+    "tools/toolbox/rulings.py store_rule: rule.level and rule.level.value -> ((rule.level))": (
+        "A level is a text, and is stored as the same text."
+    ),
+    "agents/approvals/requesters.py _add_schedules: not ids -> False": "This only spares a query.",
+    "agents/accounts/audit.py _load_end: AuditEntry.objects.filter(organization_id=organization_id)"
+    " -> AuditEntry.objects.filter()": ("A chain without its head is reported as faulty, however far it is read."),
+    "agents/platform/queries/sweeps.py _select_overdue_runs:"
+    " Run.objects.filter(status__in=(RunStatus.QUEUED, RunStatus.WAITING), deadline_at__lte=Now())"
+    " -> Run.objects.filter(deadline_at__lte=Now())": (
+        "Each run is looked at once more under its lock; the condition lets an index be used."
+    ),
+    "agents/worker/sweeper.py _hint: free.filter(status=RunStatus.QUEUED) -> free.filter()": (
+        "Nobody reads the time of a hint of a run that is no longer queued."
+    ),
+    "agents/standing_grants/answers.py end_grants: grants.filter(IN_FORCE) -> grants.filter()": (
+        "Each is looked at once more by its own update; the condition only spares these."
+    ),
+    "agents/standing_grants/answers.py reserve_uses: not wanted -> False": (
+        "This only spares queries for no standing grant."
+    ),
+    f"agents/platform/queries/sweeps.py _select_orphaned_runs: {_OPEN_ONES}": (
+        "A parked run always has an open call; the condition only leads the database to the index of these."
+    ),
+    f"agents/platform/queries/sweeps.py _select_answered_calls: {_OPEN_ONES}": (
+        "A suspended call is open anyway; the condition only leads the database to the index of these."
+    ),
+}
+"""Mutants that change nothing which a test could see, each with the reason."""
