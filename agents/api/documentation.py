@@ -26,7 +26,7 @@ TAGS = [
     {"name": "Runs", "description": "Start, follow, instruct and cancel runs, from task to answer."},
     {"name": "Approvals", "description": "Read and decide cards, and answer questions."},
     {"name": "Approval rules", "description": "Read who must approve which cards. Admins change it in the admin."},
-    {"name": "Asks", "description": "Agents that act themselves ask before, and report what happened."},
+    {"name": "Asks", "description": "Agents that act on their own ask first, and report what happened."},
     {"name": "Notices", "description": "Read what Gadget has told you, and send failed messages again."},
     {"name": "Standing grants", "description": "Approve cards of one kind in advance, for a limited time."},
     {"name": "Tool calls", "description": "Read the calls of tools with their results, and resolve unknown outcomes."},

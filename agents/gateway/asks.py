@@ -137,7 +137,7 @@ def _check(asked: AskedRequest) -> None:
     except (ValueError, TypeError, RecursionError) as error:
         raise Invalid("params", f"params cannot be stored: {error}") from error
     if fingerprint(asked.params) != hash_params(asked.params):
-        raise Invalid("params", "params hold a number that is not stored exactly, such as 1e17; send it as a text")
+        raise Invalid("params", "params contain a number that cannot be stored exactly, such as 1e17: send a string")
     if len(text) > MAX_PARAMS:
         raise Invalid("params", f"params have {len(text):,} characters as JSON; at most {MAX_PARAMS:,} are allowed")
     for name, most in (("sentence", MAX_WORDS), ("effect", MAX_WORDS), ("effect_key", 200), ("audience", 200)):

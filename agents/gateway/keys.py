@@ -43,7 +43,7 @@ def issue_key(member: Membership, employee_id: int, name: str, days: int) -> tup
         Conflict: the employee is not active, or the member has too many keys.
     """
     if not member.may(Role.OPERATOR):
-        raise Forbidden(f"{member.as_noun} cannot make agent keys")
+        raise Forbidden(f"{member.as_noun} cannot create agent keys")
     label = " ".join(name.split())
     if not label or len(label) > MAX_NAME or not label.isprintable():
         raise Invalid("name", f"name must have 1 to {MAX_NAME} visible characters")
@@ -79,7 +79,7 @@ def lock_key(key: AgentKey) -> None:
     """
     working = AgentKey.usable().select_for_update(no_key=True, of=("self",)).order_by()
     if working.filter(pk=key.pk).first() is None:
-        raise Conflict("this key does not work any more")
+        raise Conflict("this key no longer works")
 
 
 def authenticate_key(secret: str) -> AgentKey | None:
@@ -128,12 +128,12 @@ def revoke_key(member: Membership, key_id: int, keeps_open: bool = False) -> Age
     if key is None:
         raise NotFound(f"there is no agent key {key_id}")
     if keeps_open and not member.may(Role.ADMIN):
-        raise Forbidden("only an admin can keep the open calls of a key")
+        raise Forbidden("only an admin can keep the open calls and asks of a key")
     by = member.user.get_username()
     with transaction.atomic():
         working = AgentKey.objects.filter(pk=key.pk, revoked_at=None)
         if not working.update(revoked_at=Now(), revoked_by=by, keeps_open=keeps_open):
-            raise Conflict("this key was revoked before")
+            raise Conflict("this key is already revoked")
         _audit(member, "agent_key_revoked", key, keeps_open=keeps_open)
     cancel_runs_of_ended_keys(Q(key=key))
     key.refresh_from_db()

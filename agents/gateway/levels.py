@@ -41,7 +41,7 @@ def set_level(member: Membership, action: str, level: str) -> None:
         Forbidden, Invalid
     """
     if not member.may(Role.ADMIN):
-        raise Forbidden("only an admin sets the levels of actions")
+        raise Forbidden("only an admin can set the levels of actions")
     check_action(action)
     if level not in set(Level):
         raise Invalid("level", f"level is {level[:40]!r}, but must be one of {', '.join(Level)}")

@@ -252,9 +252,9 @@ def _compare(claims: Receipt, state: AskState) -> None:
         Expired, Conflict
     """
     if state.status in ("redeemed", "succeeded", "failed", "unknown"):
-        raise Conflict("this ask was redeemed before", ask_status=state.status)
+        raise Conflict("this ask was already redeemed", ask_status=state.status)
     if state.call.status == CallStatus.APPROVED and state.has_ended:
-        raise Expired("the approval has ended; ask again")
+        raise Expired("the approval has expired; ask again")
     if state.status != "approved":
         raise Conflict(f"this ask is not approved: it is {state.status}", ask_status=state.status)
     current = _build_receipt(state.ask, state.call, state.card)
@@ -273,7 +273,7 @@ def _start(tx: Transaction, state: AskState) -> None:
         pk=state.card.pk, status=ApprovalStatus.APPROVED, start_after__lte=Now(), valid_until__gt=Now()
     )
     if not approved.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
-        raise Conflict("this ask was redeemed before, or its approval has ended")
+        raise Conflict("this ask was already redeemed, or its approval has expired")
     waiting = ToolCall.objects.filter(pk=state.call.pk, status=CallStatus.APPROVED, attempts=0)
     started = waiting.update(
         status=CallStatus.EXECUTING,

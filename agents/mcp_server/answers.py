@@ -35,7 +35,7 @@ TICKET_TOOLS = (
                     "minimum": 0,
                     "maximum": MAX_WAIT_S,
                     "default": 0,
-                    "description": "Seconds to wait for the end of the call.",
+                    "description": "Seconds to wait for the call to end.",
                 },
             },
             "required": ["ticket"],
@@ -46,7 +46,7 @@ TICKET_TOOLS = (
     types.Tool(
         name=CANCEL_TOOL,
         title="Cancel a ticket",
-        description="Cancel a call that has not started yet, so that nobody has to decide it.",
+        description="Cancel a call that has not started yet, so that nobody has to decide on it.",
         input_schema={
             "type": "object",
             "properties": {"ticket": _TICKET_PARAM},
@@ -112,7 +112,10 @@ def _advise(ticket: Ticket) -> str:
         CallStatus.AWAITING_APPROVAL: "A person has to decide in Gadget; nothing has been changed yet.",
         CallStatus.OUTCOME_UNKNOWN: "Nobody knows whether this call took effect. A person has to check.",
     }
-    fact = facts.get(CallStatus(ticket.call.status), "The call waits for an answer from a person or a colleague.")
+    fact = facts.get(
+        CallStatus(ticket.call.status),
+        "The call waits for an answer from a person or another employee in Gadget.",
+    )
     return f"{fact} Call {TICKET_TOOL} with this ticket later. Do not ask for the same call again."
 
 

@@ -28,7 +28,7 @@ KEPT_MS = 30 * 24 * 3600 * 1000
 """The time for which a task can be looked up, as the client is told; it can be as long as its run exists."""
 _MESSAGES = {
     "waiting_for_approval": "A person has to decide in Gadget.",
-    "waiting_for_people": "It waits for an answer of a person or a colleague.",
+    "waiting_for_people": "It waits for an answer from a person or another employee in Gadget.",
     "outcome_unknown": "Nobody knows whether it happened; a person has to check.",
     "approved": "A person approved it; it is about to start.",
 }

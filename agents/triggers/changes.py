@@ -73,7 +73,7 @@ def make_trigger(member: Membership, terms: TriggerTerms) -> tuple[Trigger, str]
         Forbidden, NotFound, Invalid
         Conflict: there are too many.
     """
-    require_role(member, Role.OPERATOR, "make a trigger")
+    require_role(member, Role.OPERATOR, "create a trigger")
     secret = terms.secret or make_secret(terms.scheme)
     with transaction.atomic():
         if list_triggers(member).count() >= MAX_TRIGGERS:
@@ -169,7 +169,7 @@ def _write(member: Membership, trigger: Trigger, terms: TriggerTerms, secret: st
     if terms.scheme not in Scheme.values:
         raise Invalid("scheme", "choose who sends the messages")
     if not 1 <= terms.repeat_hours <= MAX_HOURS:
-        raise Invalid("repeat_hours", f"enter 1 to {MAX_HOURS} hours for repeated bodies")
+        raise Invalid("repeat_hours", f"enter 1 to {MAX_HOURS} hours for repeats without an id")
     if not 1 <= terms.max_queued <= MAX_QUEUED:
         raise Invalid("max_queued", f"allow 1 to {MAX_QUEUED:,} waiting runs")
     employee = Employee.objects.filter(organization_id=member.organization_id, pk=terms.employee_id).first()

@@ -77,7 +77,7 @@ def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
         if len(body) > LARGEST_PAYLOAD:
             raise TooLarge(f"a message may have at most {LARGEST_PAYLOAD:,} bytes")
         if not trigger.secret:
-            raise Unproved("the secret of this trigger cannot be read; until it has a new one, it refuses everything")
+            raise Unproved("the trigger's secret cannot be read, so every message is refused; create a new secret")
         if fault := find_fault(trigger.scheme, incoming, Proof(trigger.secret, trigger.header)):
             raise Unproved(fault)
         count, wait_s = count_in_minute(f"trigger:{trigger.pk}")
@@ -239,10 +239,10 @@ def _start(message: ReceivedMessage, member: Membership, payload: Any, generatio
 def _list_requesters(trigger: Trigger, message: ReceivedMessage) -> list[tuple[int, str, str]]:
     """List the people behind the run as they are now; a later change of the trigger must not free anybody."""
     people = (
-        (trigger.created_by if message.by else None, "let the trigger work"),
-        (trigger.made_by, "made the trigger"),
+        (trigger.created_by if message.by else None, "last saved or switched on the trigger"),
+        (trigger.made_by, "created the trigger"),
         (trigger.task_by, "wrote the trigger's task"),
-        (trigger.secret_by, "knew the trigger's secret"),
+        (trigger.secret_by, "set or saw the trigger's secret"),
         (message.by, "sent the message again"),
     )
     return [(user.pk, user.get_username(), act) for user, act in people if user is not None]
@@ -256,7 +256,7 @@ def _find_member(trigger: Trigger) -> Membership:
     """
     row = ACTIVE_MEMBER.fetch_one(trigger.organization_id, trigger.created_by_id or 0)
     if row is None or not row.member.may(Role.OPERATOR):
-        raise Conflict("the person on whose behalf this trigger works may not start runs any more")
+        raise Conflict("the person this trigger works for can no longer start runs; another operator must save it")
     row.member.organization, row.member.user = trigger.organization, row.user
     return row.member
 

@@ -6,8 +6,9 @@ assistant's own form: go on, or denied and why. Whatever goes wrong, it blocks w
 nothing else.
 
     gadget_hook.py                    answer one call; assistants start it like this
-    gadget_hook.py check ASSISTANT    check that the gate is closed: claude, codex, gemini, cursor or copilot;
-                                      with --wait, also that an approval lets exactly one call through
+    gadget_hook.py check ASSISTANT    check that the hook holds calls and cannot be changed: claude, codex,
+                                      gemini, cursor or copilot; with --wait, also that an approval lets
+                                      exactly one call through
 
 Its configuration is a JSON file, `~/.config/gadget/hook.json` or the one that AGENT_HOOK_CONFIG names:
 
@@ -15,9 +16,9 @@ Its configuration is a JSON file, `~/.config/gadget/hook.json` or the one that A
      "rules": [{"tool": "Read|Grep|Glob", "do": "allow"},
                {"tool": "Bash", "input": "git (status|diff)", "do": "allow"}]}
 
-The first matching rule decides. `tool` must match the whole tool name, and `input` one whole string of the input. An
-`allow` rule must match every string, except the description beside a command. `level` is that of an ask: without one,
-`destructive`.
+The first matching rule decides. `tool` must match the full name of the tool, and `input` at least one string of the
+input, in full. An `allow` rule must match every string, except the description next to a command. `level` is the level
+of the ask; the default is `destructive`.
 """
 
 from __future__ import annotations
@@ -207,7 +208,7 @@ def check_config(config: Config, path: Path) -> None:
         raise Blocked(f"{path}: rules must be a list")
     for rule in rules:
         if not isinstance(rule, dict) or rule.get("do") not in VERDICTS or set(rule) - {"tool", "input", "do", "level"}:
-            raise Blocked(f"{path}: a rule has tool, input, level, and do: {', '.join(VERDICTS)}")
+            raise Blocked(f"{path}: a rule has only tool, input, level and do; do must be ask, allow or deny")
         if problem := find_bad_expression(rule):
             raise Blocked(f"{path}: {problem}")
 
@@ -231,7 +232,7 @@ def find_rule(config: Config, call: Call) -> dict[str, Json]:
 
 
 def matches_input(rule: dict[str, Json], given: Json) -> bool:
-    """Return True if one text of the input matches, or to allow the call, every one: the agent writes them all."""
+    """Return True if one text of the input matches, or to allow the call, every one: the assistant writes them all."""
     matches = [bool(re.fullmatch(rule["input"], text)) for text in texts_of(given)]
     if rule["do"] != "allow":
         return any(matches)
@@ -305,7 +306,7 @@ def check_ask(call: Call, found: dict[str, Json]) -> dict[str, Json]:
     text = json.dumps(call.params, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     if (found.get("action"), found.get("params_digest")) != (call.action, digest):
-        raise Blocked("Gadget answered about another call")
+        raise Blocked("Gadget's answer is about a different call")
     if not re.fullmatch(r"\d{1,18}", str(found.get("id"))):
         raise Blocked("Gadget's answer has an unknown format")
     return found
@@ -338,7 +339,7 @@ def decide(config: Config, call: Call) -> tuple[bool | None, str]:
 
 
 def redeem(config: Config, call: Call, found: dict[str, Json]) -> None:
-    """Use the approval up; only one call can."""
+    """Redeem the receipt; only one call can."""
     done = check_ask(call, send(config, "POST", f"/api/asks/{found['id']}/redeem", {"receipt": found["receipt"]}))
     if done.get("status") != "redeemed":
         raise Blocked("Gadget did not accept the receipt")
@@ -361,7 +362,7 @@ def report(config: Config, call: Call) -> None:
         return
     found = send(config, "GET", f"/api/asks?limit=1&effect_key={urllib.parse.quote(call.effect_key)}").get("items", [])
     if found and found[0].get("status") == "redeemed":
-        body = {"outcome": "failed" if call.has_failed else "succeeded", "summary": "As the assistant reports."}
+        body = {"outcome": "failed" if call.has_failed else "succeeded", "summary": "Reported by the assistant."}
         send(config, "POST", f"/api/asks/{found[0]['id']}/outcome", body)
 
 
@@ -403,7 +404,7 @@ def limit_time(end_s: float) -> None:
     thread.start()
     for name in ("SIGTERM", "SIGINT", "SIGHUP"):
         if hasattr(signal, name):
-            signal.signal(getattr(signal, name), lambda *_: block("it was told to end"))
+            signal.signal(getattr(signal, name), lambda *_: block("the hook was stopped by a signal"))
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, lambda *_: block(late))
         signal.setitimer(signal.ITIMER_REAL, end_s)
@@ -421,18 +422,19 @@ class Findings:
 
     problems = 0
     changeable = 0
-    """Those of the problems that are files which the agent can change."""
+    """Those of the problems that are files or variables which the assistant can change."""
 
-    def judge(self, is_good: bool, text: str) -> None:
-        print(f"{'ok      ' if is_good else 'PROBLEM '} {text}")
+    def judge(self, is_good: bool, good: str, bad: str) -> None:
+        """Say what was found, in the words for this case."""
+        print(f"ok       {good}" if is_good else f"PROBLEM  {bad}")
         self.problems += not is_good
 
     def fail(self, text: str) -> None:
-        self.judge(is_good=False, text=text)
+        self.judge(is_good=False, good="", bad=text)
 
 
 def check(assistant: str, settings: str | None = None, *, waits: bool) -> int:
-    """Say whether the gate is closed; return the number of problems."""
+    """Say whether every call is held; return the number of problems."""
     findings = Findings()
     try:
         config = load_config()
@@ -443,11 +445,12 @@ def check(assistant: str, settings: str | None = None, *, waits: bool) -> int:
     except Blocked as blocked:
         findings.fail(str(blocked))
     if findings.problems > findings.changeable:
-        print(f"The gate is not closed: {findings.problems} problem(s).")
+        print(f"The hook does not hold every call: {findings.problems} problem(s).")
     elif findings.changeable:
-        print(f"The gate is cooperative: this user can change {findings.changeable} file(s) of it.")
+        what = "file(s) or variable(s) that it depends on"
+        print(f"The hook is only cooperative: this user can change {findings.changeable} {what}.")
     else:
-        print("The gate is closed.")
+        print("The hook is enforced: this user cannot change it.")
     return findings.problems
 
 
@@ -460,19 +463,24 @@ def check_settings(
     before = [(path, entry) for path, entry in entries if entry[0] not in AFTER]
     findings.judge(
         bool(before),
-        f"the hook is installed in {before[0][0]}" if before else f"no hook in {', '.join(map(str, paths))}",
+        f"the hook is installed in {before[0][0] if before else ''}",
+        f"no hook in {', '.join(map(str, paths))}",
     )
     for _, (event, matcher, timeout_s, _) in before:
         found_s = (
             DEFAULT_TIMEOUTS_S[assistant] if timeout_s is None else timeout_s / (1_000 if assistant == "gemini" else 1)
         )
-        margin = found_s - (float(config.get("timeout_s", 60)) - SHORTEST_MARGIN_S)
+        own_s = float(config.get("timeout_s", 60))
+        margin = found_s - (own_s - SHORTEST_MARGIN_S)
         findings.judge(
-            margin >= SHORTEST_MARGIN_S,
+            found_s >= own_s,
             f"{event}: the assistant waits {found_s:g} s, {margin:g} s longer than the hook",
+            f"{event}: the assistant waits only {found_s:g} s, less than timeout_s ({own_s:g} s)",
         )
         findings.judge(
-            matcher in (None, "", "*", ".*"), f"{event}: the matcher is {matcher!r}; it should match every tool"
+            matcher in (None, "", "*", ".*"),
+            f"{event}: every tool matches",
+            f"{event}: the matcher {matcher!r} does not match every tool",
         )
     named = list(dict.fromkeys(Path(file).expanduser().absolute() for _, (_, _, _, file) in before if file))
     used = list(dict.fromkeys(path.absolute() for path, _ in before))
@@ -516,20 +524,19 @@ def check_started(config: Config, files: list[Path], findings: Findings) -> None
         with urllib.request.build_opener(NoRedirects).open(request, timeout=10) as response:
             served = response.read(LARGEST_ANSWER)
         for file in files:
-            same = file.read_bytes() == served
-            findings.judge(same, f"{file} is {'the' if same else 'not the'} file that Gadget serves")
+            what = "the file that Gadget serves"
+            findings.judge(file.read_bytes() == served, f"{file} is {what}", f"{file} is not {what}")
     except (OSError, ValueError) as error:
         findings.fail(f"the files cannot be compared: {error}")
 
 
 def check_owners(files: list[Path], findings: Findings) -> None:
-    """Name the files that this user, who also runs the agent, can change, and variables that replace settings."""
+    """Name the files that this user, who also runs the assistant, can change, and variables that replace settings."""
     for path in files:
         changeable = can_change(path)
         findings.changeable += changeable
-        findings.judge(
-            not changeable, f"this user, who also runs the agent, can{'' if changeable else 'not'} change {path}"
-        )
+        user = "this user, who also runs the assistant,"
+        findings.judge(not changeable, f"{user} cannot change {path}", f"{user} can change {path}")
     for name in ("AGENT_HOOK_CONFIG", "AGENT_HOOK_URL", "AGENT_HOOK_KEY"):
         if os.environ.get(name):
             findings.changeable += 1
@@ -564,26 +571,37 @@ def check_way(config: Config, findings: Findings, *, waits: bool) -> None:
     given = {"description": "A test of the hook; nothing runs.", "time": time.time()}
     call = Call("claude", "PreToolUse", "hook_check", given, {})
     found = ask(config, call, "read")
-    findings.judge(found.get("status") == "waiting", f"a call is held: ask {found.get('id')}, {found.get('url')}")
+    is_held = found.get("status") == "waiting"
+    address = f"ask {found.get('id')}, {found.get('url')}"
+    findings.judge(is_held, f"a call is held: {address}", f"a call was not held, but {found.get('status')}: {address}")
     if waits:
         print(f"         Approve it there within {LONGEST_CHECK_S:g} seconds.", flush=True)
         found = wait_for_decision(config, call, found, time.monotonic() + LONGEST_CHECK_S)
-        findings.judge(found.get("status") == "approved", f"a person decided: {found.get('status')}")
+        is_approved = found.get("status") == "approved"
+        findings.judge(is_approved, "a person approved the ask", describe_no_approval(found.get("status")))
     if found.get("status") == "approved":
         check_redemption(config, call, found, findings)
     elif found.get("status") == "waiting":
         done = send(config, "POST", f"/api/asks/{found['id']}/cancel")
-        findings.judge(done.get("status") == "cancelled", "the ask of this check was cancelled")
+        was_cancelled = done.get("status") == "cancelled"
+        what = "the ask of this check was"
+        findings.judge(was_cancelled, f"{what} cancelled", f"{what} not cancelled: it is {done.get('status')}")
+
+
+def describe_no_approval(status: Json) -> str:
+    if status == "waiting":
+        return f"nobody decided within {LONGEST_CHECK_S:g} seconds"
+    return "a person denied the ask" if status == "denied" else f"the ask was not approved: it is {status}"
 
 
 def check_redemption(config: Config, call: Call, found: dict[str, Json], findings: Findings) -> None:
     redeem(config, call, found)
-    findings.judge(is_good=True, text="the approval lets one call through")
+    print("ok       the approval lets one call through")
     try:
         redeem(config, call, found)
         findings.fail("the approval lets a second call through")
     except Refused:
-        findings.judge(is_good=True, text="a second one is refused")
+        print("ok       a second call is refused")
     send(config, "POST", f"/api/asks/{found['id']}/outcome", {"outcome": "succeeded", "summary": "A check."})
 
 

@@ -1,4 +1,4 @@
-"""Asks: an agent asks before it acts itself, redeems the approval once, and says what happened."""
+"""Asks: an agent asks before it acts on its own, redeems the receipt once, and says what happened."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class TestWay:
 
     def test_a_key_that_ends_meanwhile_asks_nothing(self, workshop: Workshop, key: AgentKey) -> None:
         revoke_key(workshop.admin, key.pk)
-        with pytest.raises(Conflict, match="does not work any more"):
+        with pytest.raises(Conflict, match="no longer works"):
             ask(key)
         assert not Run.objects.exists()
 
@@ -340,7 +340,7 @@ class TestInput:
 
     @pytest.mark.parametrize("number", [1e17, -0.0, 1e300])
     def test_a_number_that_is_not_stored_exactly_is_refused(self, key: AgentKey, number: float) -> None:
-        with pytest.raises(Invalid, match="not stored exactly"):
+        with pytest.raises(Invalid, match="cannot be stored exactly"):
             ask(key, params={"amount": number})
 
     def test_a_flood_is_refused(self, key: AgentKey) -> None:

@@ -42,7 +42,7 @@ class TestRedemption:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         redeem(key, asked, receipt)
-        with pytest.raises(Conflict, match="redeemed before"):
+        with pytest.raises(Conflict, match="already redeemed"):
             redeem(key, asked, receipt)
 
     def test_of_many_at_once_one_works(self, workshop: Workshop, key: AgentKey) -> None:

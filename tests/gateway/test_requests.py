@@ -135,7 +135,7 @@ class TestRefusals:
         if has_run:
             workshop.drive(request(key, SEARCH).run)
         revoke_key(workshop.admin, key.pk, keeps_open=keeps_open)
-        with pytest.raises(Conflict, match="does not work any more"):
+        with pytest.raises(Conflict, match="no longer works"):
             request(key, UPDATE, record_id=str(record.pk), changes={"phone": "1"})
         assert Run.objects.count() == has_run
         assert not Approval.objects.exists()

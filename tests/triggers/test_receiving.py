@@ -95,7 +95,7 @@ class TestStarting:
         else:
             workshop.operator.user.is_active = False
             workshop.operator.user.save()
-        with pytest.raises(Conflict, match="may not start runs any more"):
+        with pytest.raises(Conflict, match="can no longer start runs"):
             send(trigger, DOWN)
         assert not Run.objects.exists()
 

@@ -69,8 +69,8 @@ class TestKeys:
     def test_revoking_says_so_and_only_admins_are_offered_to_keep(self, world: World) -> None:
         create_key(world)
         key = AgentKey.objects.get()
-        assert "Keep its pending calls" not in text_of(world.client("operator").get("/agents/"))
-        assert "Keep its pending calls" in text_of(world.client("admin").get("/agents/"))
+        assert "Keep its open calls" not in text_of(world.client("operator").get("/agents/"))
+        assert "Keep its open calls" in text_of(world.client("admin").get("/agents/"))
         answer = world.client("operator").post(f"/agents/{key.pk}/revoke/", follow=True)
         assert "The key My laptop no longer works." in text_of(answer)
         assert "revoked" in text_of(answer)

@@ -64,20 +64,20 @@ class TestCheck:
     ) -> None:
         with decided(site, approves=True):
             _, output = self.run(hook, "claude", self.install(tmp_path), "--wait")
-        for found in ("a person decided: approved", "lets one call through", "a second one is refused"):
+        for found in ("a person approved the ask", "lets one call through", "a second call is refused"):
             assert re.search(rf"^ok .*{found}", output, re.MULTILINE), output
         assert ToolCall.objects.get().status == CallStatus.SUCCEEDED
 
     def test_a_denial_is_named(self, site: Site, hook: Hook, tmp_path: Path) -> None:
         with decided(site, approves=False):
             _, output = self.run(hook, "claude", self.install(tmp_path), "--wait")
-        assert "PROBLEM  a person decided: denied" in output
+        assert "PROBLEM  a person denied the ask" in output
         assert "lets one call through" not in output
 
     @pytest.mark.parametrize(
         ("entry", "problem"),
         [
-            ({"timeout": 59}, "4 s longer than the hook"),
+            ({"timeout": 59}, "waits only 59 s, less than timeout_s (60 s)"),
             ({"command": "python3 other.py"}, "no hook in"),
         ],
     )
