@@ -65,6 +65,15 @@ EQUIVALENT: dict[str, str] = {
         ),
         "A run that has ended, or is being cancelled, is not cancelled again; the conditions bound what is read.",
     ),
+    "agents/triggers/schemes.py _check_standard: not message_id or not at -> ((not message_id))": (
+        "A time that is missing is no number of seconds, which is refused below."
+    ),
+    "agents/triggers/receiving.py _start_or_refuse: repeated[0] or 0 -> ((repeated[0]))": (
+        "A message whose run was deleted finds none either way."
+    ),
+    "agents/triggers/receiving.py find_message: run.origin != Origin.TRIGGER -> False": (
+        "A run of another origin has no message; the check spares a query."
+    ),
     "agents/gateway/requests.py _record: (earlier := _find_open_ticket(key, plan)) is not None -> False": (
         "The same look under the key's lock finds it; this one spares a preview."
     ),

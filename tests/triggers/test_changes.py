@@ -53,6 +53,7 @@ class TestMaking:
             {"max_queued": 1_001},
             {"scheme": "hmac"},
             {"scheme": "hmac", "header": "X Signature"},
+            {"scheme": "hmac", "header": "X-Signatur\u00e9"},
             {"filters": [{"param": "a", "rule": "equals", "value": "x"}] * 11},
             {"filters": [{"param": "a", "rule": "not_from_outside", "value": True}]},
         ],
@@ -61,6 +62,9 @@ class TestMaking:
         with pytest.raises(Invalid):
             changes.make_trigger(workshop.operator, terms(workshop, **wrong))
         assert not Trigger.objects.exists()
+
+    def test_the_longest_name_is_accepted(self, workshop: Workshop) -> None:
+        assert add_trigger(workshop, name="x" * 80).name == "x" * 80
 
     def test_an_employee_of_others_is_not_found(self, workshop: Workshop) -> None:
         with pytest.raises(NotFound):
@@ -111,6 +115,19 @@ class TestChanging:
         with pytest.raises(NotFound):
             acts[act](build_workshop("globex").operator)
         assert Trigger.objects.values().get() == before
+
+    def test_a_removed_one_is_gone(self, workshop: Workshop) -> None:
+        trigger, other = add_trigger(workshop), add_trigger(workshop, name="Other")
+        changes.remove_trigger(workshop.operator, trigger.pk)
+        assert list(changes.list_triggers(workshop.operator)) == [other]
+        for act in (
+            lambda: changes.edit_trigger(workshop.operator, trigger.pk, terms(workshop)),
+            lambda: changes.switch_trigger(workshop.operator, trigger.pk, is_active=True),
+            lambda: changes.renew_secret(workshop.operator, trigger.pk),
+            lambda: changes.remove_trigger(workshop.operator, trigger.pk),
+        ):
+            with pytest.raises(NotFound):
+                act()
 
     def test_each_change_is_recorded(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)

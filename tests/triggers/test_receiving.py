@@ -6,6 +6,7 @@ import hmac
 import json
 import time
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
+from agents.platform import minute_counter
 from agents.platform.minute_counter import forget_counts
 from agents.platform.refusals import Conflict, Invalid, NotFound, TooManyRequests
 from agents.runs.models import ExitReason, Message, Origin, Run, RunStatus
@@ -163,6 +165,15 @@ class TestKeepingRefusals:
         kept = ReceivedMessage.objects.filter(trigger=trigger)
         assert kept.exclude(payload="").count() == MAX_NOTED_REFUSALS + 5
         assert kept.filter(payload="").count() == MAX_NOTED_REFUSALS + 5
+
+    def test_of_those_without_a_proof_so_many_are_kept_in_a_minute(
+        self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(minute_counter, "time", SimpleNamespace(time=lambda: 1_000_000.0))  # no turn of the minute
+        for _ in range(MAX_NOTED_REFUSALS + 3):
+            with pytest.raises(Unproved):
+                receive(trigger.public_id, {}, b"{}")
+        assert ReceivedMessage.objects.count() == MAX_NOTED_REFUSALS
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,12 @@ class TestReplays:
         with pytest.raises(NotFound):
             replay(workshop.operator, last_message().pk)
 
+    def test_neither_is_a_message_of_a_removed_trigger(self, workshop: Workshop, trigger: Trigger) -> None:
+        send(trigger, DOWN)
+        changes.remove_trigger(workshop.operator, trigger.pk)
+        with pytest.raises(NotFound):
+            replay(workshop.operator, last_message().pk)
+
     def test_a_trigger_that_is_off_sends_nothing_again(self, workshop: Workshop, trigger: Trigger) -> None:
         send(trigger, DOWN)
         changes.switch_trigger(workshop.operator, trigger.pk, is_active=False)

@@ -30,6 +30,8 @@ from agents.triggers.templates import (
         ("payload.title", {}, "(not in the message)"),
         ("payload.title.more", {"title": "Down"}, "(not in the message)"),
         ("payload.9", [1], "(not in the message)"),
+        ("payload.title", [1], "(not in the message)"),
+        ("payload.title.0", {"title": "Down"}, "(not in the message)"),
         ("payload.title", {"title": None}, "(not in the message)"),
     ],
 )
@@ -54,6 +56,7 @@ def test_a_value_stays_in_its_line_without_hidden_characters() -> None:
 
 def test_a_long_value_is_shortened() -> None:
     assert len(fill_template("{{ payload.title }}", {"title": "x" * 10_000})) == LARGEST_VALUE
+    assert fill_template("{{ payload.title }}", {"title": "x" * LARGEST_VALUE}) == "x" * LARGEST_VALUE
 
 
 @pytest.mark.parametrize(
@@ -103,3 +106,5 @@ def test_a_long_message_is_shortened_and_says_so() -> None:
     attached = attach_payload(payload)
     assert len(attached) < LARGEST_SHOWN + 500
     assert f"[shortened: {len(json.dumps(payload, indent=1)):,} characters in all]" in attached
+    rest = len(json.dumps({"text": ""}, indent=1))
+    assert "[shortened" not in attach_payload({"text": "x" * (LARGEST_SHOWN - rest)})
