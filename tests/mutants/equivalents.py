@@ -74,6 +74,22 @@ EQUIVALENT: dict[str, str] = {
     "agents/triggers/receiving.py find_message: run.origin != Origin.TRIGGER -> False": (
         "A run of another origin has no message; the check spares a query."
     ),
+    "agents/webhooks/outbox.py add_deliveries: not facts -> False": "Without facts nothing is built, only read.",
+    "agents/webhooks/outbox.py add_deliveries: run.origin == Origin.ASK and any(_is_undone(event) for event in events)"
+    " -> ((any(_is_undone(event) for event in events)))": "Only runs of asks have answers; it spares a query.",
+    "agents/webhooks/outbox.py add_deliveries: WebhookDelivery.objects.filter(run_id=run.pk, "
+    "kind=WebhookKind.ASK_ANSWERED, tries=0)"
+    " -> WebhookDelivery.objects.filter(run_id=run.pk, kind=WebhookKind.ASK_ANSWERED)": (
+        "An answer is tried only once the time to undo it is over, and then nothing undoes it."
+    ),
+    "agents/webhooks/sending.py _take: Webhook.objects.filter(ready).annotate(next_due=next_due)"
+    ".filter(next_due__lte=Now()) -> Webhook.objects.filter(ready).annotate(next_due=next_due).filter()": (
+        "What is due is looked at again under the webhook's lock; the condition spares the lock."
+    ),
+    "agents/webhooks/sending.py send_next_delivery: Webhook.objects.filter(pk=attempt.webhook.pk, "
+    "busy_until=attempt.busy_until) -> Webhook.objects.filter(busy_until=attempt.busy_until)": (
+        "The time is that of this taking, to the microsecond; no other webhook has it."
+    ),
     "agents/gateway/requests.py _record: (earlier := _find_open_ticket(key, plan)) is not None -> False": (
         "The same look under the key's lock finds it; this one spares a preview."
     ),

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
 from agents.approvals import decisions
 from agents.gateway.asks import AskedRequest, submit
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import QuestionAnswered
-from agents.runs.models import Event, Run
+from agents.runs.models import Event, Run, ToolCall
 from agents.webhooks.changes import forget_old_deliveries
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
+from agents.webhooks.outbox import has_webhooks
 from agents.worker.sweeper import sweep_once
 from tests.gateway.conftest import make_key
+from tests.gateway.test_asks import approve, redeem
+from tests.gateway.test_asks import ask as make_ask
 from tests.recorder import Recorder
 from tests.webhooks.conftest import add_webhook, send_all
 from tests.webhooks.receiver import Receiver
@@ -89,6 +94,23 @@ class TestKinds:
         unknown, resolved, late = (one.data["approval_id"] for one in cards)
         assert unknown == resolved != late
 
+    def test_a_resolution_names_the_card_of_its_own_call(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=["card.opened", "card.decided"])
+        key = make_key(workshop)
+        redeemed = [make_ask(key), make_ask(key)]
+        for one in redeemed:
+            redeem(key, one, approve(workshop, one).sign())
+        ToolCall.objects.update(deadline_at=Now() - timedelta(seconds=1))
+        sweep_once()
+        first = ToolCall.objects.get(run=redeemed[0].run)
+        workshop.resolve(first, "not_done")
+        send_all()
+        told = [one for one in receiver.received if one.data["card"] == "unknown_outcome"]
+        opened = {one.data["call_id"]: one.data["approval_id"] for one in told if one.kind == "card.opened"}
+        (decided,) = (one.data for one in told if one.kind == "card.decided")
+        assert len(set(opened.values())) == 2
+        assert (decided["call_id"], decided["approval_id"]) == (str(first.pk), opened[str(first.pk)])
+
     def test_only_the_chosen_kinds_are_told(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FINISHED])
         run_through(workshop)
@@ -97,7 +119,9 @@ class TestKinds:
 
     def test_the_answer_to_an_ask(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
-        ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": CANARY}, Level.WRITE))
+        key = make_key(workshop)
+        submit(key, AskedRequest("deploy", {"version": "earlier"}, Level.WRITE))
+        ask, _ = submit(key, AskedRequest("deploy", {"version": CANARY}, Level.WRITE))
         workshop.deny(workshop.card(ask.run))
         send_all()
         assert [(one.data["ask_id"], one.data["status"]) for one in receiver.received] == [(str(ask.pk), "denied")]
@@ -193,10 +217,10 @@ class TestNumbers:
         add_webhook(workshop, receiver)
         ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
         workshop.deny(workshop.card(ask.run))
-        decided, answered = WebhookDelivery.objects.filter(kind__in=["card.decided", "ask.answered"]).order_by("pk")
+        started, opened, decided, answered = WebhookDelivery.objects.order_by("pk")
+        assert (started.previous_seq, opened.previous_seq) == (None, started.seq), "two facts of one transaction"
         assert (decided.seq, decided.previous_seq) == (answered.seq, answered.previous_seq)
-        assert decided.previous_seq is not None
-        assert decided.previous_seq < decided.seq
+        assert decided.previous_seq == opened.seq
 
     def test_runs_have_numbers_of_their_own(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED])
@@ -235,8 +259,10 @@ class TestCost:
         assert WebhookDelivery.objects.count() == before
 
     def test_only_an_active_webhook_of_the_organization_is_told(self, workshop: Workshop, receiver: Receiver) -> None:
-        ours, _ = add_webhook(workshop, receiver)
         add_webhook(build_workshop("globex"), receiver)
+        assert not has_webhooks(workshop.organization.pk)
+        ours, _ = add_webhook(workshop, receiver)
+        assert has_webhooks(workshop.organization.pk)
         switched_off, _ = add_webhook(workshop, receiver)
         Webhook.objects.filter(pk=switched_off.pk).update(is_active=False)
         run_through(workshop)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from django.db.models import Q
 from django.db.models.functions import Now
 from pytest_django import Settings
 from standardwebhooks import WebhookVerificationError
@@ -324,6 +325,51 @@ class TestSideBySide:
         monkeypatch.setattr(sending, "_lock_free", lambda key, *rest: None if key == busy.pk else lock(key, *rest))
         assert send_next_delivery()
         assert not send_next_delivery()
+
+    def test_the_next_one_is_not_sent_early_if_another_worker_sends_the_due_one_meanwhile(
+        self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        workshop.submit()
+        later = WebhookDelivery.objects.latest("pk")
+        WebhookDelivery.objects.filter(pk=later.pk).update(due_at=Now() + timedelta(hours=1))
+        lock = sending._lock_free
+
+        def lock_late(webhook_id: int, ready: Q) -> Webhook | None:
+            monkeypatch.setattr(sending, "_lock_free", lock)
+            assert send_next_delivery(), "the other worker"
+            return lock(webhook_id, ready)
+
+        monkeypatch.setattr(sending, "_lock_free", lock_late)
+        assert not send_next_delivery()
+        assert len(receiver.received) == 1
+
+    def test_neither_is_any_while_another_worker_holds_the_webhook(
+        self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        lock = sending._lock_free
+
+        def lock_late(webhook_id: int, ready: Q) -> Webhook | None:
+            Webhook.objects.update(busy_until=Now() + timedelta(minutes=1))  # as the other worker does
+            return lock(webhook_id, ready)
+
+        monkeypatch.setattr(sending, "_lock_free", lock_late)
+        assert not send_next_delivery()
+        assert not receiver.received
+
+    def test_an_answer_clears_the_failures_of_its_own_webhook_alone(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
+        failing, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
+        add_webhook(workshop, receiver, kinds=STARTED)
+        Webhook.objects.update(failures=3, failing_since=Now())
+        workshop.submit()
+        assert send_all() == 1
+        assert sorted(Webhook.objects.values_list("failures", flat=True)) == [0, 3]
+        assert Webhook.objects.get(pk=failing.pk).failing_since is not None
 
     def test_the_last_answer_says_whether_a_receiver_is_slow(
         self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
