@@ -63,6 +63,11 @@ class TestAdding:
             make(workshop, **wrong)
         assert not Webhook.objects.exists()
 
+    def test_the_longest_name_and_address_are_accepted(self, workshop: Workshop) -> None:
+        address = "https://example.com/".ljust(changes.MAX_ADDRESS, "x")
+        webhook, _ = make(workshop, name="x" * 80, address=address)
+        assert (webhook.name, webhook.address) == ("x" * 80, address)
+
     def test_their_number_is_limited(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(changes, "MAX_WEBHOOKS", 1)
         make(workshop)
@@ -218,8 +223,14 @@ class TestKeeping:
         webhook, _ = make(workshop)
         workshop.play(asking(call("data.updateRecord", record_id="1", changes={"phone": "1"})))
         workshop.work()
+        sent = WebhookDelivery.objects.create(
+            webhook=webhook, kind="run.started", run_id=1, seq=1, status="sent", ended_at=webhook.created_at
+        )
         settle()
-        assert {one.problem for one in WebhookDelivery.objects.all()} == {"a backup was restored"}
-        assert {one.status for one in WebhookDelivery.objects.all()} == {WebhookDeliveryStatus.FAILED}
+        waited = WebhookDelivery.objects.exclude(pk=sent.pk)
+        assert {one.problem for one in waited} == {"a backup was restored"}
+        assert {one.status for one in waited} == {WebhookDeliveryStatus.FAILED}
+        sent.refresh_from_db()
+        assert sent.status == WebhookDeliveryStatus.SENT
         webhook.refresh_from_db()
         assert (webhook.is_active, webhook.off_reason) == (False, "a backup was restored")
