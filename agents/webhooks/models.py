@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from agents.accounts.models.organization import Organization
 from agents.platform.encrypted_fields import EncryptedTextField
+from tools.network import get_host, read_url
 
 
 class WebhookKind(models.TextChoices):
@@ -64,6 +65,11 @@ class Webhook(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def host(self) -> str:
+        """The host of the address, which is no secret; empty if the address cannot be read."""
+        return get_host(read_url(self.address)) if self.address else ""
 
 
 class WebhookSecret(models.Model):

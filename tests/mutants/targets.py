@@ -188,7 +188,7 @@ TARGETS = [
         for file in ("schemes", "templates", "receiving", "changes")
     ),
     *(
-        near(f"agents/webhooks/{file}", "webhooks: facts sending changes", 12)
+        near(f"agents/webhooks/{file}", "webhooks: facts sending many_workers changes", 12)
         for file in ("outbox", "sending", "changes")
     ),
     near("agents/approvals/own_cards", "approvals: votes deciding four_eyes_and_roles"),

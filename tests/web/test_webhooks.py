@@ -38,6 +38,14 @@ def test_a_new_secret_is_shown_once(world: World) -> None:
         assert secret not in client.get(path).content.decode()
 
 
+def test_the_list_names_the_host_but_not_the_rest_of_the_address(world: World) -> None:
+    form = {**FORM, "address": "https://hooks.example.com/services/s3cret"}
+    assert world.client("admin").post("/webhooks/", form).status_code == 302
+    page = world.client("admin").get("/webhooks/").content.decode()
+    assert "hooks.example.com, 2 kinds of events" in read(world, "/webhooks/")
+    assert "s3cret" not in page
+
+
 def test_a_rotated_secret_is_shown_once(world: World) -> None:
     webhook, client = create(world), world.client("admin")
     page = client.post(f"/webhooks/{webhook.pk}/secret/", follow=True).content.decode()

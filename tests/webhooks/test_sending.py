@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from django.db.models import Q
 from django.db.models.functions import Now
 from pytest_django import Settings
 from standardwebhooks import WebhookVerificationError
@@ -17,7 +16,7 @@ from agents.notices.models import Notice, NoticeKind
 from agents.runs.engine.timing import timing
 from agents.webhooks import changes, sending
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
-from agents.webhooks.sending import FAILING_TIME, GONE, LONGEST_WAIT, MIN_FAILURES, find_pause, send_next_delivery
+from agents.webhooks.sending import FAILING_TIME, GONE, LONGEST_WAIT, MIN_FAILURES, find_pause
 from gadget_site.private_hosts import LOOPBACK
 from tests.awaiting import await_that
 from tests.gateway.conftest import make_key
@@ -300,103 +299,6 @@ class TestSwitchingOff:
         changes.send_delivery_again(workshop.admin, failed.pk)
         assert send_all() == 1
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.SENT
-
-
-@pytest.mark.django_db(transaction=True)
-class TestSideBySide:
-    def test_a_webhook_has_one_delivery_on_its_way(self, workshop: Workshop, receiver: Receiver) -> None:
-        add_webhook(workshop, receiver, kinds=STARTED)
-        workshop.submit()
-        workshop.submit()
-        receiver.hold()
-        with beside(send_next_delivery):
-            await_that(lambda: len(receiver.received) == 1, "the first one is on its way")
-            assert not send_next_delivery()
-            receiver.release()
-        assert send_next_delivery()
-
-    def test_one_that_another_worker_has_just_taken_hides_no_other_webhook(
-        self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        busy, _ = add_webhook(workshop, receiver, kinds=STARTED)
-        add_webhook(workshop, receiver, kinds=STARTED)
-        workshop.submit()
-        lock = sending._lock_free
-        monkeypatch.setattr(sending, "_lock_free", lambda key, *rest: None if key == busy.pk else lock(key, *rest))
-        assert send_next_delivery()
-        assert not send_next_delivery()
-
-    def test_the_next_one_is_not_sent_early_if_another_worker_sends_the_due_one_meanwhile(
-        self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        add_webhook(workshop, receiver, kinds=STARTED)
-        workshop.submit()
-        workshop.submit()
-        later = WebhookDelivery.objects.latest("pk")
-        WebhookDelivery.objects.filter(pk=later.pk).update(due_at=Now() + timedelta(hours=1))
-        lock = sending._lock_free
-
-        def lock_late(webhook_id: int, ready: Q) -> Webhook | None:
-            monkeypatch.setattr(sending, "_lock_free", lock)
-            assert send_next_delivery(), "the other worker"
-            return lock(webhook_id, ready)
-
-        monkeypatch.setattr(sending, "_lock_free", lock_late)
-        assert not send_next_delivery()
-        assert len(receiver.received) == 1
-
-    def test_neither_is_any_while_another_worker_holds_the_webhook(
-        self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        add_webhook(workshop, receiver, kinds=STARTED)
-        workshop.submit()
-        lock = sending._lock_free
-
-        def lock_late(webhook_id: int, ready: Q) -> Webhook | None:
-            Webhook.objects.update(busy_until=Now() + timedelta(minutes=1))  # as the other worker does
-            return lock(webhook_id, ready)
-
-        monkeypatch.setattr(sending, "_lock_free", lock_late)
-        assert not send_next_delivery()
-        assert not receiver.received
-
-    def test_an_answer_clears_the_failures_of_its_own_webhook_alone(
-        self, workshop: Workshop, receiver: Receiver
-    ) -> None:
-        failing, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
-        add_webhook(workshop, receiver, kinds=STARTED)
-        Webhook.objects.update(failures=3, failing_since=Now())
-        workshop.submit()
-        assert send_all() == 1
-        assert sorted(Webhook.objects.values_list("failures", flat=True)) == [0, 3]
-        assert Webhook.objects.get(pk=failing.pk).failing_since is not None
-
-    def test_the_last_answer_says_whether_a_receiver_is_slow(
-        self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        add_webhook(workshop, receiver, kinds=STARTED)
-        monkeypatch.setattr(sending, "SLOW_MS", -1)
-        workshop.submit()
-        send_all()
-        assert Webhook.objects.get().is_slow
-
-    def test_a_slow_receiver_delays_no_other(self, workshop: Workshop, receiver: Receiver) -> None:
-        add_webhook(workshop, receiver, kinds=STARTED)
-        Webhook.objects.update(is_slow=True)
-        workshop.submit()
-        assert not send_next_delivery(only_quick=True)
-        Webhook.objects.update(is_slow=False, failing_since=Now())
-        assert not send_next_delivery(only_quick=True)
-        Webhook.objects.update(failing_since=None)
-        assert send_next_delivery(only_quick=True)
-
-    def test_a_try_that_was_lost_is_made_again(self, workshop: Workshop, receiver: Receiver) -> None:
-        add_webhook(workshop, receiver, kinds=STARTED)
-        workshop.submit()
-        Webhook.objects.update(busy_until=Now() + timedelta(minutes=1))
-        assert not send_next_delivery()
-        Webhook.objects.update(busy_until=Now() - timedelta(seconds=1))
-        assert send_next_delivery()
 
 
 def _scale() -> float:

@@ -1,0 +1,120 @@
+"""Many workers send side by side: one delivery of a webhook at a time, and no webhook delays another."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from agents.webhooks import sending
+from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
+from agents.webhooks.sending import send_next_delivery
+from tests.awaiting import await_that
+from tests.webhooks.conftest import add_webhook, send_all
+from tests.webhooks.receiver import Receiver
+from tests.workshop import Workshop, beside
+
+STARTED = [WebhookKind.RUN_STARTED]
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_webhook_has_one_delivery_on_its_way(workshop: Workshop, receiver: Receiver) -> None:
+    add_webhook(workshop, receiver, kinds=STARTED)
+    workshop.submit()
+    workshop.submit()
+    receiver.hold()
+    with beside(send_next_delivery):
+        await_that(lambda: len(receiver.received) == 1, "the first one is on its way")
+        assert not send_next_delivery()
+        receiver.release()
+    assert send_next_delivery()
+
+
+def test_one_that_another_worker_has_just_taken_hides_no_other_webhook(
+    workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy, _ = add_webhook(workshop, receiver, kinds=STARTED)
+    add_webhook(workshop, receiver, kinds=STARTED)
+    workshop.submit()
+    lock = sending._lock_free
+    monkeypatch.setattr(sending, "_lock_free", lambda key, *rest: None if key == busy.pk else lock(key, *rest))
+    assert send_next_delivery()
+    assert not send_next_delivery()
+
+
+def test_the_next_one_is_not_sent_early_if_another_worker_sends_the_due_one_meanwhile(
+    workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_webhook(workshop, receiver, kinds=STARTED)
+    workshop.submit()
+    workshop.submit()
+    later = WebhookDelivery.objects.latest("pk")
+    WebhookDelivery.objects.filter(pk=later.pk).update(due_at=Now() + timedelta(hours=1))
+    lock = sending._lock_free
+
+    def lock_late(webhook_id: int, ready: Q) -> Webhook | None:
+        monkeypatch.setattr(sending, "_lock_free", lock)
+        assert send_next_delivery(), "the other worker"
+        return lock(webhook_id, ready)
+
+    monkeypatch.setattr(sending, "_lock_free", lock_late)
+    assert not send_next_delivery()
+    assert len(receiver.received) == 1
+
+
+def test_neither_is_any_while_another_worker_holds_the_webhook(
+    workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_webhook(workshop, receiver, kinds=STARTED)
+    workshop.submit()
+    lock = sending._lock_free
+
+    def lock_late(webhook_id: int, ready: Q) -> Webhook | None:
+        Webhook.objects.update(busy_until=Now() + timedelta(minutes=1))  # as the other worker does
+        return lock(webhook_id, ready)
+
+    monkeypatch.setattr(sending, "_lock_free", lock_late)
+    assert not send_next_delivery()
+    assert not receiver.received
+
+
+def test_an_answer_clears_the_failures_of_its_own_webhook_alone(workshop: Workshop, receiver: Receiver) -> None:
+    failing, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
+    add_webhook(workshop, receiver, kinds=STARTED)
+    Webhook.objects.update(failures=3, failing_since=Now())
+    workshop.submit()
+    assert send_all() == 1
+    assert sorted(Webhook.objects.values_list("failures", flat=True)) == [0, 3]
+    assert Webhook.objects.get(pk=failing.pk).failing_since is not None
+
+
+def test_the_last_answer_says_whether_a_receiver_is_slow(
+    workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_webhook(workshop, receiver, kinds=STARTED)
+    monkeypatch.setattr(sending, "SLOW_MS", -1)
+    workshop.submit()
+    send_all()
+    assert Webhook.objects.get().is_slow
+
+
+def test_a_slow_receiver_delays_no_other(workshop: Workshop, receiver: Receiver) -> None:
+    add_webhook(workshop, receiver, kinds=STARTED)
+    Webhook.objects.update(is_slow=True)
+    workshop.submit()
+    assert not send_next_delivery(only_quick=True)
+    Webhook.objects.update(is_slow=False, failing_since=Now())
+    assert not send_next_delivery(only_quick=True)
+    Webhook.objects.update(failing_since=None)
+    assert send_next_delivery(only_quick=True)
+
+
+def test_a_try_that_was_lost_is_made_again(workshop: Workshop, receiver: Receiver) -> None:
+    add_webhook(workshop, receiver, kinds=STARTED)
+    workshop.submit()
+    Webhook.objects.update(busy_until=Now() + timedelta(minutes=1))
+    assert not send_next_delivery()
+    Webhook.objects.update(busy_until=Now() - timedelta(seconds=1))
+    assert send_next_delivery()
