@@ -96,6 +96,9 @@ EQUIVALENT: dict[str, str] = {
     "agents/gateway/tickets.py _build_ticket: call.status in TERMINAL_CALLS -> False": (
         "The card of a call that has ended is shown to nobody."
     ),
+    "agents/gateway/tickets.py Ticket.result: self.has_ended and self.call.result -> ((self.call.result))": (
+        "A call has no result before it has ended."
+    ),
     "agents/gateway/tickets.py load_ticket: row is None -> False": (
         "Calls are never deleted alone; without the check, another error rises."
     ),

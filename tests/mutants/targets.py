@@ -182,6 +182,10 @@ TARGETS = [
         for file in ("keys", "sessions", "requests", "tickets", "asks", "receipts", "redemptions", "levels")
     ),
     *(
+        near(f"agents/mcp_server/{file}", "gateway/live: mcp_server tasks", 10)
+        for file in ("door", "callers", "tasks", "server")
+    ),
+    *(
         near(
             f"agents/triggers/{file}", "triggers: schemes templates receiving replays repeats changes outside_text", 12
         )
