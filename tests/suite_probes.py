@@ -128,7 +128,7 @@ class CrashingJob(Tool):
     level = Level.READ
 
     def execute(self, params: Any, context: ToolContext) -> ToolResult:
-        time.sleep(3)
+        time.sleep(5)
         raise RuntimeError("crashed on purpose")
 
 

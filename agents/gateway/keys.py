@@ -28,6 +28,8 @@ MAX_REQUESTS_PER_MINUTE = 600
 """Requests of one key in one process."""
 MAX_KEYS = 50
 """Keys of one member that work at the same time."""
+CANCELLED_AT_ONCE = 200
+"""Runs of ended keys that are cancelled at a time; the sweeper goes on with the rest."""
 MAX_DAYS = 366
 MAX_NAME = 80
 
@@ -144,7 +146,7 @@ def cancel_runs_of_ended_keys(which: Q | None = None) -> int:
     """Cancel the open runs of keys that do not work any more, except kept ones; return how many."""
     open_runs = AgentRun.without_key().exclude(run__status__in=ENDED).filter(run__cancel_requested_at=None)
     done = 0
-    for run_id in open_runs.filter(which or Q()).values_list("run_id", flat=True)[:200]:
+    for run_id in open_runs.filter(which or Q()).values_list("run_id", flat=True)[:CANCELLED_AT_ONCE]:
         with suppress(Run.DoesNotExist):
             done += cancel_unneeded(run_id, wait=False)
     return done

@@ -64,11 +64,11 @@ class Ticket:
     @property
     def is_unknown_tool(self) -> bool:
         """True if the call named no tool that the employee may use."""
-        return self._error_code in _NO_TOOL
+        return self.call.status == CallStatus.REJECTED and self._error_code in _NO_TOOL
 
     @property
     def has_crashed(self) -> bool:
-        """True if the tool ended with an error of its own code, not with one that it reports."""
+        """True if the call failed unexpectedly, rather than with an error that the tool reported."""
         return self._error_code == ErrorCode.TOOL_EXECUTION_FAILED
 
     @property

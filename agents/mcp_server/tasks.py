@@ -86,7 +86,7 @@ def _require(context: Context, params: TaskParams) -> Caller:
         raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, f"declare the extension {EXTENSION} first", needed)
     request: Any = context.request
     if decode_header_value(request.headers.get(MCP_NAME_HEADER)) != params.task_id:
-        raise MCPError(types.HEADER_MISMATCH, f"{MCP_NAME_HEADER} header does not name the task of the body")
+        raise MCPError(types.HEADER_MISMATCH, "the header Mcp-Name must equal params.taskId")
     return get_caller(context)
 
 

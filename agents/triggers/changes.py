@@ -169,7 +169,7 @@ def _write(member: Membership, trigger: Trigger, terms: TriggerTerms, secret: st
     if terms.scheme not in Scheme.values:
         raise Invalid("scheme", "choose who sends the messages")
     if not 1 <= terms.repeat_hours <= MAX_HOURS:
-        raise Invalid("repeat_hours", f"enter 1 to {MAX_HOURS} hours for repeats without an id")
+        raise Invalid("repeat_hours", f"enter 1 to {MAX_HOURS} hours for equal bodies")
     if not 1 <= terms.max_queued <= MAX_QUEUED:
         raise Invalid("max_queued", f"allow 1 to {MAX_QUEUED:,} waiting runs")
     employee = Employee.objects.filter(organization_id=member.organization_id, pk=terms.employee_id).first()

@@ -239,8 +239,8 @@ def _start(message: ReceivedMessage, member: Membership, payload: Any, generatio
 def _list_requesters(trigger: Trigger, message: ReceivedMessage) -> list[tuple[int, str, str]]:
     """List the people behind the run as they are now; a later change of the trigger must not free anybody."""
     people = (
-        (trigger.created_by if message.by else None, "last saved or switched on the trigger"),
         (trigger.made_by, "created the trigger"),
+        (trigger.created_by if message.by else None, "last saved or switched on the trigger"),
         (trigger.task_by, "wrote the trigger's task"),
         (trigger.secret_by, "set or saw the trigger's secret"),
         (message.by, "sent the message again"),
@@ -256,7 +256,7 @@ def _find_member(trigger: Trigger) -> Membership:
     """
     row = ACTIVE_MEMBER.fetch_one(trigger.organization_id, trigger.created_by_id or 0)
     if row is None or not row.member.may(Role.OPERATOR):
-        raise Conflict("the person this trigger works for can no longer start runs; another operator must save it")
+        raise Conflict("the person this trigger works for can no longer start runs; somebody else must save it")
     row.member.organization, row.member.user = trigger.organization, row.user
     return row.member
 

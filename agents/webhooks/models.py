@@ -9,7 +9,8 @@ from django.db.models.functions import Now
 
 from agents.accounts.models.organization import Organization
 from agents.platform.encrypted_fields import EncryptedTextField
-from tools.network import get_host, read_url
+from tools.contract import ToolError
+from tools.network import read_url
 
 
 class WebhookKind(models.TextChoices):
@@ -68,8 +69,11 @@ class Webhook(models.Model):
 
     @property
     def host(self) -> str:
-        """The host of the address, which is no secret; empty if the address cannot be read."""
-        return get_host(read_url(self.address)) if self.address else ""
+        """The host of the address, for the admins who see the list; empty if the address cannot be read."""
+        try:
+            return read_url(self.address).netloc.decode("ascii")
+        except ToolError:
+            return ""
 
 
 class WebhookSecret(models.Model):

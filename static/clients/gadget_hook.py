@@ -48,7 +48,7 @@ SHELL = ("beforeShellExecution", "afterShellExecution")
 CURSOR = ("beforeMCPExecution", "afterMCPExecution", "preToolUse", "postToolUse", "postToolUseFailure")
 FAILURES = ("PostToolUseFailure", "postToolUseFailure")
 AFTER = ("PostToolUse", "AfterTool", "postToolUse", "afterShellExecution", "afterMCPExecution", *FAILURES)
-BLOCKED = 2
+BLOCKED, CONFLICT = 2, 409
 SHORTEST_MARGIN_S, MARGIN_S, LONGEST_CHECK_S, LONGEST_TIMEOUT_S = 5.0, 15.0, 300.0, 86_400.0
 OPEN_S = 24 * 3600
 LARGEST_ANSWER = 1_000_000
@@ -65,6 +65,13 @@ SETTINGS = {
     "gemini": ("~/.gemini/settings.json", ".gemini/settings.json"),
     "cursor": ("~/.cursor/hooks.json", ".cursor/hooks.json"),
     "copilot": ("~/.copilot/hooks.json", ".github/hooks/gadget.json"),
+}
+HOLDING = {
+    "claude": (("PreToolUse",),),
+    "codex": (("PreToolUse",),),
+    "gemini": (("BeforeTool",),),
+    "cursor": (("beforeShellExecution", "beforeMCPExecution"), ("preToolUse",)),
+    "copilot": (("preToolUse",),),
 }
 DEFAULT_TIMEOUTS_S = {"claude": 600.0, "codex": 600.0, "gemini": 60.0, "cursor": 60.0, "copilot": 30.0}
 
@@ -208,7 +215,7 @@ def check_config(config: Config, path: Path) -> None:
         raise Blocked(f"{path}: rules must be a list")
     for rule in rules:
         if not isinstance(rule, dict) or rule.get("do") not in VERDICTS or set(rule) - {"tool", "input", "do", "level"}:
-            raise Blocked(f"{path}: a rule has only tool, input, level and do; do must be ask, allow or deny")
+            raise Blocked(f"{path}: a rule has only tool, input, level and do; `do` must be ask, allow or deny")
         if problem := find_bad_expression(rule):
             raise Blocked(f"{path}: {problem}")
 
@@ -434,10 +441,11 @@ class Findings:
 
 
 def check(assistant: str, settings: str | None = None, *, waits: bool) -> int:
-    """Say whether every call is held; return the number of problems."""
+    """Check everything that calls need to be held; return the number of problems."""
     findings = Findings()
     try:
         config = load_config()
+        check_rules(config, findings)
         started, used = check_settings(assistant, settings, config, findings)
         check_started(config, started, findings)
         check_owners([*started, find_config(), *used], findings)
@@ -445,13 +453,23 @@ def check(assistant: str, settings: str | None = None, *, waits: bool) -> int:
     except Blocked as blocked:
         findings.fail(str(blocked))
     if findings.problems > findings.changeable:
-        print(f"The hook does not hold every call: {findings.problems} problem(s).")
+        print(f"The check found {findings.problems} problem(s).")
     elif findings.changeable:
         what = "file(s) or variable(s) that it depends on"
         print(f"The hook is only cooperative: this user can change {findings.changeable} {what}.")
     else:
-        print("The hook is enforced: this user cannot change it.")
+        print("The check found no problem: this user cannot change the hook, its configuration or the settings.")
     return findings.problems
+
+
+def check_rules(config: Config, findings: Findings) -> None:
+    """Check that a call which no rule names is held or denied."""
+    wide = any(rule["do"] == "allow" and not set(rule) & {"tool", "input"} for rule in config.get("rules", []))
+    findings.judge(
+        config.get("default", "ask") != "allow" and not wide,
+        "calls that no rule names are not allowed",
+        "the configuration allows every call that no rule names",
+    )
 
 
 def check_settings(
@@ -460,12 +478,16 @@ def check_settings(
     """Check the entries of the assistant's settings; return the files that they start, and the settings themselves."""
     paths = [Path(settings)] if settings else [Path(each).expanduser() for each in SETTINGS[assistant]]
     entries = [(path, entry) for path in paths for entry in list_hooks(path)]
-    before = [(path, entry) for path, entry in entries if entry[0] not in AFTER]
+    events = {event for group in HOLDING[assistant] for event in group}
+    before = [(path, entry) for path, entry in entries if entry[0] in events]
+    missing = min((sorted(set(group) - {entry[0] for _, entry in before}) for group in HOLDING[assistant]), key=len)
     findings.judge(
-        bool(before),
+        not missing,
         f"the hook is installed in {before[0][0] if before else ''}",
-        f"no hook in {', '.join(map(str, paths))}",
+        f"no hook for {' and '.join(missing)} in {', '.join(map(str, paths))}",
     )
+    for path in filter(switches_hooks_off, paths):
+        findings.fail(f"{path} switches all hooks off")
     for _, (event, matcher, timeout_s, _) in before:
         found_s = (
             DEFAULT_TIMEOUTS_S[assistant] if timeout_s is None else timeout_s / (1_000 if assistant == "gemini" else 1)
@@ -479,20 +501,30 @@ def check_settings(
         )
         findings.judge(
             matcher in (None, "", "*", ".*"),
-            f"{event}: every tool matches",
-            f"{event}: the matcher {matcher!r} does not match every tool",
+            f"{event}: the matcher covers every tool",
+            f"{event}: the matcher {matcher!r} does not cover every tool",
         )
     named = list(dict.fromkeys(Path(file).expanduser().absolute() for _, (_, _, _, file) in before if file))
     used = list(dict.fromkeys(path.absolute() for path, _ in before))
     return named or [Path(__file__).resolve()], used
 
 
+def switches_hooks_off(path: Path) -> bool:
+    return bool(read_settings(path).get("disableAllHooks"))
+
+
+def read_settings(path: Path) -> dict[str, Json]:
+    """Return the settings of the file; none if there is no such file, or it cannot be read."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def list_hooks(path: Path) -> list[tuple[str, Json, float | None, str]]:
     """List event, matcher, timeout and file of each entry of a settings file that starts this hook."""
-    try:
-        events = json.loads(path.read_text(encoding="utf-8")).get("hooks", {})
-    except (OSError, ValueError, AttributeError):
-        return []
+    events = read_settings(path).get("hooks", {})
     found = []
     for event, groups in events.items() if isinstance(events, dict) else ():
         for group in groups if isinstance(groups, list) else ():
@@ -600,8 +632,8 @@ def check_redemption(config: Config, call: Call, found: dict[str, Json], finding
     try:
         redeem(config, call, found)
         findings.fail("the approval lets a second call through")
-    except Refused:
-        print("ok       a second call is refused")
+    except Refused as refused:
+        findings.judge(refused.status == CONFLICT, "a second call is refused", str(refused))
     send(config, "POST", f"/api/asks/{found['id']}/outcome", {"outcome": "succeeded", "summary": "A check."})
 
 

@@ -9,9 +9,11 @@ from django.db.models.functions import Now
 
 from agents.accounts.membership import hash_secret
 from agents.accounts.models import AuditEntry, Role
+from agents.gateway import keys
 from agents.gateway.keys import MAX_DAYS, MAX_KEYS, authenticate_key, issue_key, list_keys, revoke_key
-from agents.gateway.models import AgentKey
+from agents.gateway.models import AgentKey, AgentSession
 from agents.gateway.requests import ToolRequest, record_request
+from agents.gateway.sessions import find_or_create_session
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs.models import CallStatus, Run, RunStatus
 from agents.worker.sweeper import sweep_once
@@ -142,6 +144,20 @@ class TestRevoking:
         revoke_key(workshop.operator, key.pk)
         assert (again(run).status, calls(run)[0].status) == (RunStatus.CANCELLED, CallStatus.CANCELLED)
 
+    @pytest.mark.parametrize("is_ended", [True, False])
+    def test_newer_runs_that_need_no_cancelling_hide_none_that_does(
+        self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch, *, is_ended: bool
+    ) -> None:
+        older = open_call(workshop, key)
+        newer = open_call(workshop, key, find_or_create_session(key, "another"))
+        if is_ended:
+            workshop.cancel(newer)
+        else:
+            Run.objects.filter(pk=newer.pk).update(cancel_requested_at=Now())
+        monkeypatch.setattr(keys, "CANCELLED_AT_ONCE", 1)
+        revoke_key(workshop.operator, key.pk)
+        assert again(older).status == RunStatus.CANCELLED
+
     def test_an_admin_may_keep_them(self, workshop: Workshop, key: AgentKey) -> None:
         run = open_call(workshop, key)
         revoke_key(workshop.admin, key.pk, keeps_open=True)
@@ -171,8 +187,8 @@ class TestRevoking:
         assert again(run).status == RunStatus.CANCELLED
 
 
-def open_call(workshop: Workshop, key: AgentKey) -> Run:
+def open_call(workshop: Workshop, key: AgentKey, session: AgentSession | None = None) -> Run:
     """Request a write, whose card waits."""
     record = workshop.record()
     params = {"record_id": str(record.pk), "changes": {"phone": "+49 1"}}
-    return record_request(key, None, ToolRequest("data.updateRecord", params)).run
+    return record_request(key, session, ToolRequest("data.updateRecord", params)).run

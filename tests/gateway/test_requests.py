@@ -18,7 +18,7 @@ from agents.gateway.keys import revoke_key
 from agents.gateway.models import AgentKey, AgentSession
 from agents.gateway.requests import ToolRequest, record_request
 from agents.gateway.sessions import find_or_create_session
-from agents.gateway.tickets import cancel_ticket, find_ticket, load_ticket
+from agents.gateway.tickets import Ticket, cancel_ticket, find_ticket, load_ticket
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs import actions, stops
 from agents.runs.engine.timing import MAX_OPEN_TICKETS
@@ -27,7 +27,7 @@ from tests.gateway.conftest import make_key
 from tests.probes import Effect, Fail
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, all_at_once, calls, event_types, lose_worker, passes, payloads
-from tools.contract import Level
+from tools.contract import ErrorCode, Level, ToolError, ToolResult
 from tools.records.models import Record
 from tools.toolbox.toolbox import Toolbox
 
@@ -66,6 +66,11 @@ class TestReads:
         started = payloads(run, "run_started")
         assert started == [{"by": "acme-operator", "agent_key": "Laptop"}]
         assert run.created_by == workshop.operator.user, "the key's member is the one who asks"
+
+    def test_a_refusal_while_it_ran_is_no_unknown_tool(self) -> None:
+        refused = ToolResult.failed(ToolError(ErrorCode.NOT_PERMITTED, "You may not delegate to Kim.")).as_json()
+        for status, is_unknown in ((CallStatus.FAILED, False), (CallStatus.REJECTED, True)):
+            assert Ticket(ToolCall(status=status, result=refused), str(status)).is_unknown_tool is is_unknown
 
     @pytest.mark.parametrize(("code", "has_crashed"), [("", True), ("NOT_FOUND", False)])
     def test_a_crash_is_told_from_an_error(
@@ -200,6 +205,14 @@ class TestRefusals:
 
 
 class TestTickets:
+    def test_the_same_write_has_its_ticket_even_if_its_target_is_gone_meanwhile(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
+        params = {"record_id": str(workshop.record().pk), "changes": {"phone": "+49 1"}}
+        first = request(key, UPDATE, **params)
+        Record.objects.all().delete()
+        assert request(key, UPDATE, **params) == first
+
     def test_a_write_waits_for_a_person_without_a_worker(self, workshop: Workshop, key: AgentKey) -> None:
         ticket = load_ticket(update(workshop, key).pk)
         assert (ticket.status, ticket.has_ended, ticket.ends_by_itself) == ("waiting_for_approval", False, False)

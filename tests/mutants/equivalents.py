@@ -1,8 +1,6 @@
 """Edits that change nothing which a test could see, each with the reason."""
 
 _OPEN_ONES = "ToolCall.objects.exclude(status__in=TERMINAL_CALLS) -> ToolCall.objects.exclude()"
-_OF_ENDED_KEYS = "agents/gateway/keys.py cancel_runs_of_ended_keys: "
-_OPEN_RUNS = "AgentRun.without_key().exclude(run__status__in=ENDED)"
 _DECIDES = (
     "agents/approvals/decisions.py _record_decision: Approval.objects.filter("
     " pk=card.pk, organization_id=member.organization_id, kind=ApprovalKind.APPROVAL,"
@@ -58,13 +56,6 @@ EQUIVALENT: dict[str, str] = {
     " -> Schedule.objects.filter(is_free, is_active=True, next_at__lte=Now())": (
         "A stopped organization is refused when the run is submitted, and the time then waits."
     ),
-    **dict.fromkeys(
-        (
-            f"{_OF_ENDED_KEYS}{_OPEN_RUNS} -> AgentRun.without_key().exclude()",
-            f"{_OF_ENDED_KEYS}{_OPEN_RUNS}.filter(run__cancel_requested_at=None) -> {_OPEN_RUNS}.filter()",
-        ),
-        "A run that has ended, or is being cancelled, is not cancelled again; the conditions bound what is read.",
-    ),
     "agents/triggers/schemes.py _check_standard: not message_id or not at -> ((not message_id))": (
         "A time that is missing is no number of seconds, which is refused below."
     ),
@@ -85,13 +76,6 @@ EQUIVALENT: dict[str, str] = {
     "agents/webhooks/sending.py _take: Webhook.objects.filter(ready).annotate(next_due=next_due)"
     ".filter(next_due__lte=Now()) -> Webhook.objects.filter(ready).annotate(next_due=next_due).filter()": (
         "What is due is looked at again under the webhook's lock; the condition spares the lock."
-    ),
-    "agents/webhooks/sending.py send_next_delivery: Webhook.objects.filter(pk=attempt.webhook.pk, "
-    "busy_until=attempt.busy_until) -> Webhook.objects.filter(busy_until=attempt.busy_until)": (
-        "The time is that of this taking, to the microsecond; no other webhook has it."
-    ),
-    "agents/gateway/requests.py _record: (earlier := _find_open_ticket(key, plan)) is not None -> False": (
-        "The same look under the key's lock finds it; this one spares a preview."
     ),
     "agents/gateway/tickets.py _build_ticket: call.status in TERMINAL_CALLS -> False": (
         "The card of a call that has ended is shown to nobody."

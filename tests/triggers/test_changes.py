@@ -100,10 +100,11 @@ class TestChanging:
         with pytest.raises(Unproved):
             send(trigger, {})
 
-    @pytest.mark.parametrize("act", ["edit", "switch", "renew", "remove"])
+    @pytest.mark.parametrize("act", ["make", "edit", "switch", "renew", "remove"])
     def test_a_viewer_and_a_stranger_change_nothing(self, workshop: Workshop, act: str) -> None:
         trigger = add_trigger(workshop)
         acts: dict[str, Any] = {
+            "make": lambda member: changes.make_trigger(member, terms(workshop)),
             "edit": lambda member: changes.edit_trigger(member, trigger.pk, terms(workshop)),
             "switch": lambda member: changes.switch_trigger(member, trigger.pk, is_active=False),
             "renew": lambda member: changes.renew_secret(member, trigger.pk),

@@ -26,7 +26,7 @@ class TestReplays:
         assert second != first
         card = workshop.card(workshop.drive(second))
         acts = {(one.name, one.act) for one in find_requesters([card])[card.pk]}
-        assert acts == {("acme-admin", "started this run"), ("acme-operator", "last saved or switched on the trigger")}
+        assert acts == {("acme-admin", "started this run"), ("acme-operator", "created the trigger")}
 
     def test_it_needs_nobody_but_the_person_who_pressed(self, workshop: Workshop, trigger: Trigger) -> None:
         send(trigger, DOWN, "d1")

@@ -39,11 +39,16 @@ def test_a_new_secret_is_shown_once(world: World) -> None:
 
 
 def test_the_list_names_the_host_but_not_the_rest_of_the_address(world: World) -> None:
-    form = {**FORM, "address": "https://hooks.example.com/services/s3cret"}
+    form = {**FORM, "address": "https://hooks.example.com:8443/services/s3cret"}
     assert world.client("admin").post("/webhooks/", form).status_code == 302
     page = world.client("admin").get("/webhooks/").content.decode()
-    assert "hooks.example.com, 2 kinds of events" in read(world, "/webhooks/")
+    assert "hooks.example.com:8443, 2 kinds of events" in read(world, "/webhooks/")
     assert "s3cret" not in page
+
+
+@pytest.mark.parametrize("address", ["", "ftp://example.com/x"])
+def test_an_address_that_cannot_be_read_has_no_host(address: str) -> None:
+    assert Webhook(address=address).host == ""
 
 
 def test_a_rotated_secret_is_shown_once(world: World) -> None:

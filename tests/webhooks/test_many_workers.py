@@ -80,6 +80,19 @@ def test_neither_is_any_while_another_worker_holds_the_webhook(
     assert not receiver.received
 
 
+def test_the_end_of_a_try_frees_its_own_webhook_alone(workshop: Workshop, receiver: Receiver) -> None:
+    webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
+    other, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
+    workshop.submit()
+    receiver.hold()
+    with beside(send_next_delivery):
+        await_that(lambda: len(receiver.received) == 1, "the delivery is on its way")
+        webhook.refresh_from_db()
+        Webhook.objects.filter(pk=other.pk).update(busy_until=webhook.busy_until)
+        receiver.release()
+    assert list(Webhook.objects.filter(busy_until=None)) == [webhook]
+
+
 def test_an_answer_clears_the_failures_of_its_own_webhook_alone(workshop: Workshop, receiver: Receiver) -> None:
     failing, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
     add_webhook(workshop, receiver, kinds=STARTED)

@@ -1,4 +1,4 @@
-"""`gadget_hook.py check`: it goes the whole way, and names whatever leaves the gate open."""
+"""`gadget_hook.py check`: it goes the whole way, and names whatever lets calls past it."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ exec(sys.stdin.read(), hook)
 os.setuid({NOBODY})
 print(hook["can_change"](hook["Path"](sys.argv[1])))
 """
+
+
+def find_problems(output: str) -> str:
+    return "\n".join(line for line in output.splitlines() if line.startswith("PROBLEM"))
 
 
 class TestCheck:
@@ -78,13 +82,47 @@ class TestCheck:
         ("entry", "problem"),
         [
             ({"timeout": 59}, "waits only 59 s, less than timeout_s (60 s)"),
-            ({"command": "python3 other.py"}, "no hook in"),
+            ({"command": "python3 other.py"}, "no hook for PreToolUse in"),
         ],
     )
     def test_it_names_what_is_wrong(self, hook: Hook, tmp_path: Path, entry: dict[str, Any], problem: str) -> None:
         code, output = self.run(hook, "claude", self.install(tmp_path, **entry))
         assert code == 1
-        assert any(line.startswith("PROBLEM") and problem in line for line in output.splitlines())
+        assert problem in find_problems(output)
+
+    @pytest.mark.parametrize(
+        ("assistant", "events", "problem"),
+        [
+            ("claude", ["Stop"], "no hook for PreToolUse in"),
+            ("claude", ["PreToolUse"], ""),
+            ("cursor", ["beforeShellExecution"], "no hook for beforeMCPExecution in"),
+            ("cursor", ["beforeShellExecution", "beforeMCPExecution"], ""),
+            ("cursor", ["preToolUse"], ""),
+        ],
+    )
+    def test_it_wants_the_events_that_can_hold_a_call(
+        self, hook: Hook, tmp_path: Path, assistant: str, events: list[str], problem: str
+    ) -> None:
+        path = tmp_path / "settings.json"
+        entry = {"command": f"python3 {HOOK}", "timeout": 60}
+        path.write_text(json.dumps({"hooks": {event: [entry] for event in events}}))
+        found = find_problems(self.run(hook, assistant, str(path))[1])
+        assert problem in found if problem else "no hook" not in found
+
+    def test_settings_that_switch_all_hooks_off_are_a_problem(self, hook: Hook, tmp_path: Path) -> None:
+        path = Path(self.install(tmp_path))
+        path.write_text(json.dumps({**json.loads(path.read_text()), "disableAllHooks": True}))
+        assert f"{path} switches all hooks off" in find_problems(self.run(hook, "claude", str(path))[1])
+
+    @pytest.mark.parametrize("rules", [{"default": "allow"}, {"rules": [{"do": "allow"}]}])
+    def test_so_is_a_configuration_that_allows_whatever_no_rule_names(
+        self, hook: Hook, tmp_path: Path, rules: dict[str, Any]
+    ) -> None:
+        settings = self.install(tmp_path)
+        text = "the configuration allows every call that no rule names"
+        assert text not in self.run(hook, "claude", settings)[1]
+        hook.write({**json.loads(hook.config.read_text()), **rules})
+        assert text in find_problems(self.run(hook, "claude", settings)[1])
 
     def test_a_changed_file_is_noticed(self, hook: Hook, tmp_path: Path) -> None:
         copy = tmp_path / "gadget_hook.py"

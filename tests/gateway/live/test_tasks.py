@@ -32,7 +32,7 @@ def send(
     """Send one request of the newest revision, which declares tasks by default, and return the whole answer.
 
     Args:
-        name: the header `Mcp-Name`; by default the tool or task that the params name.
+        name: the header `Mcp-Name`, or "none" to leave it out; by default the tool or task that the params name.
     """
     meta = {
         types.PROTOCOL_VERSION_META_KEY: NEWEST,
@@ -47,6 +47,8 @@ def send(
         "Mcp-Name": name if name is not None else params.get("name") or params.get("taskId") or "",
     }
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+    if name == "none":
+        del headers["Mcp-Name"]
     answer = httpx2.post(f"{site.installation.url}/mcp", json=body, headers=headers, timeout=60)
     found: dict[str, Any] = answer.json()
     return found
@@ -139,7 +141,7 @@ class TestRefusals:
     def test_of_a_made_up_task(self, site: Site, secret: str, method: str) -> None:
         assert send(site, secret, method, {"taskId": "t-0"})["error"]["code"] == types.INVALID_PARAMS
 
-    @pytest.mark.parametrize("name", ["t-0", ""])
+    @pytest.mark.parametrize("name", ["t-0", "", "none"])
     def test_whose_header_names_another_task(self, site: Site, secret: str, method: str, name: str) -> None:
         task = ask(site, secret)
         answer = send(site, secret, method, {"taskId": task["taskId"]}, name=name)
