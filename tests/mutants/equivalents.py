@@ -1,6 +1,10 @@
 """Edits that change nothing which a test could see, each with the reason."""
 
 _OPEN_ONES = "ToolCall.objects.exclude(status__in=TERMINAL_CALLS) -> ToolCall.objects.exclude()"
+_OPENS = (
+    'agents/mcp_server/door.py _opens_session: b"initialize" not in body'
+    " or (named and named[0] not in HANDSHAKE_PROTOCOL_VERSIONS) -> "
+)
 _DECIDES = (
     "agents/approvals/decisions.py _record_decision: Approval.objects.filter("
     " pk=card.pk, organization_id=member.organization_id, kind=ApprovalKind.APPROVAL,"
@@ -64,6 +68,17 @@ EQUIVALENT: dict[str, str] = {
     ),
     "agents/triggers/receiving.py find_message: run.origin != Origin.TRIGGER -> False": (
         "A run of another origin has no message; the check spares a query."
+    ),
+    f"{_OPENS}((named and named[0] not in HANDSHAKE_PROTOCOL_VERSIONS))": (
+        "The method decides, once the body is parsed; this look spares parsing bodies that cannot have it."
+    ),
+    f'{_OPENS}((b"initialize" not in body))': (
+        "The SDK refuses to initialize the revisions without sessions, and only a success gets one."
+    ),
+    "agents/mcp_server/tasks.py knows_tasks: is_modern and capabilities is not None"
+    " and EXTENSION in (capabilities.extensions or {})"
+    " -> ((capabilities is not None) and (EXTENSION in (capabilities.extensions or {})))": (
+        "A request of an earlier revision carries no capabilities."
     ),
     "agents/webhooks/outbox.py add_deliveries: not facts -> False": "Without facts nothing is built, only read.",
     "agents/webhooks/outbox.py add_deliveries: run.origin == Origin.ASK and any(_is_undone(event) for event in events)"

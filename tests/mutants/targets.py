@@ -182,7 +182,7 @@ TARGETS = [
         for file in ("keys", "sessions", "requests", "tickets", "asks", "receipts", "redemptions", "levels")
     ),
     *(
-        near(f"agents/mcp_server/{file}", "gateway/live: mcp_server tasks", 10)
+        near(f"agents/mcp_server/{file}", "gateway: door gateway/live: mcp_server tasks", 10)
         for file in ("door", "callers", "tasks", "server")
     ),
     *(

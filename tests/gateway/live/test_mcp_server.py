@@ -168,6 +168,8 @@ class TestSessions:
         with connect(site.installation.url, secret) as agent:
             agent.call("data.searchRecords", region="EU")
         assert Run.objects.count() == 1, "calls of one key are one run"
+        answer = post(site, secret, INITIALIZE, MCP_Protocol_Version=NEWEST)
+        assert "mcp-session-id" not in answer.headers
 
 
 class TestDoor:
