@@ -110,6 +110,12 @@ def test_bad_tickets_are_refused(site: Site, secret: str) -> None:
                 agent.call("gadget.ticket", **params)
 
 
+@pytest.mark.parametrize("wait_s", ["1", True, None, -1, 30.5, [1]])
+def test_a_wait_that_is_no_number_of_seconds_is_refused(site: Site, secret: str, wait_s: Any) -> None:
+    with connect(site.installation.url, secret) as agent, pytest.raises(MCPError, match="wait_s"):
+        agent.call("gadget.ticket", ticket="t-1", wait_s=wait_s)
+
+
 def test_calls_of_one_session_run_side_by_side(site: Site, secret: str) -> None:
     site.recorder.hold("slow")
     with connect(site.installation.url, secret) as agent, ThreadPoolExecutor(1) as beside:
