@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from enum import IntEnum
 from typing import Any, TypeVar, cast
+from weakref import WeakSet
 
 from channels.layers import get_channel_layer
 from django.db import DatabaseError, InterfaceError
@@ -150,6 +151,7 @@ class Feed(ABC):
     async def _receive_until_failure(self, layer: Any) -> None:
         receiving = asyncio.ensure_future(layer.receive(self._channel))
         try:
+            await _stay_subscribed(layer)
             # Receive before joining the group, because the layer knows a channel only while somebody receives from it.
             await asyncio.sleep(0)
             await layer.group_add(self.group, self._channel)
@@ -178,6 +180,22 @@ class Feed(ABC):
                 await layer.group_discard(self.group, self._channel)
         except REDIS_FAILURES as error:
             logger.info("could not leave the group %s: %s", self.group, type(error).__name__)
+
+
+_subscribed: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
+
+
+async def _stay_subscribed(layer: Any) -> None:
+    """Give each event loop one channel for good: a layer without any looks for messages only every 0.1 s."""
+    loop = asyncio.get_running_loop()
+    if loop in _subscribed:
+        return
+    _subscribed.add(loop)
+    try:
+        await layer.new_channel()
+    except REDIS_FAILURES:
+        _subscribed.discard(loop)
+        raise
 
 
 SomeFeed = TypeVar("SomeFeed", bound=Feed)

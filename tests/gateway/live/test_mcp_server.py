@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from django.test import Client
 from mcp.shared.exceptions import MCPError
+from redis import Redis
 
 from agents.accounts.membership import issue_token
 from agents.gateway.keys import MAX_REQUESTS_PER_MINUTE, revoke_key
@@ -108,6 +109,14 @@ def test_bad_tickets_are_refused(site: Site, secret: str) -> None:
         for params in ({}, {"ticket": 1}, {"ticket": "t-1", "wait_s": 31}, {"ticket": "t-1", "wait_s": "x"}):
             with pytest.raises(MCPError):
                 agent.call("gadget.ticket", **params)
+
+
+def test_the_web_process_stays_subscribed_between_calls(site: Site, secret: str) -> None:
+    """Without a subscription, its channel layer would notice the end of the next call up to 0.1 s late."""
+    with connect(site.installation.url, secret) as agent, Redis.from_url(site.installation.redis.url) as redis:
+        agent.call("data.searchRecords", region="EU")
+        await_that(lambda: not redis.pubsub_channels("*bell__group__run.*"), "nobody waits for a run any more")
+        assert redis.pubsub_channels("*bellspecific.*")
 
 
 @pytest.mark.parametrize("wait_s", ["1", True, None, -1, 30.5, [1]])
