@@ -151,12 +151,12 @@ class Feed(ABC):
     async def _receive_until_failure(self, layer: Any) -> None:
         receiving = asyncio.ensure_future(layer.receive(self._channel))
         try:
-            await _stay_subscribed(layer)
             # Receive before joining the group, because the layer knows a channel only while somebody receives from it.
             await asyncio.sleep(0)
             await layer.group_add(self.group, self._channel)
             self._lacks_bells = False
             self._bell.set()
+            await _stay_subscribed(layer)
             while True:
                 message = await receiving
                 receiving = asyncio.ensure_future(layer.receive(self._channel))
