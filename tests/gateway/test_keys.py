@@ -13,7 +13,7 @@ from agents.gateway import keys
 from agents.gateway.keys import MAX_DAYS, MAX_KEYS, authenticate_key, issue_key, list_keys, revoke_key
 from agents.gateway.models import AgentKey, AgentSession
 from agents.gateway.requests import ToolRequest, record_request
-from agents.gateway.sessions import find_or_create_session
+from agents.gateway.sessions import end_session, find_or_create_session
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs.models import CallStatus, Run, RunStatus
 from agents.worker.sweeper import sweep_once
@@ -145,18 +145,22 @@ class TestRevoking:
         assert (again(run).status, calls(run)[0].status) == (RunStatus.CANCELLED, CallStatus.CANCELLED)
 
     @pytest.mark.parametrize("is_ended", [True, False])
-    def test_newer_runs_that_need_no_cancelling_hide_none_that_does(
+    def test_runs_that_need_no_cancelling_hide_none_that_does(
         self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch, *, is_ended: bool
     ) -> None:
-        older = open_call(workshop, key)
-        newer = open_call(workshop, key, find_or_create_session(key, "another"))
-        if is_ended:
-            workshop.cancel(newer)
-        else:
-            Run.objects.filter(pk=newer.pk).update(cancel_requested_at=Now())
+        runs = []
+        for name in ("before", "open", "after"):  # whichever is looked at first
+            session = find_or_create_session(key, name)
+            if is_ended and name != "open":
+                workshop.drive(record_request(key, session, ToolRequest("data.searchRecords", {"region": "EU"})).run)
+                end_session(session)
+            else:
+                runs.append(open_call(workshop, key, session))
+        if not is_ended:
+            Run.objects.filter(pk__in=[runs[0].pk, runs[2].pk]).update(cancel_requested_at=Now())
         monkeypatch.setattr(keys, "CANCELLED_AT_ONCE", 1)
         revoke_key(workshop.operator, key.pk)
-        assert again(older).status == RunStatus.CANCELLED
+        assert again(runs[len(runs) // 2]).status == RunStatus.CANCELLED
 
     def test_an_admin_may_keep_them(self, workshop: Workshop, key: AgentKey) -> None:
         run = open_call(workshop, key)
