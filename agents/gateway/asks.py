@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef
 
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import ToolRule
@@ -207,8 +208,8 @@ def _find_open(effect: AskedEffect | None) -> Ask | None:
     """Return the open ask about this effect: neither ended, nor with an unknown outcome that a person has settled."""
     if effect is None:
         return None
-    open_calls = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(run__origin=Origin.ASK)
-    return Ask.objects.filter(effect=effect, run__in=open_calls.values("run_id")).order_by("pk").first()
+    open_calls = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(run_id=OuterRef("run_id"))
+    return Ask.objects.filter(Exists(open_calls), effect=effect).order_by("pk").first()
 
 
 def _refuse_flood(key: AgentKey) -> None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -137,16 +137,20 @@ def revoke_key(member: Membership, key_id: int, keeps_open: bool = False) -> Age
         if not working.update(revoked_at=Now(), revoked_by=by, keeps_open=keeps_open):
             raise Conflict("this key is already revoked")
         _audit(member, "agent_key_revoked", key, keeps_open=keeps_open)
-    cancel_runs_of_ended_keys(Q(key=key))
+    cancel_runs_of_ended_keys(key=key)
     key.refresh_from_db()
     return key
 
 
-def cancel_runs_of_ended_keys(which: Q | None = None) -> int:
-    """Cancel the open runs of keys that do not work any more, except kept ones; return how many."""
+def cancel_runs_of_ended_keys(**which: object) -> int:
+    """Cancel the open runs of keys that do not work any more, except kept ones; return how many.
+
+    Args:
+        which: conditions on `AgentRun`; without any, all of them are looked at.
+    """
     open_runs = AgentRun.without_key().exclude(run__status__in=ENDED).filter(run__cancel_requested_at=None)
     done = 0
-    for run_id in open_runs.filter(which or Q()).values_list("run_id", flat=True)[:CANCELLED_AT_ONCE]:
+    for run_id in open_runs.filter(**which).values_list("run_id", flat=True)[:CANCELLED_AT_ONCE]:
         with suppress(Run.DoesNotExist):
             done += cancel_unneeded(run_id, wait=False)
     return done

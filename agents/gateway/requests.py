@@ -153,6 +153,6 @@ def _insert_pass(tx: Transaction, plan: PlannedCall, snapshot: str) -> None:
 
 def _build_response(plan: PlannedCall) -> dict[str, Any]:
     """Build the message with which a model would have requested the call."""
-    function = {"name": plan.row.tool, "arguments": canonical_json(plan.row.params or {})}
+    function = {"name": plan.row.tool, "arguments": canonical_json(plan.row.params)}
     call = {"id": plan.row.provider_call_id, "type": "function", "function": function}
     return {"role": "assistant", "content": "", "tool_calls": [call]}

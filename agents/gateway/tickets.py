@@ -108,9 +108,9 @@ def find_ticket(key: AgentKey, ticket: str) -> Ticket:
     Raises:
         NotFound
     """
-    call_id = parse_row_id_or_none(ticket.removeprefix(PREFIX))
-    row = CALL_OF_KEY.fetch_one(call_id or 0, key.pk)
-    if row is None or not ticket.startswith(PREFIX):
+    call_id = parse_row_id_or_none(ticket.removeprefix(PREFIX)) if ticket.startswith(PREFIX) else None
+    row = CALL_OF_KEY.fetch_one(call_id, key.pk) if call_id is not None else None
+    if row is None:
         raise NotFound("there is no such ticket for this key")
     return _build_ticket(row)
 

@@ -92,6 +92,7 @@ class TestEffects:
 
     def test_a_request_id_repeated_gives_the_same_ask(self, key: AgentKey) -> None:
         first = ask(key, client_request_id="a")
+        ask(key, client_request_id="b")
         assert ask(key, client_request_id="a").pk == first.pk
         with pytest.raises(Conflict, match="other params"):
             ask(key, params={"version": "2"}, client_request_id="a")

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import pytest
 from django.db.models.functions import Now
+from pytest_django import DjangoAssertNumQueries
 
 from agents.accounts.membership import hash_secret
 from agents.accounts.models import AuditEntry, Role
 from agents.gateway import keys
-from agents.gateway.keys import MAX_DAYS, MAX_KEYS, authenticate_key, issue_key, list_keys, revoke_key
+from agents.gateway.keys import (
+    MAX_DAYS,
+    MAX_KEYS,
+    MAX_REQUESTS_PER_MINUTE,
+    authenticate_key,
+    issue_key,
+    list_keys,
+    refuse_flood,
+    revoke_key,
+)
 from agents.gateway.models import AgentKey, AgentSession
 from agents.gateway.requests import ToolRequest, record_request
 from agents.gateway.sessions import end_session, find_or_create_session
-from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, TooManyRequests
 from agents.runs.models import CallStatus, Run, RunStatus
 from agents.worker.sweeper import sweep_once
 from tests.gateway.conftest import make_key
@@ -54,8 +65,15 @@ class TestMaking:
         with pytest.raises(Invalid):
             issue_key(workshop.operator, workshop.employee.pk, name, days)
 
-    def test_the_number_of_a_members_keys_is_limited(self, workshop: Workshop) -> None:
-        for _ in range(MAX_KEYS):
+    def test_a_name_and_a_lifetime_may_be_as_long_as_their_limits(self, workshop: Workshop) -> None:
+        for days in (1, MAX_DAYS):
+            assert issue_key(workshop.operator, workshop.employee.pk, "x" * 80, days)[0].name == "x" * 80
+
+    def test_the_number_of_a_members_keys_is_limited(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert MAX_KEYS == 50
+        monkeypatch.setattr(keys, "MAX_KEYS", 2)
+        make_key(workshop, "approver")
+        for _ in range(2):
             make_secret(workshop)
         with pytest.raises(Conflict, match="revoke one first"):
             make_secret(workshop)
@@ -86,6 +104,21 @@ class TestWorking:
 
     def test_an_unknown_key_does_not_work(self, workshop: Workshop) -> None:
         assert authenticate_key("gadget_agent_unknown") is None
+
+    def test_what_is_no_key_costs_no_query(
+        self, workshop: Workshop, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        with django_assert_num_queries(0):
+            assert authenticate_key("gadget_api_token") is None
+
+    def test_the_last_request_of_a_full_minute_still_counts(
+        self, key: AgentKey, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(time, "time", lambda: 0.0)
+        for _ in range(MAX_REQUESTS_PER_MINUTE):
+            refuse_flood(key)
+        with pytest.raises(TooManyRequests):
+            refuse_flood(key)
 
     def test_an_expired_key_does_not_work(self, workshop: Workshop) -> None:
         secret = make_secret(workshop)
@@ -129,6 +162,7 @@ class TestRevoking:
         with pytest.raises(NotFound):
             revoke_key(workshop.operator, of_approver.pk)
         assert revoke_key(workshop.admin, of_approver.pk).revoked_by == workshop.admin.user.get_username()
+        assert list(AgentKey.usable()) == [of_operator], "and no other one"
 
     def test_admins_of_others_find_none(self, workshop: Workshop, key: AgentKey) -> None:
         with pytest.raises(NotFound):
@@ -161,6 +195,16 @@ class TestRevoking:
         monkeypatch.setattr(keys, "CANCELLED_AT_ONCE", 1)
         revoke_key(workshop.operator, key.pk)
         assert again(runs[len(runs) // 2]).status == RunStatus.CANCELLED
+
+    def test_runs_of_other_ended_keys_do_not_come_before_its_own(
+        self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        others = [make_key(workshop, name=name) for name in ("before", "after")]
+        runs = [open_call(workshop, each) for each in (others[0], key, others[1])]
+        AgentKey.objects.filter(pk__in=[each.pk for each in others]).update(expires_at=Now() - LONG_AGO)
+        monkeypatch.setattr(keys, "CANCELLED_AT_ONCE", 1)
+        revoke_key(workshop.operator, key.pk)
+        assert [again(run).status for run in runs] == [RunStatus.WAITING, RunStatus.CANCELLED, RunStatus.WAITING]
 
     def test_an_admin_may_keep_them(self, workshop: Workshop, key: AgentKey) -> None:
         run = open_call(workshop, key)

@@ -7,17 +7,20 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 
 from agents.approvals.models import Approval
 from agents.employees.models import Grant, ToolRule
 from agents.gateway import requests
 from agents.gateway.models import AgentKey
-from agents.gateway.sessions import find_or_create_session
+from agents.gateway.sessions import end_resting_run, find_or_create_session
+from agents.runs.engine.context import RunContext
 from agents.runs.engine.requested_calls import MAX_ROUNDS, preview_card
-from agents.runs.models import CallStatus, ToolCall
-from tests.gateway.test_requests import UPDATE, request, update
-from tests.workshop import Workshop
+from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from tests.gateway.test_requests import SEARCH, UPDATE, request, update
+from tests.workshop import LONG_AGO, Workshop, again, passes
 from tools.contract import Level
+from tools.toolbox import Condition, Otherwise, Rule
 
 
 @pytest.fixture
@@ -41,6 +44,57 @@ def test_an_equal_request_gets_one_ticket(
     during_preview.append(lambda: request(key, UPDATE, session, record_id=str(record.pk), changes={"phone": "+49 1"}))
     call = update(workshop, key)
     assert ToolCall.objects.get() == call
+
+
+def test_the_last_ticket_goes_to_both_of_two_equal_requests(
+    workshop: Workshop,
+    key: AgentKey,
+    during_preview: list[Callable[[], object]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(requests, "MAX_OPEN_TICKETS", 1)
+    record, session = workshop.record(), find_or_create_session(key, "other")
+    during_preview.append(lambda: request(key, UPDATE, session, record_id=str(record.pk), changes={"phone": "+49 1"}))
+    assert update(workshop, key).status == CallStatus.AWAITING_APPROVAL
+
+
+def test_a_limit_that_another_session_has_used_up_counts(
+    workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = Condition("", Rule.CALL_COUNT, {"most": 1, "period": "day"}, Otherwise.FORBID)
+    Grant.objects.filter(employee=workshop.employee, tool=SEARCH).update(conditions=[limit.as_json()])
+    session, keep_snapshot = find_or_create_session(key, "other"), RunContext.keep_snapshot
+
+    def be_overtaken(context: RunContext) -> str:
+        monkeypatch.setattr(RunContext, "keep_snapshot", keep_snapshot)
+        assert request(key, SEARCH, session, region="EU").status == CallStatus.READY
+        return keep_snapshot(context)
+
+    monkeypatch.setattr(RunContext, "keep_snapshot", be_overtaken)
+    assert request(key, SEARCH, region="EU").status == CallStatus.REJECTED
+    for run in Run.objects.all():
+        workshop.drive(run)
+
+
+def test_a_request_does_not_shorten_the_pause_after_a_failure(workshop: Workshop, key: AgentKey) -> None:
+    run = request(key, SEARCH).run
+    Run.objects.filter(pk=run.pk).update(next_wake_at=Now() + LONG_AGO)
+    for params in ({"region": "EU"}, {"limit": 0}):  # the second is rejected
+        request(key, SEARCH, **params)
+        assert (again(run).status, again(run).next_wake_at is None) == (RunStatus.QUEUED, False)
+    workshop.cancel(run)
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_a_run_that_ends_takes_no_more(
+    workshop: Workshop, key: AgentKey, during_preview: list[Callable[[], object]], *, is_cancelled: bool
+) -> None:
+    run = workshop.drive(request(key, SEARCH).run)
+    during_preview.append(
+        partial(workshop.cancel, run) if is_cancelled else partial(end_resting_run, run.pk, is_idle=False)
+    )
+    assert update(workshop, key).run_id != run.pk
+    assert [each.number for each in passes(run)] == [1]
 
 
 def test_a_grant_that_was_taken_away_counts(

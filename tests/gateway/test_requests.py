@@ -12,8 +12,6 @@ from django.test.utils import CaptureQueriesContext
 from agents.accounts.models import AuditEntry
 from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant
-from agents.gateway import requests
-from agents.gateway.asks import AskedRequest, submit
 from agents.gateway.keys import revoke_key
 from agents.gateway.models import AgentKey, AgentSession
 from agents.gateway.requests import ToolRequest, record_request
@@ -21,7 +19,6 @@ from agents.gateway.sessions import find_or_create_session
 from agents.gateway.tickets import Ticket, cancel_ticket, find_ticket, load_ticket
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs import actions, stops
-from agents.runs.engine.timing import MAX_OPEN_TICKETS
 from agents.runs.models import TERMINAL_CALLS, CallStatus, Origin, Run, RunStatus, ToolCall
 from tests.gateway.conftest import make_key
 from tests.probes import Effect, Fail
@@ -71,6 +68,9 @@ class TestReads:
         refused = ToolResult.failed(ToolError(ErrorCode.NOT_PERMITTED, "You may not delegate to Kim.")).as_json()
         for status, is_unknown in ((CallStatus.FAILED, False), (CallStatus.REJECTED, True)):
             assert Ticket(ToolCall(status=status, result=refused), str(status)).is_unknown_tool is is_unknown
+
+    def test_a_call_that_ended_without_a_result_has_none(self) -> None:
+        assert Ticket(ToolCall(status=CallStatus.CANCELLED), "cancelled").result is None
 
     @pytest.mark.parametrize(("code", "has_crashed"), [("", True), ("NOT_FOUND", False)])
     def test_a_crash_is_told_from_an_error(
@@ -157,6 +157,7 @@ class TestRefusals:
         call = request(key, "data.nothing")
         assert (call.status, load_ticket(call.pk).is_unknown_tool) == (CallStatus.REJECTED, True)
         assert not load_ticket(request(key, SEARCH, limit=0).pk).is_unknown_tool
+        assert not load_ticket(request(key, "x" * 120).pk).call.attempts, "the longest name is recorded as well"
         assert again(call.run).status == RunStatus.WAITING
 
     def test_a_tool_without_a_grant_is_rejected(self, workshop: Workshop, key: AgentKey) -> None:
@@ -242,8 +243,8 @@ class TestTickets:
     def test_the_same_write_gets_the_open_ticket(self, workshop: Workshop, key: AgentKey) -> None:
         first, second = update(workshop, key), update(workshop, key)
         assert first.pk == second.pk
-        other = update(workshop, key, "+49 2")
-        assert other.pk != first.pk
+        assert update(workshop, key, "+49 2").pk != first.pk
+        assert update(workshop, make_key(workshop, name="Server")).pk != first.pk, "another key has its own ticket"
         workshop.deny(workshop.card(first.run))
         assert update(workshop, key).pk != first.pk, "a closed ticket is not returned"
 
@@ -320,19 +321,6 @@ class TestTickets:
             recorder.release("a")
         assert load_ticket(call.pk).call.status == CallStatus.SUCCEEDED
 
-    def test_their_number_is_that_of_the_key_whatever_its_sessions(
-        self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        assert MAX_OPEN_TICKETS == 100
-        monkeypatch.setattr(requests, "MAX_OPEN_TICKETS", 2)
-        for number in range(2):
-            session = find_or_create_session(key, f"s{number}")
-            record_request(key, session, ToolRequest(EFFECT, {"name": str(number)}))
-        with pytest.raises(Conflict, match="2 open tickets"):
-            record_request(key, find_or_create_session(key, "s3"), ToolRequest(EFFECT, {"name": "x"}))
-        again = record_request(key, find_or_create_session(key, "s4"), ToolRequest(EFFECT, {"name": "1"}))
-        assert again.params == {"name": "1"}, "an open ticket is returned all the same"
-
     def test_the_same_write_in_many_sessions_at_once_is_one_ticket(self, workshop: Workshop, key: AgentKey) -> None:
         made: list[int] = []
         sessions = [find_or_create_session(key, f"s{number}") for number in range(4)]
@@ -342,13 +330,6 @@ class TestTickets:
 
         all_at_once([partial(ask, session) for session in sessions])
         assert len(set(made)) == 1
-
-    def test_asks_of_the_key_count_for_themselves(
-        self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(requests, "MAX_OPEN_TICKETS", 1)
-        submit(key, AskedRequest("deploy", {}, "write"))
-        assert request(key, EFFECT, name="a").status == CallStatus.AWAITING_APPROVAL
 
     def test_a_step_of_a_recipe_is_no_ticket(self, workshop: Workshop, key: AgentKey) -> None:
         names = ("probe.recipe", "data.getRecordDetail", "probe.rename")

@@ -8,7 +8,7 @@ from agents.gateway.models import AgentKey, AgentRun, AgentSession
 from agents.gateway.sessions import end_resting_run, end_session, find_or_create_session, has_ended
 from agents.gateway.tickets import find_ticket, load_ticket
 from agents.platform.queries.gateway import MAX_CALLS_OF_A_RUN
-from agents.runs.models import CallStatus, ExitReason, Run, RunStatus
+from agents.runs.models import CallStatus, ExitReason, Origin, Run, RunStatus
 from agents.worker.sweeper import sweep_once
 from tests.gateway.conftest import make_key
 from tests.gateway.test_requests import EFFECT, SEARCH, request, update
@@ -66,6 +66,23 @@ def test_a_client_ends_its_own_session(workshop: Workshop, key: AgentKey) -> Non
     assert AgentSession.objects.get(pk=one.pk).ended_at == ended_at
     end_session(two)
     assert has_ended(key, "two")
+    assert not has_ended(make_key(workshop, name="Server"), "two")
+
+
+def test_only_a_resting_run_of_an_agent_ends_so(workshop: Workshop, key: AgentKey) -> None:
+    open_elsewhere = update(workshop, key)
+    run = workshop.drive(request(key, SEARCH, find_or_create_session(key, "one")).run)
+    rows = Run.objects.filter(pk=run.pk)
+    for change, before in (
+        ({"origin": Origin.ASK}, {"origin": Origin.MCP}),
+        ({"status": "queued"}, {"status": "waiting"}),
+    ):
+        rows.update(next_wake_at=Now() - LONG_AGO, **change)
+        assert not end_resting_run(run.pk)
+        rows.update(**before)
+    assert end_resting_run(run.pk)
+    assert again(run).answer == "The session ended. It made 1 call."
+    assert not load_ticket(open_elsewhere.pk).has_ended
 
 
 def test_what_is_open_outlives_its_session(workshop: Workshop, key: AgentKey) -> None:
