@@ -191,7 +191,7 @@ def _check_header(terms: TriggerTerms) -> str:
     if terms.scheme != Scheme.HMAC:
         return ""
     header = terms.header.strip()
-    if not header or len(header) > 80 or not header.replace("-", "").isalnum() or not header.isascii():
+    if len(header) > 80 or not header.replace("-", "").isalnum() or not header.isascii():
         raise Invalid("header", "enter the signature header, such as X-Signature, in letters, digits and -")
     return header
 

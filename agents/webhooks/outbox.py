@@ -146,9 +146,7 @@ def _build_decision(run: Run, payload: Fields) -> list[WebhookFact]:
 
 def _build_ask_answer(run: Run, payload: Fields) -> list[WebhookFact]:
     """Build the answer to an ask; it is told once the time to undo it is over."""
-    ask = Ask.objects.filter(run_id=run.pk).values_list("pk", flat=True).first()
-    if ask is None:
-        return []
+    ask = Ask.objects.values_list("pk", flat=True).get(run_id=run.pk)
     start = Approval.objects.filter(pk=int(payload["approval_id"])).values_list("start_after", flat=True).first()
     ids = {"ask_id": str(ask), "approval_id": payload["approval_id"]}
     return [WebhookFact(WebhookKind.ASK_ANSWERED, ids, due_at=start)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import IntegrityError
 from django.test import Client
 
 from agents.employees.models import ToolRule
@@ -50,12 +51,19 @@ class TestEffects:
             with pytest.raises(SameEffect):
                 ask(key, effect_key="refund:4711", **more)
 
-    def test_only_so_many_refused_asks_are_kept(self, key: AgentKey) -> None:
+    def test_only_so_many_refused_asks_of_a_key_are_kept(self, workshop: Workshop, key: AgentKey) -> None:
         ask(key, effect_key="refund:4711")
         for number in range(asks.MAX_REFUSED + 5):
             with pytest.raises(SameEffect):
                 ask(key, params={"version": str(number)}, effect_key="refund:4711")
         assert RefusedAsk.objects.count() == asks.MAX_REFUSED
+        with pytest.raises(SameEffect):
+            ask(make_key(workshop, name="Server"), effect_key="refund:4711")
+        assert RefusedAsk.objects.count() == asks.MAX_REFUSED + 1
+        second = ask(key, effect_key="refund:4712")
+        with pytest.raises(SameEffect):
+            ask(key, params={}, effect_key="refund:4712")
+        assert RefusedAsk.objects.filter(ask=second).count() == 1, "beside each open one"
 
     def test_people_see_what_was_refused(self, workshop: Workshop, key: AgentKey) -> None:
         first = ask(key, effect_key="refund:4711")
@@ -93,9 +101,19 @@ class TestEffects:
     def test_a_request_id_repeated_gives_the_same_ask(self, key: AgentKey) -> None:
         first = ask(key, client_request_id="a")
         ask(key, client_request_id="b")
-        assert ask(key, client_request_id="a").pk == first.pk
-        with pytest.raises(Conflict, match="other params"):
-            ask(key, params={"version": "2"}, client_request_id="a")
+        key.employee.is_active = False
+        assert ask(key, client_request_id="a").pk == first.pk, "whatever has changed meanwhile"
+        for other in ({"params": {"version": "2"}}, {"action": "deploy.staging"}, {"audience": "b"}):
+            with pytest.raises(Conflict, match="other params or another audience"):
+                ask(key, client_request_id="a", **other)
+
+    def test_a_fault_of_the_database_is_no_repeat(self, key: AgentKey, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object) -> None:
+            raise IntegrityError("a broken index")
+
+        monkeypatch.setattr(asks, "_create", fail)
+        with pytest.raises(IntegrityError, match="broken index"):
+            ask(key, client_request_id="a")
 
     def test_request_ids_belong_to_their_key(self, workshop: Workshop, key: AgentKey) -> None:
         other = make_key(workshop, "approver")

@@ -107,6 +107,13 @@ EQUIVALENT: dict[str, str] = {
     "agents/gateway/tickets.py load_ticket: row is None -> False": (
         "Calls are never deleted alone; without the check, another error rises."
     ),
+    "agents/gateway/asks.py _find_repeated: Ask.objects.filter(key=key, run__client_request_id=_name_request(key, "
+    "asked)) -> Ask.objects.filter(run__client_request_id=_name_request(key, asked))": (
+        "The stored id contains that of the key; the condition lets an index be used."
+    ),
+    "agents/gateway/redemptions.py load_states: Approval.objects.filter(run_id__in=runs) -> Approval.objects.filter()": (
+        "The cards are looked up by run afterwards; the condition only bounds what is read."
+    ),
     "agents/gateway/receipts.py _load_current_key: (key := current.first()) is not None -> False": (
         "A second current key cannot be stored, and then the first one is loaded."
     ),

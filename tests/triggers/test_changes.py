@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 
 from agents.accounts.models import AuditEntry
+from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.triggers import changes
 from agents.triggers.changes import TriggerTerms
@@ -54,6 +55,7 @@ class TestMaking:
             {"scheme": "hmac"},
             {"scheme": "hmac", "header": "X Signature"},
             {"scheme": "hmac", "header": "X-Signatur\u00e9"},
+            {"scheme": "hmac", "header": "x" * 81},
             {"filters": [{"param": "a", "rule": "equals", "value": "x"}] * 11},
             {"filters": [{"param": "a", "rule": "not_from_outside", "value": True}]},
         ],
@@ -63,8 +65,24 @@ class TestMaking:
             changes.make_trigger(workshop.operator, terms(workshop, **wrong))
         assert not Trigger.objects.exists()
 
-    def test_the_longest_name_is_accepted(self, workshop: Workshop) -> None:
-        assert add_trigger(workshop, name="x" * 80).name == "x" * 80
+    def test_the_smallest_and_the_largest_are_accepted(self, workshop: Workshop) -> None:
+        rule = {"param": "a", "rule": "equals", "value": "x"}
+        longest = {"name": "x" * 80, "header": "x" * 80, "filters": [rule] * changes.MAX_FILTERS}
+        for numbers in ({"repeat_hours": 1, "max_queued": 1}, {"repeat_hours": 168, "max_queued": 1_000}):
+            trigger = add_trigger(workshop, scheme="hmac", **longest, **numbers)
+            assert (trigger.name, trigger.header, len(trigger.filters)) == ("x" * 80, "x" * 80, 10)
+
+    def test_it_belongs_to_its_organization_and_works_with_its_own_employee(self, workshop: Workshop) -> None:
+        provider = workshop.employee.provider
+        for name in ("Aaron", "Zoe"):  # before and after the workshop's own, by name and by id
+            Employee.objects.create(organization=workshop.organization, name=name, provider=provider)
+        trigger, other = add_trigger(workshop), add_trigger(workshop, name="Other")
+        add_trigger(others := build_workshop("globex"))
+        assert trigger.employee == workshop.employee
+        assert list(changes.list_triggers(workshop.operator)) == [other, trigger]
+        assert changes.find_trigger(workshop.operator, trigger.pk) == trigger
+        with pytest.raises(NotFound):
+            changes.find_trigger(others.operator, trigger.pk)
 
     def test_an_employee_of_others_is_not_found(self, workshop: Workshop) -> None:
         with pytest.raises(NotFound):

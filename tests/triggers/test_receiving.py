@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import json
 import time
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,6 +35,7 @@ from tests.workshop import Workshop
 
 MOST_STATEMENTS = 13
 """Eight to find the trigger, its member, equal messages and runs, and to check the employee; five to write the run."""
+NO_TURN_OF_THE_MINUTE = SimpleNamespace(time=lambda: 1_000_000.0)
 
 
 def last_message() -> ReceivedMessage:
@@ -64,6 +64,11 @@ class TestStarting:
         assert text.startswith("Triage Shop is down.\n\nThe message that started this run follows.")
         assert '"action": "opened"' in text
         assert workshop.drive(run).exit_reason == ExitReason.FINAL_ANSWER
+
+    def test_each_run_has_its_own_message(self, trigger: Trigger) -> None:
+        payloads = ({"title": "One"}, {"title": "Two"})
+        runs = [run for payload in payloads if (run := send(trigger, payload))]
+        assert [receiving.find_message(run) for run in runs] == list(payloads)
 
     def test_the_cost_in_statements(self, trigger: Trigger) -> None:
         send(trigger, DOWN, "d1")
@@ -124,14 +129,17 @@ class TestStarting:
             send(trigger, DOWN, "3")
         assert refused.value.extra["retry_after"] > 0
         assert send(trigger, DOWN, "1") == runs[1], "a repeat is answered all the same"
+        assert send(add_trigger(workshop, max_queued=1), DOWN, "3") is not None, "those of others do not count"
         assert workshop.drive(runs[0]).status != RunStatus.QUEUED
         assert send(trigger, DOWN, "3") is not None
 
     def test_too_many_messages_in_a_minute_are_refused(self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(receiving, "MAX_PER_MINUTE", 2)
-        send(trigger, DOWN, "0")
+        monkeypatch.setattr(minute_counter, "time", NO_TURN_OF_THE_MINUTE)
+        for delivery in "12":
+            send(trigger, DOWN, delivery)
         with pytest.raises(TooManyRequests, match="in this minute"):
-            list(map(partial(send, trigger, DOWN), "12345"))  # more than needed: another minute may begin
+            send(trigger, DOWN, "3")
 
     def test_messages_without_a_proof_use_up_nothing(self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(receiving, "MAX_PER_MINUTE", 1)
@@ -169,7 +177,7 @@ class TestKeepingRefusals:
     def test_of_those_without_a_proof_so_many_are_kept_in_a_minute(
         self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(minute_counter, "time", SimpleNamespace(time=lambda: 1_000_000.0))  # no turn of the minute
+        monkeypatch.setattr(minute_counter, "time", NO_TURN_OF_THE_MINUTE)
         for _ in range(MAX_NOTED_REFUSALS + 3):
             with pytest.raises(Unproved):
                 receive(trigger.public_id, {}, b"{}")
@@ -236,9 +244,12 @@ class TestRefusing:
         monkeypatch.setattr(receiving, "KEPT", 3)
         trigger = add_trigger(workshop, filters=[{"param": "action", "rule": "equals", "value": "opened"}])
         started = send(trigger, DOWN)
+        other = add_trigger(workshop, name="Other", filters=[{"param": "action", "rule": "equals", "value": "opened"}])
+        send(other, {"action": "closed"})
         for number in range(6):
             send(trigger, {"action": f"closed {number}"})
-        kept = ReceivedMessage.objects.exclude(status=MessageStatus.STARTED)
+        assert ReceivedMessage.objects.filter(trigger=other).count() == 1
+        kept = ReceivedMessage.objects.filter(trigger=trigger).exclude(status=MessageStatus.STARTED)
         assert kept.count() == 3
         assert [json.loads(one.payload)["action"] for one in kept] == ["closed 5", "closed 4", "closed 3"]
         assert ReceivedMessage.objects.filter(run=started).exists()
@@ -248,8 +259,8 @@ class TestRefusing:
         with pytest.raises(TooLarge):
             receive(trigger.public_id, sign(body), body)
         assert "at most 262,144 bytes" in last_message().reason
-        fitting = json.dumps({"text": "x" * (LARGEST_PAYLOAD - 13)}).encode()
-        assert len(fitting) == LARGEST_PAYLOAD - 1
+        fitting = json.dumps({"text": "x" * (LARGEST_PAYLOAD - 12)}).encode()
+        assert len(fitting) == LARGEST_PAYLOAD
         assert receive(trigger.public_id, sign(fitting), fitting).run is not None
 
     @pytest.mark.parametrize(
@@ -331,6 +342,12 @@ class TestQuestionsOfSenders:
         body = b'{"zen": "Design for failure."}'
         taken = receive(trigger.public_id, {**sign(body), "x-github-event": "ping"}, body)
         assert (taken.answer, taken.run) == ({"status": "pong"}, None)
+
+    def test_what_only_looks_like_one_starts_a_run(self, workshop: Workshop, trigger: Trigger) -> None:
+        assert send(trigger, {"type": "url_verification", "challenge": "c-1"}) is not None
+        slack = add_trigger(workshop, scheme="slack")
+        for body, more in ((b"[]", {}), (b"{}", {"x-github-event": "ping"})):
+            assert receive(slack.public_id, {**sign_as_slack(body), **more}, body).run is not None
 
     def test_they_must_be_proved_too(self, trigger: Trigger) -> None:
         with pytest.raises(Unproved):

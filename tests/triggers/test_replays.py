@@ -9,7 +9,7 @@ from agents.approvals.requesters import find_requesters
 from agents.platform.refusals import Conflict, Forbidden, NotFound
 from agents.runs.models import Origin
 from agents.triggers import changes
-from agents.triggers.models import Trigger
+from agents.triggers.models import ReceivedMessage, Trigger
 from agents.triggers.receiving import Unproved, receive, replay
 from tests.triggers.conftest import DOWN, add_trigger, send, sign
 from tests.triggers.test_receiving import last_message
@@ -65,8 +65,12 @@ class TestReplays:
     ) -> None:
         first = send(trigger, DOWN, "d1")
         message = last_message()
-        replays = {replay(workshop.operator, message.pk).pk for _ in range(3)}
-        assert len(replays) == 3
+        send(trigger, {"title": "Bar is down"}, "d2")
+        replays = [replay(workshop.operator, message.pk) for _ in range(3)]
+        assert len({run.pk for run in replays}) == 3
+        assert {run.task for run in replays} == {"Triage Shop is down."}
+        keys = ReceivedMessage.objects.filter(run__in=replays).order_by("pk").values_list("key", flat=True)
+        assert list(keys) == [f"r{message.pk}:{number}" for number in (1, 2, 3)]
         assert send(trigger, DOWN, "d1") == first
 
     def test_a_filtered_message_can_be_sent_all_the_same(self, workshop: Workshop) -> None:
@@ -77,7 +81,7 @@ class TestReplays:
     def test_a_viewer_and_a_stranger_send_nothing_again(self, workshop: Workshop, trigger: Trigger) -> None:
         send(trigger, DOWN)
         message = last_message()
-        with pytest.raises(Forbidden):
+        with pytest.raises(Forbidden, match="send a message again"):
             replay(workshop.members["viewer"], message.pk)
         with pytest.raises(NotFound):
             replay(build_workshop("globex").operator, message.pk)

@@ -162,16 +162,26 @@ class TestStandard:
         headers = {**self.sign(BODY, secret), "webhook-id": "msg_2"}
         assert "wrong" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
 
-    def test_a_time_that_is_no_number_is_refused(self) -> None:
-        secret, at = make_secret(Scheme.STANDARD), "soon"
-        signed = f"msg_1.{at}.".encode() + BODY
+    @pytest.mark.parametrize(
+        ("message_id", "at", "fault"),
+        [
+            ("msg_1", "soon", "not a number"),
+            ("msg_1", "\u00b2", "not a number"),
+            ("msg_1", "\u0661\u0667\u0660\u0660\u0660\u0660\u0660\u0660\u0660\u0660", "not a number"),
+            ("msg_1", "", "are needed"),
+            ("", str(NOW), "are needed"),
+        ],
+    )
+    def test_a_missing_id_and_a_time_that_is_no_number_are_refused(self, message_id: str, at: str, fault: str) -> None:
+        secret = make_secret(Scheme.STANDARD)
+        signed = f"{message_id}.{at}.".encode() + BODY
         key = Webhook(secret)._whsecret
         headers = {
-            "webhook-id": "msg_1",
+            "webhook-id": message_id,
             "webhook-timestamp": at,
             "webhook-signature": f"v1,{b64encode(hmac.digest(key, signed, 'sha256')).decode()}",
         }
-        assert "not a number" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
+        assert fault in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
 
 
 @pytest.mark.parametrize("kind", ["Basic", "Token", ""])
@@ -210,9 +220,10 @@ class TestKeys:
         assert one[1]
         assert one != other
 
+    @pytest.mark.parametrize("payload", [{}, [], {"event_id": None}])
     @pytest.mark.parametrize("scheme", Scheme.values)
-    def test_without_an_id_the_body_is_the_key(self, scheme: str) -> None:
-        one, other = (find_key(scheme, Incoming({}, body, NOW), {}) for body in (b"1", b"2"))
+    def test_without_an_id_the_body_is_the_key(self, scheme: str, payload: object) -> None:
+        one, other = (find_key(scheme, Incoming({}, body, NOW), payload) for body in (b"1", b"2"))
         assert not one[1]
         assert one != other
 
@@ -231,8 +242,13 @@ class TestSecrets:
     def test_one_of_the_standard_is_base64(self) -> None:
         check_secret(Scheme.STANDARD, STANDARD_SECRET)
         check_secret(Scheme.STANDARD, "whsec_bm8gcGFkZGluZyBoZXJl")
-        with pytest.raises(WrongSecret, match="base64"):
-            check_secret(Scheme.STANDARD, "whsec_not base64 at all!")
+        for wrong in ("whsec_not base64 at all!", "whsec_" + "=" * 20):
+            with pytest.raises(WrongSecret, match="base64"):
+                check_secret(Scheme.STANDARD, wrong)
+
+    @pytest.mark.parametrize("length", [16, 200])
+    def test_the_shortest_and_the_longest_are_accepted(self, length: int) -> None:
+        check_secret(Scheme.GITHUB, "x" * length)
 
 
 def test_the_helper_of_these_tests_signs_as_github_does() -> None:

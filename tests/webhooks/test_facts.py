@@ -14,10 +14,10 @@ from agents.approvals import decisions
 from agents.approvals.models import Approval, ApprovalKind
 from agents.gateway.asks import AskedRequest, submit
 from agents.runs.engine.transaction import run_transaction
-from agents.runs.events import QuestionAnswered
+from agents.runs.events import CallResolved, QuestionAnswered
 from agents.runs.models import Event, Run, ToolCall
 from agents.webhooks.changes import forget_old_deliveries
-from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
+from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind
 from agents.webhooks.outbox import has_webhooks
 from agents.worker.sweeper import sweep_once
 from tests.gateway.conftest import make_key
@@ -144,6 +144,44 @@ class TestKinds:
         assert send_all() == 0
         assert WebhookDelivery.objects.get().due_at > ask.run.created_at
 
+    def test_each_answer_waits_for_its_own_approval(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED], sends_values=True)
+        key = make_key(workshop)
+        first, second, third = (make_ask(key, params={"number": number}) for number in range(3))
+        for one, grace_s in ((first, 30), (second, 0), (third, 30)):
+            card = workshop.approve(workshop.card(one.run), grace_s=grace_s)
+        workshop.undo(card)
+        send_all()
+        assert [one.data["ask_id"] for one in receiver.received] == [str(second.pk)]
+        assert WebhookDelivery.objects.filter(status="waiting").get().run_id == first.run_id
+
+    def test_what_was_told_about_the_card_stays_when_its_answer_is_undone(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
+        add_webhook(workshop, receiver)
+        asked = make_ask(make_key(workshop))
+        workshop.undo(workshop.approve(workshop.card(asked.run), grace_s=30))
+        send_all()
+        assert receiver.kinds == ["run.started", "card.opened", "card.decided", "card.decided", "card.opened"]
+
+    def test_an_answer_that_can_still_be_undone_is_dropped(self, workshop: Workshop, receiver: Receiver) -> None:
+        """It cannot become due so early, but what it says must be true when it is sent."""
+        add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
+        asked = make_ask(make_key(workshop))
+        workshop.approve(workshop.card(asked.run), grace_s=30)
+        WebhookDelivery.objects.update(due_at=Now())
+        assert send_all() == 1
+        assert not receiver.received
+        assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.DROPPED
+
+    def test_a_resolution_without_a_card_decides_none(self, workshop: Workshop, receiver: Receiver) -> None:
+        run = run_through(workshop)
+        add_webhook(workshop, receiver, kinds=["call.executed", "card.decided"])
+        with run_transaction(run.pk) as tx:
+            tx.publish(CallResolved(str(last_call(run).pk), "succeeded", "dana", "seen"))
+        send_all()
+        assert receiver.kinds == ["call.executed"]
+
     def test_an_answer_that_was_undone_is_never_told(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
@@ -265,8 +303,11 @@ class TestCost:
         assert has_webhooks(workshop.organization.pk)
         switched_off, _ = add_webhook(workshop, receiver)
         Webhook.objects.filter(pk=switched_off.pk).update(is_active=False)
+        assert has_webhooks(workshop.organization.pk)
         run_through(workshop)
         assert set(WebhookDelivery.objects.values_list("webhook", flat=True)) == {ours.pk}
+        Webhook.objects.update(is_active=False)
+        assert not has_webhooks(workshop.organization.pk)
 
     def test_a_webhook_that_is_removed_meanwhile_fails_no_run(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver)

@@ -98,12 +98,54 @@ class TestSignature:
         assert webhook.busy_until is not None
 
 
+class TestMeanwhile:
+    @pytest.mark.parametrize("status", [200, GONE, 500])
+    def test_an_answer_changes_nothing_that_an_admin_has_ended_meanwhile(
+        self, workshop: Workshop, receiver: Receiver, status: int
+    ) -> None:
+        webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        receiver.status = status
+        receiver.hold()
+        with beside(send_all):
+            await_that(lambda: bool(receiver.received), "the delivery is on its way")
+            changes.switch_webhook(workshop.admin, webhook.pk, is_active=False)
+            due_at = WebhookDelivery.objects.get().due_at
+            receiver.release()
+        webhook.refresh_from_db()
+        delivery = WebhookDelivery.objects.get()
+        assert (delivery.answer_status, delivery.status) == (status, WebhookDeliveryStatus.FAILED)
+        assert (delivery.problem, delivery.due_at) == ("the webhook was switched off", due_at)
+        assert (webhook.off_reason, Notice.objects.filter(kind=NoticeKind.WEBHOOK_OFF).count()) == ("", 0)
+
+    def test_the_failures_of_one_webhook_are_not_those_of_another(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
+        Webhook.objects.update(failures=MIN_FAILURES, failing_since=Now() - FAILING_TIME)
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        receiver.status = 500
+        send_all()
+        assert [each.failures for each in Webhook.objects.order_by("pk")] == [MIN_FAILURES, 1]
+        assert [each.is_active for each in Webhook.objects.all()] == [True, True]
+
+    def test_each_delivery_keeps_its_own_problem(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        for status in (400, 404):
+            workshop.submit()
+            receiver.status = status
+            assert send_all() == 1
+        assert [each.problem[-3:] for each in WebhookDelivery.objects.order_by("pk")] == ["400", "404"]
+        assert [each.answer_status for each in WebhookDelivery.objects.order_by("pk")] == [400, 404]
+
+
 class TestDelivery:
     def test_it_records_status_and_duration(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         assert send_all() == 1
-        delivery = WebhookDelivery.objects.get()
+        workshop.submit()
+        delivery, other = WebhookDelivery.objects.order_by("pk")
+        assert (other.status, other.tries, other.answer_status) == (WebhookDeliveryStatus.WAITING, 0, None)
         assert (delivery.status, delivery.tries, delivery.answer_status) == (WebhookDeliveryStatus.SENT, 1, 200)
         assert delivery.duration_ms is not None
         assert delivery.ended_at is not None
@@ -262,7 +304,8 @@ class TestSwitchingOff:
         self.fail_long(MIN_FAILURES, FAILING_TIME)
         send_all()
         webhook.refresh_from_db()
-        assert not webhook.is_active
+        other.refresh_from_db()
+        assert [each.is_active for each in (webhook, other)] == [False, True]
         assert "failed for three days" in webhook.off_reason
         assert {one.status for one in webhook.deliveries.all()} == {WebhookDeliveryStatus.FAILED}
         assert {one.status for one in other.deliveries.all()} == {WebhookDeliveryStatus.WAITING}
