@@ -79,7 +79,8 @@ def find_own_ask(key: AgentKey, ask_id: str) -> Ask:
         NotFound
     """
     asks = Ask.objects.select_related("run__organization", "key", "effect")
-    ask = asks.filter(key=key, pk=parse_row_id_or_none(ask_id) or 0).first()
+    row_id = parse_row_id_or_none(ask_id)
+    ask = asks.filter(key=key, pk=row_id).first() if row_id is not None else None
     if ask is None:
         raise NotFound(f"there is no ask {ask_id[:40]} of this key")
     return ask
@@ -159,9 +160,7 @@ def report_outcome(key: AgentKey, ask_id: str, outcome: str, summary: str = "") 
         call = ToolCall.objects.get(run_id=ask.run_id)
         was_unknown = call.status == CallStatus.OUTCOME_UNKNOWN
         result = _build_result(outcome, summary)
-        running = ToolCall.objects.filter(
-            pk=call.pk, status__in=(CallStatus.EXECUTING, CallStatus.OUTCOME_UNKNOWN), attempts=1
-        )
+        running = ToolCall.objects.filter(pk=call.pk, status__in=(CallStatus.EXECUTING, CallStatus.OUTCOME_UNKNOWN))
         if running.update(**build_end_columns(tx, call, result)):
             Ask.objects.filter(pk=ask.pk).update(reported_at=Now())
             if was_unknown:
@@ -175,7 +174,7 @@ def report_outcome(key: AgentKey, ask_id: str, outcome: str, summary: str = "") 
             ask.refresh_from_db(fields=["reported_at"])
             return load_state(ask)
         is_repeat = (call.status, ask.reported_at is not None) == (outcome, True)
-        if not is_repeat and call.exec_epoch is not None and ask.reported_at is None:
+        if call.exec_epoch is not None and ask.reported_at is None:
             Ask.objects.filter(pk=ask.pk).update(reported_at=Now())
             tx.audit(f"agent_key:{key.pk}", "outcome_reported_late", f"tool_call:{call.pk}", outcome=outcome)
             record_late_effect(tx, call, call.exec_epoch, result)
@@ -267,7 +266,7 @@ def _compare(claims: Receipt, state: AskState) -> None:
 def _start(tx: Transaction, state: AskState) -> None:
     """Consume the approval and record the start of the only attempt; both are conditional."""
     if not tx.run.may_start:
-        raise Conflict(f"nothing may start now: {tx.run.stopped_because or 'the run was cancelled'}")
+        raise Conflict(f"nothing may start now: {tx.run.stopped_because}")
     _check_rule(state.call)
     approved = Approval.objects.filter(
         pk=state.card.pk, status=ApprovalStatus.APPROVED, start_after__lte=Now(), valid_until__gt=Now()

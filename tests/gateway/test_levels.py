@@ -10,6 +10,7 @@ from agents.employees.models import ToolRule
 from agents.gateway.levels import ActionLevel, list_levels, set_level
 from agents.gateway.models import AgentKey
 from agents.platform.refusals import Forbidden, Invalid
+from tests.gateway.conftest import make_key
 from tests.gateway.test_asks import ACTION, ask
 from tests.workshop import Workshop, build_workshop
 from tools.contract import Level
@@ -22,6 +23,7 @@ def test_actions_with_a_level_and_those_asked_about_are_listed(workshop: Worksho
     workshop.raise_for_all("ask/deploy.staging", Level.WRITE)
     ToolRule.objects.create(organization=workshop.organization, tool="ask/wipe", stopped_at=Now(), stopped_by="ada")
     ask(key)
+    ask(make_key(others), action="pay.salary")
     assert list_levels(workshop.organization.pk) == [
         ActionLevel(ACTION, Level.DESTRUCTIVE, is_set=False),
         ActionLevel("deploy.staging", Level.WRITE, is_set=True),
@@ -29,6 +31,8 @@ def test_actions_with_a_level_and_those_asked_about_are_listed(workshop: Worksho
 
 
 def test_a_change_is_audited_with_the_level_before(workshop: Workshop) -> None:
+    build_workshop("globex").raise_for_all(f"ask/{ACTION}", Level.READ)
+    workshop.raise_for_all("ask/deploy.staging", Level.READ)
     set_level(workshop.admin, ACTION, "write")
     set_level(workshop.admin, ACTION, "draft")
     changes = AuditEntry.objects.filter(action="action_level_set").order_by("pk").values_list("payload", flat=True)

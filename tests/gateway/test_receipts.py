@@ -8,13 +8,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db.models.functions import Now
 from django.test import Client
+from pytest_django import Settings
 
+from agents.accounts.models import Membership, Role
+from agents.approval_rules.models import ApprovalRule
 from agents.approvals.models import Approval
 from agents.employees.models import ToolRule
 from agents.gateway.keys import revoke_key
-from agents.gateway.models import AgentKey, SigningKey
+from agents.gateway.models import AgentKey, Ask, SigningKey
 from agents.gateway.receipts import (
     KEYS_ARE_KNOWN,
     InvalidReceipt,
@@ -25,7 +29,7 @@ from agents.gateway.receipts import (
     rotate_signing_key,
     sign_receipt,
 )
-from agents.gateway.redemptions import load_state
+from agents.gateway.redemptions import expire_approval, load_state, load_states
 from agents.platform.refusals import Conflict, Expired, Invalid, NotFound
 from agents.runs import stops
 from agents.runs.models import ToolCall
@@ -33,6 +37,12 @@ from agents.worker.sweeper import sweep_once
 from tests.gateway.conftest import make_key
 from tests.gateway.test_asks import ACTION, PARAMS, approve, ask, redeem
 from tests.workshop import LONG_AGO, Workshop, all_at_once, build_workshop
+
+
+def make_approver(workshop: Workshop, name: str) -> Membership:
+    user = User.objects.create_user(name)
+    return Membership.objects.create(organization=workshop.organization, user=user, role=Role.APPROVER)
+
 
 CLAIMS = Receipt("gadget", "acme", "1", "agent_key:1", ACTION, "write", "0", "approved", "ada", "", 1, 2)
 
@@ -44,6 +54,15 @@ class TestRedemption:
         redeem(key, asked, receipt)
         with pytest.raises(Conflict, match="already redeemed"):
             redeem(key, asked, receipt)
+
+    def test_it_uses_up_no_other_approval(self, workshop: Workshop, key: AgentKey) -> None:
+        before, asked, after = (ask(key) for _ in range(3))
+        receipts = [approve(workshop, one).sign() for one in (before, asked, after)]
+        redeem(key, asked, receipts[1])
+        states = load_states(list(Ask.objects.order_by("pk")))
+        assert [state.status for state in states] == ["approved", "redeemed", "approved"]
+        assert [state.ask.redeemed_at is None for state in states] == [True, False, True]
+        assert [state.sign() for state in states] == [receipts[0], "", receipts[2]]
 
     def test_of_many_at_once_one_works(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
@@ -95,11 +114,25 @@ class TestRedemption:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         Approval.objects.update(valid_until=Now() - LONG_AGO)
+        assert (load_state(asked).has_ended, load_state(asked).sign()) == (True, "")
         with pytest.raises(Expired):
             redeem(key, asked, receipt)
         sweep_once()
         assert load_state(asked).status == "expired"
+        with pytest.raises(Conflict, match="it is expired"):
+            redeem(key, asked, receipt)
         workshop.drive(asked.run)
+
+    def test_only_an_approval_that_was_not_used_in_time_expires(self, workshop: Workshop, key: AgentKey) -> None:
+        late, in_time, used, waiting = (ask(key) for _ in range(4))
+        cards = [approve(workshop, one).card for one in (late, in_time, used)]
+        redeem(key, used, load_state(used).sign())
+        Approval.objects.filter(pk__in=[cards[0].pk, cards[2].pk]).update(valid_until=Now() - LONG_AGO)
+        Approval.objects.filter(run=waiting.run).update(valid_until=Now() - LONG_AGO)
+        assert not any(expire_approval(one.pk) for one in [*cards[1:], workshop.card(waiting.run)])
+        assert expire_approval(cards[0].pk)
+        assert [load_state(one).status for one in (in_time, used, waiting)] == ["approved", "redeemed", "waiting"]
+        workshop.drive(late.run)
 
     def test_changed_params_are_refused(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
@@ -113,7 +146,7 @@ class TestRedemption:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         stops.stop_everything(workshop.operator)
-        with pytest.raises(Conflict, match="nothing may start now"):
+        with pytest.raises(Conflict, match=r"nothing may start now: .*acme-operator"):
             redeem(key, asked, receipt)
 
     def test_a_stopped_action_is_not_redeemed(self, workshop: Workshop, key: AgentKey) -> None:
@@ -124,14 +157,18 @@ class TestRedemption:
         with pytest.raises(Conflict, match="was stopped by grace"):
             redeem(key, asked, receipt)
 
-    def test_a_rule_about_another_action_stops_nothing(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_a_rule_about_another_action_or_of_others_stops_nothing(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
-        rules = {"organization": workshop.organization, "tool": "ask/deploy.staging"}
-        ToolRule.objects.create(**rules, stopped_at=Now(), stopped_by="grace")
+        others = build_workshop("globex").organization
+        for organization, tool in ((workshop.organization, "ask/deploy.staging"), (others, f"ask/{ACTION}")):
+            ToolRule.objects.create(organization=organization, tool=tool, stopped_at=Now(), stopped_by="grace")
         assert redeem(key, asked, receipt).status == "redeemed"
 
-    def test_neither_is_an_action_whose_level_was_raised(self, workshop: Workshop, key: AgentKey) -> None:
+    @pytest.mark.parametrize("level_again", ["read", "write", ""])
+    def test_neither_is_an_action_whose_level_was_raised(
+        self, workshop: Workshop, key: AgentKey, level_again: str
+    ) -> None:
         rule = ToolRule.objects.create(organization=workshop.organization, tool=f"ask/{ACTION}", level="write")
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
@@ -139,7 +176,7 @@ class TestRedemption:
         rule.save()
         with pytest.raises(Conflict, match="the level of this action is destructive now"):
             redeem(key, asked, receipt)
-        rule.level = "read"
+        rule.level = level_again
         rule.save()
         assert redeem(key, asked, receipt).status == "redeemed"
 
@@ -167,6 +204,25 @@ class TestReceipts:
         assert claims.params_digest == digest_params(PARAMS)
         assert claims.decided_by == workshop.approver.user.get_username()
         assert 3599 <= claims.exp - claims.iat <= 3600, "both are whole seconds"
+
+    def test_it_names_everybody_whose_vote_counted(self, workshop: Workshop, key: AgentKey) -> None:
+        ApprovalRule.objects.create(organization=workshop.organization, name="two", needed=2, tool=f"ask/{ACTION}")
+        first, second = ask(key), ask(key)
+        voters = {first: [workshop.approver, workshop.admin], second: [workshop.admin, make_approver(workshop, "fay")]}
+        for asked, people in voters.items():
+            card = workshop.card(asked.run)
+            workshop.approve(card, by=make_approver(workshop, f"doubter-{asked.pk}"))
+            workshop.undo(card, by=Membership.objects.get(user__username=f"doubter-{asked.pk}"))
+            for person in people:
+                workshop.approve(card, by=person)
+        names = [read_receipt(load_state(asked).sign()).decided_by for asked in voters]
+        assert names == ["acme-approver, acme-admin", "acme-admin, fay"]
+
+    def test_it_names_the_installation(self, workshop: Workshop, key: AgentKey, settings: Settings) -> None:
+        state = approve(workshop, ask(key))
+        for origin, issuer in (("", "gadget"), ("https://gadget.example", "https://gadget.example")):
+            settings.GADGET_ORIGIN = origin
+            assert read_receipt(state.sign()).iss == issuer
 
     def test_equal_states_have_equal_receipts(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)

@@ -12,6 +12,14 @@ _DECIDES = (
     " -> Approval.objects.filter(pk=card.pk, {}"
     "expires_at__gt=Now(), digest=decision.digest, run__cancel_requested_at=None)"
 )
+_REDEEMED = (
+    "agents/gateway/redemptions.py _start: Approval.objects.filter( pk=state.card.pk, status=ApprovalStatus.APPROVED,"
+    " start_after__lte=Now(), valid_until__gt=Now() ) -> Approval.objects.filter("
+)
+_STARTED = (
+    "agents/gateway/redemptions.py _start: ToolCall.objects.filter(pk=state.call.pk, status=CallStatus.APPROVED,"
+    " attempts=0) -> ToolCall.objects.filter(pk=state.call.pk"
+)
 _STAYS_LOCKED = (
     "The card was read and checked in the same transaction, under its run's lock, which every decision takes."
 )
@@ -111,8 +119,26 @@ EQUIVALENT: dict[str, str] = {
     "asked)) -> Ask.objects.filter(run__client_request_id=_name_request(key, asked))": (
         "The stored id contains that of the key; the condition lets an index be used."
     ),
-    "agents/gateway/redemptions.py load_states: Approval.objects.filter(run_id__in=runs) -> Approval.objects.filter()": (
-        "The cards are looked up by run afterwards; the condition only bounds what is read."
+    **dict.fromkeys(
+        (
+            f"agents/gateway/redemptions.py load_states: {rows}.objects.filter(run_id__in=runs)"
+            f" -> {rows}.objects.filter()"
+            for rows in ("Approval", "ToolCall")
+        ),
+        "Cards and calls are looked up by run afterwards; the condition only bounds what is read.",
+    ),
+    "agents/gateway/redemptions.py expire_approval: not late.exists() or not withdraw(tx, card, why)"
+    " -> ((not late.exists()))": "An approval that has ended was no other card a moment before.",
+    **dict.fromkeys(
+        (
+            f"{_REDEEMED}pk=state.card.pk, status=ApprovalStatus.APPROVED, start_after__lte=Now())",
+            f"{_REDEEMED}pk=state.card.pk, start_after__lte=Now(), valid_until__gt=Now())",
+            f"{_REDEEMED}pk=state.card.pk, status=ApprovalStatus.APPROVED, valid_until__gt=Now())",
+            f"{_STARTED}, attempts=0)",
+            f"{_STARTED}, status=CallStatus.APPROVED)",
+            "agents/gateway/redemptions.py _start: started != 1 -> False",
+        ),
+        "The state of card and call was looked at in the same transaction, under the lock of their run.",
     ),
     "agents/gateway/receipts.py _load_current_key: (key := current.first()) is not None -> False": (
         "A second current key cannot be stored, and then the first one is loaded."

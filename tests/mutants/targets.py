@@ -176,7 +176,7 @@ TARGETS = [
     *(
         near(
             f"agents/gateway/{file}",
-            "gateway: keys requests meanwhile sessions asks asked_effects receipts levels powers",
+            "gateway: keys requests open_tickets meanwhile sessions asks asked_effects outcomes receipts levels powers",
             10,
         )
         for file in ("keys", "sessions", "requests", "tickets", "asks", "receipts", "redemptions", "levels")

@@ -1,0 +1,138 @@
+"""What an agent reports about an ask that it redeemed, what happens if it reports nothing, and what a person says."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db.models.functions import Now
+
+from agents.accounts.models import AuditEntry
+from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.gateway import redemptions
+from agents.gateway.models import AgentKey
+from agents.gateway.redemptions import load_state
+from agents.platform.refusals import Conflict, Invalid
+from agents.runs.models import RunStatus, ToolCall
+from agents.worker.sweeper import sweep_once
+from tests.gateway.test_asks import approve, ask, redeem, report
+from tests.workshop import Workshop, again, all_at_once
+
+
+def test_without_a_report_it_is_unknown_and_a_person_settles_it(workshop: Workshop, key: AgentKey) -> None:
+    asked = ask(key)
+    redeem(key, asked, approve(workshop, asked).sign())
+    ToolCall.objects.update(deadline_at=Now() - timedelta(seconds=1))
+    sweep_once()
+    state = load_state(asked)
+    assert (state.status, state.card.kind) == ("unknown", ApprovalKind.APPROVAL)
+    assert again(asked.run).status == RunStatus.NEEDS_ATTENTION
+    workshop.resolve(ToolCall.objects.get(), "succeeded")
+    assert load_state(asked).status == "succeeded"
+    workshop.drive(asked.run)
+    with pytest.raises(Conflict):
+        report(key, asked, "failed")
+
+
+def test_a_report_is_about_its_own_ask_alone(workshop: Workshop, key: AgentKey) -> None:
+    others = [ask(key), ask(key), ask(key)]
+    for one in others:
+        redeem(key, one, approve(workshop, one).sign())
+    report(key, others[0])
+    workshop.drive(others[0].run)
+    assert [load_state(one).status for one in others] == ["succeeded", "redeemed", "redeemed"]
+    ToolCall.objects.filter(run=others[1].run).update(deadline_at=Now() - timedelta(seconds=1))
+    sweep_once()
+    workshop.resolve(ToolCall.objects.get(run=others[1].run), "not_done")
+    with pytest.raises(Conflict):
+        report(key, others[1])
+    others[2].refresh_from_db()
+    assert others[2].reported_at is None
+    assert report(key, others[2]).status == "succeeded"
+    workshop.drive(others[2].run)
+
+
+def test_a_late_report_settles_an_unknown_outcome(workshop: Workshop, key: AgentKey) -> None:
+    asked = ask(key)
+    redeem(key, asked, approve(workshop, asked).sign())
+    ToolCall.objects.update(deadline_at=Now() - timedelta(seconds=1))
+    sweep_once()
+    assert report(key, asked).status == "succeeded"
+    assert not Approval.objects.filter(status=ApprovalStatus.PENDING).exists()
+    workshop.drive(asked.run)
+
+
+def test_the_same_report_again_changes_nothing(workshop: Workshop, key: AgentKey) -> None:
+    asked = ask(key)
+    redeem(key, asked, approve(workshop, asked).sign())
+    report(key, asked)
+    assert report(key, asked).status == "succeeded"
+    with pytest.raises(Conflict):
+        report(key, asked, "failed")
+    workshop.drive(asked.run)
+
+
+def test_a_report_after_a_persons_word_is_refused_and_recorded(workshop: Workshop, key: AgentKey) -> None:
+    asked = ask(key)
+    redeem(key, asked, approve(workshop, asked).sign())
+    ToolCall.objects.update(deadline_at=Now() - timedelta(seconds=1))
+    sweep_once()
+    workshop.resolve(ToolCall.objects.get(), "not_done")
+    with pytest.raises(Conflict):
+        report(key, asked)
+    with pytest.raises(Conflict):
+        report(key, asked)
+    (entry,) = AuditEntry.objects.filter(action="outcome_reported_late")
+    assert entry.payload["outcome"] == "succeeded"
+    card = Approval.objects.latest("pk")
+    assert (card.status, card.sentence.startswith("This happened after all")) == (ApprovalStatus.PENDING, True)
+    assert "but the agent now reports that it happened" in card.why
+
+
+def test_of_equal_reports_at_once_none_counts_as_late(workshop: Workshop, key: AgentKey) -> None:
+    asked = ask(key)
+    redeem(key, asked, approve(workshop, asked).sign())
+    answers: list[str] = []
+    all_at_once([lambda: answers.append(report(key, asked).status)] * 6)
+    assert answers == ["succeeded"] * 6
+    assert not AuditEntry.objects.filter(action="outcome_reported_late").exists()
+    workshop.drive(asked.run)
+
+
+def test_silence_is_noted_only_once_its_time_is_over(workshop: Workshop, key: AgentKey) -> None:
+    silent, told = ask(key), ask(key)
+    for one in (silent, told):
+        redeem(key, one, approve(workshop, one).sign())
+    first, second = ToolCall.objects.order_by("pk")
+    assert not redemptions.note_silence(first.pk)
+    report(key, told)
+    ToolCall.objects.update(deadline_at=Now() - timedelta(seconds=1))
+    assert not redemptions.note_silence(second.pk)
+    assert redemptions.note_silence(first.pk)
+    assert [load_state(one).status for one in (silent, told)] == ["unknown", "succeeded"]
+    workshop.drive(told.run)
+
+
+@pytest.mark.parametrize(("field", "value"), [("outcome", "maybe"), ("summary", "x" * 2_001), ("summary", "\0")])
+def test_a_wrong_field_of_a_report_is_named(workshop: Workshop, key: AgentKey, field: str, value: str) -> None:
+    asked = ask(key)
+    redeem(key, asked, approve(workshop, asked).sign())
+    with pytest.raises(Invalid) as refusal:
+        report(key, asked, **{field: value})
+    assert refusal.value.extra["field"] == field
+    assert report(key, asked, summary="x" * 2_000).status == "succeeded"
+    workshop.drive(asked.run)
+
+
+def test_nothing_is_reported_before_the_redemption(workshop: Workshop, key: AgentKey) -> None:
+    asked = ask(key)
+    approve(workshop, asked)
+    with pytest.raises(Conflict):
+        report(key, asked)
+
+
+def test_a_cancelled_run_leaves_a_redeemed_ask_unknown(workshop: Workshop, key: AgentKey) -> None:
+    asked = ask(key)
+    redeem(key, asked, approve(workshop, asked).sign())
+    workshop.cancel(asked.run)
+    assert load_state(asked).status == "unknown"
