@@ -152,7 +152,7 @@ def cancel_runs_of_ended_keys(**which: object) -> int:
     done = 0
     for run_id in open_runs.filter(**which).values_list("run_id", flat=True)[:CANCELLED_AT_ONCE]:
         with suppress(Run.DoesNotExist):
-            done += cancel_unneeded(run_id, wait=False)
+            done += cancel_unneeded(run_id, "The agent's key no longer works.", wait=False)
     return done
 
 

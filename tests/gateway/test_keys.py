@@ -11,6 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from agents.accounts.membership import hash_secret
 from agents.accounts.models import AuditEntry, Role
+from agents.approvals.models import Approval
 from agents.gateway import keys
 from agents.gateway.keys import (
     MAX_DAYS,
@@ -177,6 +178,9 @@ class TestRevoking:
         run = open_call(workshop, key)
         revoke_key(workshop.operator, key.pk)
         assert (again(run).status, calls(run)[0].status) == (RunStatus.CANCELLED, CallStatus.CANCELLED)
+        why = "The run was cancelled. The agent's key no longer works."
+        assert Approval.objects.get().reason == why
+        assert why in calls(run)[0].content
 
     @pytest.mark.parametrize("is_ended", [True, False])
     def test_runs_that_need_no_cancelling_hide_none_that_does(

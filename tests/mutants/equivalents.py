@@ -115,6 +115,10 @@ EQUIVALENT: dict[str, str] = {
     "agents/gateway/tickets.py load_ticket: row is None -> False": (
         "Calls are never deleted alone; without the check, another error rises."
     ),
+    "agents/gateway/sessions.py end_session: AgentRun.objects.filter(session=session).exclude(run__status__in=ENDED)"
+    " -> AgentRun.objects.filter(session=session).exclude()": (
+        "A run that has ended does not rest, so it stays as it is; the condition spares its lock."
+    ),
     "agents/gateway/asks.py _find_repeated: Ask.objects.filter(key=key, run__client_request_id=_name_request(key, "
     "asked)) -> Ask.objects.filter(run__client_request_id=_name_request(key, asked))": (
         "The stored id contains that of the key; the condition lets an index be used."

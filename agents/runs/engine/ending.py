@@ -91,7 +91,7 @@ def end_run(tx: Transaction, ending: Ending) -> None:
     A run that fails while an outcome is unknown needs attention first, and ends once that is resolved.
     """
     run, status, reason = tx.run, ending.status, ending.reason
-    _cancel_open_calls(tx, reason)
+    _cancel_open_calls(tx, ending)
     if status == RunStatus.FAILED and _has_unknown(run):
         park(tx, needs_attention=True)
         return
@@ -122,12 +122,14 @@ def _has_unknown(run: Run) -> bool:
     return ToolCall.objects.filter(run_id=run.pk, status=CallStatus.OUTCOME_UNKNOWN).exists()
 
 
-def _cancel_open_calls(tx: Transaction, reason: ExitReason) -> None:
+def _cancel_open_calls(tx: Transaction, ending: Ending) -> None:
     """Cancel open cards and unstarted calls, and settle executing ones. With no open call, this costs one query."""
     run = tx.run
     if not any(call.status not in TERMINAL_CALLS for call in OPEN_OR_LAST_CALLS.fetch_all(run.pk, run.pass_number)):
         return
-    why = "The run was cancelled." if reason == ExitReason.CANCELLED else f"The run ended: {reason.label}."
+    why = f"The run ended: {ending.reason.label}."
+    if ending.reason == ExitReason.CANCELLED:
+        why = f"The run was cancelled. {ending.problem}".strip()
     _cancel_unstarted_calls(tx, ToolCall.objects.filter(run_id=run.pk), why)
     for call in ToolCall.objects.filter(run_id=run.pk, status=CallStatus.EXECUTING).order_by("pk"):
         settle_lost_call(tx, call, may_repeat=False)
@@ -182,8 +184,11 @@ def _cancel_suspended_calls(tx: Transaction, calls: QuerySet[ToolCall], why: str
             transaction.on_commit(partial(cancel_unneeded, child.pk), robust=True)
 
 
-def cancel_unneeded(run_id: int, wait: bool = True) -> bool:
+def cancel_unneeded(run_id: int, problem: str = "", *, wait: bool = True) -> bool:
     """Cancel a run whose answer nobody needs any more, and the runs that it delegated to.
+
+    Args:
+        problem: a sentence for people that says why.
 
     Raises:
         Run.DoesNotExist: without `wait`, the run is locked.
@@ -193,9 +198,10 @@ def cancel_unneeded(run_id: int, wait: bool = True) -> bool:
         if run.has_ended or run.cancel_requested_at is not None:
             return False
         run.cancel_requested_at = tx.now
+        run.problem = problem or run.problem
         tx.publish(CancelRequested(MACHINE))
         if run.status != RunStatus.RUNNING:
-            end_run(tx, Ending(ExitReason.CANCELLED))
+            end_run(tx, Ending(ExitReason.CANCELLED, problem=problem))
     return True
 
 
