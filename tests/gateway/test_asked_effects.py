@@ -89,6 +89,7 @@ class TestEffects:
 
     def test_after_a_decision_a_second_one_needs_another(self, workshop: Workshop, key: AgentKey) -> None:
         first = ask(key, effect_key="refund:4711")
+        assert load_state(ask(key)).is_waiting, "an open ask about something else"
         workshop.deny(workshop.card(first.run))
         workshop.drive(first.run)
         second = ask(key, effect_key="refund:4711")
@@ -100,7 +101,7 @@ class TestEffects:
 
     def test_a_request_id_repeated_gives_the_same_ask(self, key: AgentKey) -> None:
         first = ask(key, client_request_id="a")
-        ask(key, client_request_id="b")
+        assert ask(key, params={}, client_request_id="b").pk != first.pk
         key.employee.is_active = False
         assert ask(key, client_request_id="a").pk == first.pk, "whatever has changed meanwhile"
         for other in ({"params": {"version": "2"}}, {"action": "deploy.staging"}, {"audience": "b"}):
