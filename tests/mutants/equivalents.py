@@ -86,8 +86,12 @@ EQUIVALENT: dict[str, str] = {
     "agents/mcp_server/server.py _report_to.report: progress.text or None -> ((progress.text))": (
         "A message that is empty says as little as none."
     ),
-    "agents/mcp_server/server.py _look_up: ticket.has_ended or not wait_s -> ((ticket.has_ended))": (
-        "A wait of 0 s ends at once; the check spares a subscription."
+    **dict.fromkeys(
+        (
+            f"agents/mcp_server/server.py _look_up: ticket.has_ended or not wait_s -> {edit}"
+            for edit in ("((ticket.has_ended))", "((not wait_s))", "False")
+        ),
+        "A wait of 0 s, or for a call that has ended, is over at once; the check spares a subscription.",
     ),
     "agents/mcp_server/tasks.py knows_tasks: is_modern and capabilities is not None"
     " and EXTENSION in (capabilities.extensions or {})"

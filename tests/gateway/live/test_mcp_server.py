@@ -106,9 +106,9 @@ def test_a_client_cancels_what_it_asked(site: Site, secret: str) -> None:
 def test_bad_tickets_are_refused(site: Site, secret: str) -> None:
     with connect(site.installation.url, secret) as agent:
         assert agent.call("gadget.ticket", ticket="t-1").is_error
-        for params in ({}, {"ticket": 1}, {"ticket": "t-1", "wait_s": 31}, {"ticket": "t-1", "wait_s": "x"}):
-            with pytest.raises(MCPError):
-                agent.call("gadget.ticket", **params)
+        for ticket in ({}, {"ticket": 1}):
+            with pytest.raises(MCPError, match="ticket must be a string"):
+                agent.call("gadget.ticket", **ticket)
 
 
 def test_the_web_process_stays_subscribed_between_calls(site: Site, secret: str) -> None:
@@ -119,7 +119,7 @@ def test_the_web_process_stays_subscribed_between_calls(site: Site, secret: str)
         assert redis.pubsub_channels("*bellspecific.*")
 
 
-@pytest.mark.parametrize("wait_s", ["1", True, None, -1, 30.5, [1]])
+@pytest.mark.parametrize("wait_s", ["1", True, None, -1, 30.5, 31, [1]])
 def test_a_wait_that_is_no_number_of_seconds_is_refused(site: Site, secret: str, wait_s: Any) -> None:
     with connect(site.installation.url, secret) as agent, pytest.raises(MCPError, match="wait_s"):
         agent.call("gadget.ticket", ticket="t-1", wait_s=wait_s)
