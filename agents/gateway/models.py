@@ -80,7 +80,7 @@ class AgentRun(models.Model):
     session = models.ForeignKey(AgentSession, on_delete=models.SET_NULL, null=True, related_name="agent_runs")
 
     class Meta:
-        ordering = ("-run",)
+        ordering = ("-run_id",)
         indexes = (models.Index(fields=("key", "-run"), name="runs_of_agent_key"),)
 
     def __str__(self) -> str:

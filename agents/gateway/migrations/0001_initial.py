@@ -197,7 +197,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "ordering": ("-run",),
+                "ordering": ("-run_id",),
                 "indexes": [models.Index(fields=["key", "-run"], name="runs_of_agent_key")],
             },
         ),
