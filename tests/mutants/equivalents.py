@@ -20,6 +20,7 @@ _STARTED = (
     "agents/gateway/redemptions.py _start: ToolCall.objects.filter(pk=state.call.pk, status=CallStatus.APPROVED,"
     " attempts=0) -> ToolCall.objects.filter(pk=state.call.pk"
 )
+_DEEP = 'agents/triggers/receiving.py _parse: body.count(b"[") + body.count(b"{") > MAX_DEPTH'
 _STAYS_LOCKED = (
     "The card was read and checked in the same transaction, under its run's lock, which every decision takes."
 )
@@ -74,6 +75,19 @@ EQUIVALENT: dict[str, str] = {
     "agents/triggers/receiving.py _start_or_refuse: repeated[0] or 0 -> ((repeated[0]))": (
         "A message whose run was deleted finds none either way."
     ),
+    "agents/triggers/receiving.py _find_member: trigger.created_by_id or 0 -> ((trigger.created_by_id))": (
+        "Where there is no person, no member is found either way."
+    ),
+    **dict.fromkeys(
+        (
+            f"{_DEEP}{edit}"
+            for edit in (
+                " and _is_too_deep(payload) -> ((_is_too_deep(payload)))",
+                ' -> body.count(b"[") + body.count(b"{") >= MAX_DEPTH',
+            )
+        ),
+        "So many levels need more brackets than that; the count only spares the walk.",
+    ),
     "agents/triggers/receiving.py find_message: run.origin != Origin.TRIGGER -> False": (
         "A run of another origin has no message; the check spares a query."
     ),
@@ -99,12 +113,13 @@ EQUIVALENT: dict[str, str] = {
         "A request of an earlier revision carries no capabilities."
     ),
     "agents/webhooks/outbox.py add_deliveries: not facts -> False": "Without facts nothing is built, only read.",
-    "agents/webhooks/outbox.py add_deliveries: run.origin == Origin.ASK and any(_is_undone(event) for event in events)"
-    " -> ((any(_is_undone(event) for event in events)))": "Only runs of asks have answers; it spares a query.",
-    "agents/webhooks/outbox.py add_deliveries: WebhookDelivery.objects.filter(run_id=run.pk, "
-    "kind=WebhookKind.ASK_ANSWERED, tries=0)"
-    " -> WebhookDelivery.objects.filter(run_id=run.pk, kind=WebhookKind.ASK_ANSWERED)": (
-        "An answer is tried only once the time to undo it is over, and then nothing undoes it."
+    "agents/webhooks/outbox.py add_deliveries: run.origin == Origin.ASK"
+    " and any(event.type == EventType.APPROVAL_DECIDED for event in events)"
+    " -> ((any(event.type == EventType.APPROVAL_DECIDED for event in events)))": (
+        "Only runs of asks have answers; it spares a query."
+    ),
+    "agents/webhooks/sending.py _take: Webhook.objects.filter(ready) -> Webhook.objects.filter()": (
+        "Whether a webhook is ready is looked at again under its lock; the condition spares the lock."
     ),
     "agents/webhooks/sending.py _take: Webhook.objects.filter(ready).annotate(next_due=next_due)"
     ".filter(next_due__lte=Now()) -> Webhook.objects.filter(ready).annotate(next_due=next_due).filter()": (

@@ -112,6 +112,11 @@ class TestChanging:
         changes.switch_trigger(workshop.admin, trigger.pk, is_active=True)
         assert Trigger.objects.get().created_by == workshop.admin.user
 
+    def test_a_secret_that_is_typed_replaces_the_old_one(self, workshop: Workshop) -> None:
+        trigger, new = add_trigger(workshop), "another secret of 16 or more"
+        changed = changes.edit_trigger(workshop.admin, trigger.pk, terms(workshop, secret=new))
+        assert (changed.secret, changed.secret_by) == (new, workshop.admin.user)
+
     def test_a_new_secret_ends_the_old_one_at_once(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)
         changes.renew_secret(workshop.operator, trigger.pk)

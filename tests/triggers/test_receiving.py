@@ -170,6 +170,8 @@ class TestKeepingRefusals:
             for _ in range(MAX_NOTED_REFUSALS):
                 with pytest.raises(Unproved):
                     receive(trigger.public_id, {}, b"{}")
+        with pytest.raises(Conflict):
+            send(trigger, DOWN, "after the strangers")
         kept = ReceivedMessage.objects.filter(trigger=trigger)
         assert kept.exclude(payload="").count() == MAX_NOTED_REFUSALS + 5
         assert kept.filter(payload="").count() == MAX_NOTED_REFUSALS + 5
@@ -209,6 +211,7 @@ def test_a_message_with_too_many_levels_is_refused(trigger: Trigger) -> None:
     for _ in range(MAX_DEPTH - 2):
         deep = [deep]
     assert send(trigger, {"x": deep}) is not None
+    assert send(trigger, {"x": [{}] * (2 * MAX_DEPTH)}) is not None, "many beside each other are no levels"
     with pytest.raises(Invalid, match="levels"):
         send(trigger, {"x": [[deep]]})
 

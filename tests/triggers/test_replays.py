@@ -83,7 +83,7 @@ class TestReplays:
         message = last_message()
         with pytest.raises(Forbidden, match="send a message again"):
             replay(workshop.members["viewer"], message.pk)
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFound, match="there is no message"):
             replay(build_workshop("globex").operator, message.pk)
 
     def test_a_refused_message_without_a_proof_cannot_be_sent_again(self, workshop: Workshop, trigger: Trigger) -> None:

@@ -30,6 +30,7 @@ from agents.triggers.templates import (
         ("payload.title", {}, "(not in the message)"),
         ("payload.title.more", {"title": "Down"}, "(not in the message)"),
         ("payload.9", [1], "(not in the message)"),
+        ("payload.1", [1], "(not in the message)"),
         ("payload.title", [1], "(not in the message)"),
         ("payload.title.0", {"title": "Down"}, "(not in the message)"),
         ("payload.title", {"title": None}, "(not in the message)"),

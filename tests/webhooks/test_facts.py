@@ -155,6 +155,26 @@ class TestKinds:
         assert [one.data["ask_id"] for one in receiver.received] == [str(second.pk)]
         assert WebhookDelivery.objects.filter(status="waiting").get().run_id == first.run_id
 
+    def test_an_answer_that_nobody_was_told_yet_gives_way_to_the_next_one(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
+        add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
+        approve(workshop, make_ask(make_key(workshop)))
+        Approval.objects.update(valid_until=Now() - timedelta(seconds=1))
+        sweep_once()
+        send_all()
+        assert [one.data["status"] for one in receiver.received] == ["expired"]
+
+    def test_an_answer_that_was_tried_stays(self, workshop: Workshop, receiver: Receiver) -> None:
+        """Its receiver may have it, although no good answer came back."""
+        add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
+        approve(workshop, make_ask(make_key(workshop)))
+        receiver.status = 500
+        send_all()
+        Approval.objects.update(valid_until=Now() - timedelta(seconds=1))
+        sweep_once()
+        assert list(WebhookDelivery.objects.order_by("pk").values_list("tries", flat=True)) == [1, 0]
+
     def test_what_was_told_about_the_card_stays_when_its_answer_is_undone(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:

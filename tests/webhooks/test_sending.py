@@ -118,6 +118,16 @@ class TestMeanwhile:
         assert (delivery.problem, delivery.due_at) == ("the webhook was switched off", due_at)
         assert (webhook.off_reason, Notice.objects.filter(kind=NoticeKind.WEBHOOK_OFF).count()) == ("", 0)
 
+    def test_what_was_sent_counts_even_if_a_later_try_has_begun(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        receiver.hold()
+        with beside(send_all):
+            await_that(lambda: bool(receiver.received), "the delivery is on its way")
+            WebhookDelivery.objects.update(tries=2)
+            receiver.release()
+        assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.SENT
+
     def test_the_failures_of_one_webhook_are_not_those_of_another(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
         Webhook.objects.update(failures=MIN_FAILURES, failing_since=Now() - FAILING_TIME)

@@ -83,9 +83,9 @@ def test_a_write_is_a_task_until_it_ends(site: Site, secret: str) -> None:
     assert done["result"]["content"][0]["text"]
 
 
-def test_a_read_is_no_task(site: Site, secret: str) -> None:
-    params = {"name": "data.searchRecords", "arguments": {"region": "EU"}}
-    result = send(site, secret, "tools/call", params)["result"]
+@pytest.mark.parametrize("arguments", [{"arguments": {"region": "EU"}}, {}], ids=["with arguments", "without"])
+def test_a_read_is_no_task(site: Site, secret: str, arguments: dict[str, Any]) -> None:
+    result = send(site, secret, "tools/call", {"name": "data.searchRecords", **arguments})["result"]
     assert (result["resultType"], result["isError"]) == ("complete", False)
 
 
