@@ -1,4 +1,4 @@
-"""Database access from asynchronous code, in threads that return each connection to its pool."""
+"""Database access from asynchronous code, in threads that release their connections."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
-from django.db import connections
+from django.db import connection
+
+from agents.platform.database_connections import release_connection
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
@@ -18,10 +20,13 @@ def run_in_threads(threads: ThreadPoolExecutor, function: Callable[Args, Result]
     """Make a function that uses the database awaitable: it runs in one of these threads, then frees its connection."""
 
     @functools.wraps(function)
-    def run_and_close(*args: Args.args, **kwargs: Args.kwargs) -> Result:
+    def run_and_release(*args: Args.args, **kwargs: Args.kwargs) -> Result:
         try:
-            return function(*args, **kwargs)
-        finally:
-            connections.close_all()
+            result = function(*args, **kwargs)
+        except BaseException:
+            connection.close()  # after a failure, the next one begins with a new connection
+            raise
+        release_connection()
+        return result
 
-    return sync_to_async(run_and_close, thread_sensitive=False, executor=threads)
+    return sync_to_async(run_and_release, thread_sensitive=False, executor=threads)

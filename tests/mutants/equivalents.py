@@ -118,6 +118,12 @@ EQUIVALENT: dict[str, str] = {
     " -> ((any(event.type == EventType.APPROVAL_DECIDED for event in events)))": (
         "Only runs of asks have answers; it spares a query."
     ),
+    "agents/webhooks/changes.py forget_old_deliveries: len(found) < at_once -> False": (
+        "Without the check, it looks again for what is not there; nothing else changes."
+    ),
+    'agents/webhooks/sending.py _take: waiting.filter(webhook=OuterRef("pk")) -> waiting.filter()': (
+        "What is due is looked at again under the webhook's lock; the condition spares the lock."
+    ),
     "agents/webhooks/sending.py _take: Webhook.objects.filter(ready) -> Webhook.objects.filter()": (
         "Whether a webhook is ready is looked at again under its lock; the condition spares the lock."
     ),

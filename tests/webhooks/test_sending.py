@@ -16,7 +16,7 @@ from agents.notices.models import Notice, NoticeKind
 from agents.runs.engine.timing import timing
 from agents.webhooks import changes, sending
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
-from agents.webhooks.sending import FAILING_TIME, GONE, LONGEST_WAIT, MIN_FAILURES, find_pause
+from agents.webhooks.sending import FAILING_TIME, GONE, LONGEST_WAIT, MIN_FAILURES, find_pause, send_next_delivery
 from gadget_site.private_hosts import LOOPBACK
 from tests.awaiting import await_that
 from tests.gateway.conftest import make_key
@@ -118,15 +118,20 @@ class TestMeanwhile:
         assert (delivery.problem, delivery.due_at) == ("the webhook was switched off", due_at)
         assert (webhook.off_reason, Notice.objects.filter(kind=NoticeKind.WEBHOOK_OFF).count()) == ("", 0)
 
-    def test_what_was_sent_counts_even_if_a_later_try_has_begun(self, workshop: Workshop, receiver: Receiver) -> None:
+    @pytest.mark.parametrize(("status", "ends_as"), [(200, "sent"), (500, "waiting")])
+    def test_of_an_earlier_try_only_a_success_counts(
+        self, workshop: Workshop, receiver: Receiver, status: int, ends_as: str
+    ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
+        receiver.status = status
         receiver.hold()
         with beside(send_all):
             await_that(lambda: bool(receiver.received), "the delivery is on its way")
             WebhookDelivery.objects.update(tries=2)
             receiver.release()
-        assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.SENT
+        delivery = WebhookDelivery.objects.get()
+        assert (delivery.status, delivery.problem) == (ends_as, ""), "the later try writes its own problem"
 
     def test_the_failures_of_one_webhook_are_not_those_of_another(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
@@ -151,9 +156,9 @@ class TestMeanwhile:
 class TestDelivery:
     def test_it_records_status_and_duration(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
-        workshop.submit()
-        assert send_all() == 1
-        workshop.submit()
+        for _ in range(2):
+            workshop.submit()
+        assert send_next_delivery()
         delivery, other = WebhookDelivery.objects.order_by("pk")
         assert (other.status, other.tries, other.answer_status) == (WebhookDeliveryStatus.WAITING, 0, None)
         assert (delivery.status, delivery.tries, delivery.answer_status) == (WebhookDeliveryStatus.SENT, 1, 200)
