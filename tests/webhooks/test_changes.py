@@ -15,6 +15,7 @@ from agents.webhooks import changes
 from agents.webhooks.changes import KEPT, WebhookTerms
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
 from gadget_site.backup.restored import settle
+from gadget_site.private_hosts import read_private_hosts
 from tests.webhooks.conftest import add_webhook, send_all
 from tests.webhooks.receiver import Receiver
 from tests.workshop import Workshop, asking, build_workshop, call
@@ -69,6 +70,14 @@ class TestAdding:
         webhook, _ = make(workshop, name="x" * 80, address=address)
         assert (webhook.name, webhook.address) == ("x" * 80, address)
         assert make(workshop, address="https://9.9.9.9/x")[0].address == "https://9.9.9.9/x", "a public address"
+
+    def test_http_is_accepted_for_a_host_that_the_installation_names_alone(
+        self, workshop: Workshop, settings: Settings
+    ) -> None:
+        settings.ALLOWED_PRIVATE_HOSTS = read_private_hosts(["hooks.internal"])
+        assert make(workshop, address="http://hooks.internal/x")[0].address == "http://hooks.internal/x"
+        with pytest.raises(Invalid, match="https"):
+            make(workshop, address="http://other.internal/x")
 
     def test_each_is_found_by_its_own_id(self, workshop: Workshop) -> None:
         webhooks = [make(workshop)[0] for _ in range(2)]
@@ -189,6 +198,18 @@ class TestChanging:
         webhook.refresh_from_db()
         assert (webhook.failures, webhook.rests_until) == (0, None)
         assert AuditEntry.objects.get(action="webhook_changed").payload["has_new_address"] is True
+
+    def test_a_delivery_is_sent_again_to_its_own_webhook(self, workshop: Workshop, receiver: Receiver) -> None:
+        for name in ("one", "two"):
+            add_webhook(workshop, receiver, name=name)
+        workshop.submit()
+        send_all()
+        for delivery in WebhookDelivery.objects.order_by("pk"):
+            with pytest.raises(NotFound, match="there is no delivery"):
+                changes.send_delivery_again(build_workshop(f"globex-{delivery.pk}").admin, delivery.pk)
+            changes.send_delivery_again(workshop.admin, delivery.pk)
+            delivery.refresh_from_db()
+            assert delivery.status == WebhookDeliveryStatus.WAITING
 
     def test_a_delivery_is_sent_again_with_its_id(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver)
