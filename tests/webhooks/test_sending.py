@@ -126,7 +126,7 @@ class TestMeanwhile:
         workshop.submit()
         receiver.status = status
         receiver.hold()
-        with beside(send_all):
+        with beside(send_next_delivery):
             await_that(lambda: bool(receiver.received), "the delivery is on its way")
             WebhookDelivery.objects.update(tries=2)
             receiver.release()
