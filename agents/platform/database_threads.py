@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
@@ -22,11 +23,11 @@ def run_in_threads(threads: ThreadPoolExecutor, function: Callable[Args, Result]
     @functools.wraps(function)
     def run_and_release(*args: Args.args, **kwargs: Args.kwargs) -> Result:
         try:
-            result = function(*args, **kwargs)
-        except BaseException:
-            connection.close()  # after a failure, the next one begins with a new connection
-            raise
-        release_connection()
-        return result
+            return function(*args, **kwargs)
+        finally:
+            if sys.exception() is None:
+                release_connection()
+            else:
+                connection.close()  # after a failure, the next use begins with a new connection
 
     return sync_to_async(run_and_release, thread_sensitive=False, executor=threads)
