@@ -69,9 +69,6 @@ EQUIVALENT: dict[str, str] = {
     " -> Schedule.objects.filter(is_free, is_active=True, next_at__lte=Now())": (
         "A stopped organization is refused when the run is submitted, and the time then waits."
     ),
-    "agents/triggers/schemes.py _check_standard: not message_id or not at -> ((not message_id))": (
-        "A time that is missing is no number of seconds, which is refused below."
-    ),
     "agents/triggers/receiving.py _start_or_refuse: repeated[0] or 0 -> ((repeated[0]))": (
         "A message whose run was deleted finds none either way."
     ),
@@ -157,7 +154,9 @@ EQUIVALENT: dict[str, str] = {
         "Cards and calls are looked up by run afterwards; the condition only bounds what is read.",
     ),
     "agents/gateway/redemptions.py expire_approval: not late.exists() or not withdraw(tx, card, why)"
-    " -> ((not late.exists()))": "An approval that has ended was no other card a moment before.",
+    " -> ((not late.exists()))": (
+        "A card that was approved a moment ago is not late, so the status that was read before still holds."
+    ),
     **dict.fromkeys(
         (
             f"{_REDEEMED}pk=state.card.pk, status=ApprovalStatus.APPROVED, start_after__lte=Now())",
