@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
@@ -18,16 +17,22 @@ Result = TypeVar("Result")
 
 
 def run_in_threads(threads: ThreadPoolExecutor, function: Callable[Args, Result]) -> Callable[Args, Any]:
-    """Make a function that uses the database awaitable: it runs in one of these threads, then frees its connection."""
+    """Make a function that uses the database awaitable: it runs in one of these threads.
+
+    Afterwards its connection is released; SQLite's file stays open unless the function failed.
+    """
 
     @functools.wraps(function)
     def run_and_release(*args: Args.args, **kwargs: Args.kwargs) -> Result:
+        has_failed = True
         try:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            has_failed = False
         finally:
-            if sys.exception() is None:
-                release_connection()
+            if has_failed:
+                connection.close()  # the next use begins with a new connection
             else:
-                connection.close()  # after a failure, the next use begins with a new connection
+                release_connection()
+        return result
 
     return sync_to_async(run_and_release, thread_sensitive=False, executor=threads)

@@ -53,8 +53,8 @@ def add_deliveries(run: Run, events: Iterable[Event]) -> None:
     facts = [(event.seq, fact) for event in events for fact in _list_facts(run, event)]
     if not facts:
         return
-    if run.origin == Origin.ASK and any(event.type == EventType.APPROVAL_DECIDED for event in events):
-        # an earlier answer that nobody was told yet is no longer true
+    if run.origin == Origin.ASK and any(_is_undone(event) for event in events):
+        # nobody was told yet: an answer is due once it cannot be undone
         WebhookDelivery.objects.filter(run_id=run.pk, kind=WebhookKind.ASK_ANSWERED, tries=0).delete()
     earlier = WebhookDelivery.objects.filter(run_id=run.pk, webhook=OuterRef("pk")).order_by().values("webhook")
     webhooks = Webhook.objects.filter(organization_id=run.organization_id, is_active=True)
@@ -87,6 +87,10 @@ def _build_deliveries(webhook: Any, run: Run, facts: list[tuple[int, WebhookFact
             )
         )
     return rows
+
+
+def _is_undone(event: Event) -> bool:
+    return event.type == EventType.APPROVAL_DECIDED and event.payload["status"] == ApprovalStatus.SUPERSEDED
 
 
 def _list_facts(run: Run, event: Event) -> list[WebhookFact]:

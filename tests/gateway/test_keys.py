@@ -30,6 +30,7 @@ from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, Too
 from agents.runs.models import CallStatus, Run, RunStatus
 from agents.worker.sweeper import sweep_once
 from tests.gateway.conftest import make_key
+from tests.recorder import Recorder
 from tests.workshop import LONG_AGO, Workshop, again, build_workshop, calls
 
 
@@ -181,6 +182,19 @@ class TestRevoking:
         why = "The run was cancelled. The agent's key no longer works."
         assert Approval.objects.get().reason == why
         assert why in calls(run)[0].content
+
+    def test_its_card_says_why_even_while_a_read_is_at_work(
+        self, workshop: Workshop, key: AgentKey, recorder: Recorder
+    ) -> None:
+        run = open_call(workshop, key)
+        record_request(key, None, ToolRequest("probe.gate", {"name": "a"}))
+        recorder.hold("a")
+        with workshop.driving(run):
+            recorder.await_arrival("a")
+            revoke_key(workshop.operator, key.pk)
+            recorder.release("a")
+        assert Approval.objects.get().reason.endswith("The agent's key no longer works.")
+        assert again(run).status == RunStatus.CANCELLED
 
     @pytest.mark.parametrize("is_ended", [True, False])
     def test_runs_that_need_no_cancelling_hide_none_that_does(

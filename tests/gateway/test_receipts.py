@@ -15,8 +15,9 @@ from pytest_django import Settings
 
 from agents.accounts.models import Membership, Role
 from agents.approval_rules.models import ApprovalRule
-from agents.approvals.models import Approval
+from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import ToolRule
+from agents.gateway import redemptions
 from agents.gateway.keys import revoke_key
 from agents.gateway.models import AgentKey, Ask, SigningKey
 from agents.gateway.receipts import (
@@ -123,6 +124,19 @@ class TestRedemption:
             redeem(key, asked, receipt)
         workshop.drive(asked.run)
 
+    def test_one_that_runs_out_while_it_is_redeemed_is_refused(
+        self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked = ask(key)
+        receipt = approve(workshop, asked).sign()
+
+        def take_long(_: ToolCall) -> None:
+            Approval.objects.update(valid_until=Now() - LONG_AGO)
+
+        monkeypatch.setattr(redemptions, "_check_rule", take_long)
+        with pytest.raises(Conflict, match="or its approval has expired"):
+            redeem(key, asked, receipt)
+
     def test_only_an_approval_that_was_not_used_in_time_expires(self, workshop: Workshop, key: AgentKey) -> None:
         late, in_time, used, waiting = (ask(key) for _ in range(4))
         cards = [approve(workshop, one).card for one in (late, in_time, used)]
@@ -131,6 +145,8 @@ class TestRedemption:
         Approval.objects.filter(run=waiting.run).update(valid_until=Now() - LONG_AGO)
         assert not any(expire_approval(one.pk) for one in [*cards[1:], workshop.card(waiting.run)])
         assert expire_approval(cards[0].pk)
+        assert Approval.objects.get(pk=cards[0].pk).status == ApprovalStatus.CANCELLED
+        assert not expire_approval(cards[0].pk)
         assert [load_state(one).status for one in (in_time, used, waiting)] == ["approved", "redeemed", "waiting"]
         workshop.drive(late.run)
 

@@ -110,16 +110,15 @@ EQUIVALENT: dict[str, str] = {
         "A request of an earlier revision carries no capabilities."
     ),
     "agents/webhooks/outbox.py add_deliveries: not facts -> False": "Without facts nothing is built, only read.",
-    "agents/webhooks/outbox.py add_deliveries: run.origin == Origin.ASK"
-    " and any(event.type == EventType.APPROVAL_DECIDED for event in events)"
-    " -> ((any(event.type == EventType.APPROVAL_DECIDED for event in events)))": (
-        "Only runs of asks have answers; it spares a query."
+    "agents/webhooks/outbox.py add_deliveries: run.origin == Origin.ASK and any(_is_undone(event) for event in events)"
+    " -> ((any(_is_undone(event) for event in events)))": "Only runs of asks have answers; it spares a query.",
+    "agents/webhooks/outbox.py add_deliveries: WebhookDelivery.objects.filter(run_id=run.pk, "
+    "kind=WebhookKind.ASK_ANSWERED, tries=0)"
+    " -> WebhookDelivery.objects.filter(run_id=run.pk, kind=WebhookKind.ASK_ANSWERED)": (
+        "An answer is tried only once the time to undo it is over, and then nothing undoes it."
     ),
     "agents/webhooks/changes.py forget_old_deliveries: len(found) < at_once -> False": (
         "Without the check, it looks again for what is not there; nothing else changes."
-    ),
-    'agents/webhooks/sending.py _take: waiting.filter(webhook=OuterRef("pk")) -> waiting.filter()': (
-        "What is due is looked at again under the webhook's lock; the condition spares the lock."
     ),
     "agents/webhooks/sending.py _take: Webhook.objects.filter(ready) -> Webhook.objects.filter()": (
         "Whether a webhook is ready is looked at again under its lock; the condition spares the lock."
@@ -153,13 +152,8 @@ EQUIVALENT: dict[str, str] = {
         ),
         "Cards and calls are looked up by run afterwards; the condition only bounds what is read.",
     ),
-    "agents/gateway/redemptions.py expire_approval: not late.exists() or not withdraw(tx, card, why)"
-    " -> ((not late.exists()))": (
-        "A card that was approved a moment ago is not late, so the status that was read before still holds."
-    ),
     **dict.fromkeys(
         (
-            f"{_REDEEMED}pk=state.card.pk, status=ApprovalStatus.APPROVED, start_after__lte=Now())",
             f"{_REDEEMED}pk=state.card.pk, start_after__lte=Now(), valid_until__gt=Now())",
             f"{_REDEEMED}pk=state.card.pk, status=ApprovalStatus.APPROVED, valid_until__gt=Now())",
             f"{_STARTED}, attempts=0)",

@@ -16,7 +16,7 @@ from agents.gateway.asks import AskedRequest, submit
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import CallResolved, QuestionAnswered
 from agents.runs.models import Event, Run, ToolCall
-from agents.webhooks.changes import forget_old_deliveries
+from agents.webhooks.changes import forget_old_deliveries, send_delivery_again
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind
 from agents.webhooks.outbox import has_webhooks
 from agents.worker.sweeper import sweep_once
@@ -155,25 +155,17 @@ class TestKinds:
         assert [one.data["ask_id"] for one in receiver.received] == [str(second.pk)]
         assert WebhookDelivery.objects.filter(status="waiting").get().run_id == first.run_id
 
-    def test_an_answer_that_nobody_was_told_yet_gives_way_to_the_next_one(
-        self, workshop: Workshop, receiver: Receiver
-    ) -> None:
+    def test_an_answer_that_can_no_longer_be_undone_stays(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         approve(workshop, make_ask(make_key(workshop)))
+        send_all()
+        told = WebhookDelivery.objects.get()
+        send_delivery_again(workshop.admin, told.pk)
         Approval.objects.update(valid_until=Now() - timedelta(seconds=1))
         sweep_once()
         send_all()
-        assert [one.data["status"] for one in receiver.received] == ["expired"]
-
-    def test_an_answer_that_was_tried_stays(self, workshop: Workshop, receiver: Receiver) -> None:
-        """Its receiver may have it, although no good answer came back."""
-        add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
-        approve(workshop, make_ask(make_key(workshop)))
-        receiver.status = 500
-        send_all()
-        Approval.objects.update(valid_until=Now() - timedelta(seconds=1))
-        sweep_once()
-        assert list(WebhookDelivery.objects.order_by("pk").values_list("tries", flat=True)) == [1, 0]
+        assert [one.data["status"] for one in receiver.received] == ["approved", "expired", "expired"]
+        assert [one.headers["webhook-id"] for one in receiver.received].count(told.message_id) == 2
 
     def test_what_was_told_about_the_card_stays_when_its_answer_is_undone(
         self, workshop: Workshop, receiver: Receiver

@@ -44,6 +44,17 @@ def test_one_that_another_worker_has_just_taken_hides_no_other_webhook(
     assert not send_next_delivery()
 
 
+def test_the_webhook_whose_delivery_has_been_due_for_longest_comes_first(
+    workshop: Workshop, receiver: Receiver
+) -> None:
+    webhooks = [add_webhook(workshop, receiver, kinds=STARTED)[0] for _ in range(2)]
+    workshop.submit()
+    for webhook, due_s in zip(webhooks, (5, 50), strict=True):
+        webhook.deliveries.update(due_at=Now() - timedelta(seconds=due_s))
+    assert send_next_delivery()
+    assert WebhookDelivery.objects.get(status="sent").webhook == webhooks[1]
+
+
 def test_the_next_one_is_not_sent_early_if_another_worker_sends_the_due_one_meanwhile(
     workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
