@@ -189,7 +189,7 @@ def _select(request: HttpRequest) -> Any:
 def _build_detail(request: HttpRequest, state: AskState) -> AskDetail:
     ask, call, card = state.ask, state.call, state.card
     is_agent = isinstance(_get_caller(request), AgentKey)
-    is_decided = card.decided_at is not None and not (card.status == "approved" and state.is_waiting)
+    is_decided = card.decided_at is not None and not state.is_waiting
     return AskDetail(
         id=str(ask.pk),
         status=cast("AskStatus", state.status),

@@ -6,7 +6,6 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from agents.accounts.models import Membership, Role
 from agents.notices.channels import can_send_mail
@@ -59,7 +58,7 @@ def send_again(member: Membership, delivery_id: int) -> Delivery:
         if delivery is None:
             raise NotFound(f"There is no message {delivery_id}.")
         failed = Delivery.objects.filter(pk=delivery.pk, status=DeliveryStatus.FAILED)
-        if not failed.update(status=DeliveryStatus.WAITING, ended_at=None, due_at=timezone.now(), tries=0):
+        if not failed.update(status=DeliveryStatus.WAITING, ended_at=None, due_at=Now(), tries=0):
             raise Conflict("This message has not failed.")
         send_soon()
     return delivery

@@ -325,8 +325,8 @@ def wait_for_decision(config: Config, call: Call, found: dict[str, Json], until:
         wait_s = min(25.0, left)
         path = f"/api/asks/{found['id']}?wait_s={wait_s:.1f}"
         found = check_ask(call, send(config, "GET", path, wait_s=wait_s + SHORTEST_MARGIN_S))
-        if found.get("status") == "waiting" and found.get("decided_at") is None and left > 1:
-            time.sleep(min(0.5, left))  # a decision that can still be undone counts a little later
+        if found.get("status") == "waiting":
+            time.sleep(0.5)  # where too many wait, Gadget answers at once
     return found
 
 
@@ -583,12 +583,19 @@ def can_change(path: Path) -> bool:
         if has_power_over(child, user):
             return True
         for folder in child.parents:
-            # In a folder such as /tmp, only the owner of an entry can replace it.
-            is_sticky = folder.stat().st_mode & stat.S_ISVTX and user not in (0, child.lstat().st_uid)
-            if has_power_over(folder, user) and not is_sticky:
+            if has_power_over(folder, user) and not is_protected(child, folder, user):
                 return True
             child = folder
     return False
+
+
+def is_protected(entry: Path, folder: Path, user: int | None) -> bool:
+    """Return True in a folder such as /tmp, where only the owners of folder and entry can replace the entry."""
+    try:
+        owners = (0, folder.stat().st_uid, entry.lstat().st_uid)
+        return bool(folder.stat().st_mode & stat.S_ISVTX) and user not in owners
+    except OSError:
+        return False
 
 
 def has_power_over(path: Path, user: int | None) -> bool:

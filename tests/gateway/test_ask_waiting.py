@@ -6,8 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 
 from agents.api import ask_waiting
+from agents.approvals import decisions
+from agents.approvals.decisions import Decision
 from agents.gateway.asks import AskedRequest, submit
 from agents.gateway.keys import authenticate_key, issue_key
 from agents.gateway.models import Ask
@@ -28,11 +31,20 @@ def make_ask(secret: str) -> Ask:
     return submit(key, AskedRequest("deploy", {}, "write"))[0]
 
 
-def ask_for(secret: str, asked: Ask, wait_s: str = "30", *, leaves: bool = False) -> list[str]:
-    """Send a request that waits; return what arrived at Django."""
+def ask_for(
+    secret: str,
+    asked: Ask,
+    wait_s: str = "30",
+    *,
+    leaves: bool = False,
+    method: str = "GET",
+    path: str = "/api/asks/{id}",
+    parts: int = 1,
+) -> list[str]:
+    """Send a request that waits; return the status of the ask when it arrived at Django, and each part that arrived."""
     scope = {
-        "method": "GET",
-        "path": f"/api/asks/{asked.pk}",
+        "method": method,
+        "path": path.format(id=asked.pk),
         "query_string": f"wait_s={wait_s}".encode(),
         "headers": [(b"authorization", f"Bearer {secret}".encode())],
     }
@@ -40,32 +52,72 @@ def ask_for(secret: str, asked: Ask, wait_s: str = "30", *, leaves: bool = False
     arrived: list[Any] = []
 
     async def arrive(_scope: Any, receive: Any, _send: Any) -> None:
-        arrived.append(await receive())
+        arrived.append(await sync_to_async(lambda: load_state(asked).status)())
+        arrived.extend([(await receive())["type"] for _ in range(parts)])
 
     async def run() -> None:
-        left = [{"type": "http.request", "body": b""}]
+        left = parts
         gone = asyncio.Event()
         if leaves:
             asyncio.get_running_loop().call_later(0.2, gone.set)
 
         async def receive() -> Any:
+            nonlocal left
             if left:
-                return left.pop()
+                left -= 1
+                return {"type": "http.request", "body": b"", "more_body": left > 0}
             await gone.wait()
             return {"type": "http.disconnect"}
 
         await asyncio.wait_for(ask_waiting.AskWaiting(arrive)(scope, receive, None), PATIENCE_S)
 
     asyncio.run(run())
-    return [one["type"] for one in arrived]
+    return arrived
+
+
+def approve(workshop: Workshop, asked: Ask, grace_s: int) -> None:
+    card = workshop.card(asked.run)
+    decisions.approve(workshop.approver, card.pk, Decision(card.digest, confirm="deploy", grace_s=grace_s))
 
 
 def test_it_arrives_once_a_person_has_decided(workshop: Workshop, secret: str) -> None:
     asked = make_ask(secret)
     with beside(lambda: workshop.deny(workshop.card(asked.run))):
-        assert ask_for(secret, asked) == ["http.request"]
-    assert load_state(asked).status == "denied"
+        assert ask_for(secret, asked) == ["denied", "http.request"]
+    assert ask_for(secret, asked) == ["denied", "http.request"], "after that, at once"
     workshop.drive(asked.run)
+
+
+def test_it_arrives_once_the_approval_cannot_be_undone(workshop: Workshop, secret: str) -> None:
+    asked = make_ask(secret)
+    approve(workshop, asked, grace_s=1)
+    assert ask_for(secret, asked) == ["approved", "http.request"]
+
+
+def test_it_waits_for_that_no_longer_than_it_was_told(workshop: Workshop, secret: str) -> None:
+    asked = make_ask(secret)
+    approve(workshop, asked, grace_s=60)
+    assert ask_for(secret, asked, "0.3") == ["waiting", "http.request"]
+
+
+def test_for_a_cancelled_ask_there_is_nothing_to_wait_for(workshop: Workshop, secret: str) -> None:
+    asked = make_ask(secret)
+    approve(workshop, asked, grace_s=60)
+    workshop.cancel(asked.run)
+    assert ask_for(secret, asked) == ["cancelled", "http.request"]
+
+
+def test_a_wait_without_a_decision_ends_in_time(secret: str) -> None:
+    assert ask_for(secret, make_ask(secret), "0.3") == ["waiting", "http.request"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "/api/asks/{id}"), ("GET", "/api/asks"), ("POST", "/api/asks/{id}/redeem"), ("GET", "/api/asks/{id}/x")],
+)
+def test_another_request_arrives_at_once_and_whole(secret: str, method: str, path: str) -> None:
+    asked = make_ask(secret)
+    assert ask_for(secret, asked, method=method, path=path, parts=2) == ["waiting", "http.request", "http.request"]
 
 
 def test_a_client_that_leaves_ends_the_wait(secret: str) -> None:
@@ -75,20 +127,17 @@ def test_a_client_that_leaves_ends_the_wait(secret: str) -> None:
 @pytest.mark.parametrize("wait_s", ["0", "-1", "31", "nan", "soon", ""])
 def test_a_time_that_is_not_allowed_waits_for_nothing(secret: str, wait_s: str) -> None:
     asked = make_ask(secret)
-    ask_for(secret, asked, wait_s)
-    assert load_state(asked).status == "waiting"
+    assert ask_for(secret, asked, wait_s) == ["waiting", "http.request"]
 
 
 def test_without_the_asks_own_key_it_waits_for_nothing(workshop: Workshop, secret: str) -> None:
     asked = make_ask(secret)
     other = issue_key(workshop.approver, workshop.employee.pk, "Laptop", 30)[1]
     for stranger in ("", "gadget_agent_x", other):
-        ask_for(stranger, asked)
-    assert load_state(asked).status == "waiting"
+        assert ask_for(stranger, asked) == ["waiting", "http.request"]
 
 
 def test_more_than_so_many_at_once_wait_for_nothing(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = make_ask(secret)
     monkeypatch.setattr(ask_waiting, "MAX_WAITING", 0)
-    ask_for(secret, asked)
-    assert load_state(asked).status == "waiting"
+    assert ask_for(secret, asked) == ["waiting", "http.request"]

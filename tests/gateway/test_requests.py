@@ -275,6 +275,21 @@ class TestTickets:
         with pytest.raises(NotFound):
             cancel_ticket(other, f"t-{call.pk}")
 
+    def test_a_call_within_a_call_has_none_of_its_own(self, key: AgentKey) -> None:
+        outer, inner = (request(key, EFFECT, name=name) for name in "ab")
+        ToolCall.objects.filter(pk=inner.pk).update(parent_call=outer)
+        assert find_ticket(key, f"t-{outer.pk}").call == outer
+        with pytest.raises(NotFound):
+            find_ticket(key, f"t-{inner.pk}")
+        ToolCall.objects.filter(pk=inner.pk).update(parent_call=None)
+
+    def test_it_names_its_own_open_card(self, workshop: Workshop, key: AgentKey) -> None:
+        one, two = (request(key, EFFECT, name=name) for name in "ab")
+        cards = [Approval.objects.get(tool_call=each) for each in (one, two)]
+        assert [load_ticket(each.pk).card_id for each in (one, two)] == [each.pk for each in cards]
+        Approval.objects.filter(pk=cards[0].pk).update(status=ApprovalStatus.SUPERSEDED)
+        assert load_ticket(one.pk).card_id is None
+
     def test_it_can_be_cancelled_until_it_starts(self, workshop: Workshop, key: AgentKey) -> None:
         call = update(workshop, key)
         assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED

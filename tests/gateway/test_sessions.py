@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import pytest
 from django.db.models.functions import Now
 
+from agents.gateway.asks import AskedRequest, submit
 from agents.gateway.models import AgentKey, AgentRun, AgentSession
-from agents.gateway.sessions import end_resting_run, end_session, find_or_create_session, has_ended
+from agents.gateway.sessions import (
+    end_resting_run,
+    end_session,
+    find_or_create_session,
+    find_or_start_run,
+    has_ended,
+)
 from agents.gateway.tickets import find_ticket, load_ticket
 from agents.platform.queries.gateway import MAX_CALLS_OF_A_RUN
-from agents.runs.models import CallStatus, ExitReason, Origin, Run, RunStatus
+from agents.runs.models import CallStatus, ExitReason, Origin, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.gateway.conftest import make_key
 from tests.gateway.test_requests import EFFECT, SEARCH, request, update
 from tests.workshop import LONG_AGO, Workshop, again
+from tools.contract import Level
 
 
 def test_a_run_ends_when_no_request_comes(workshop: Workshop, key: AgentKey) -> None:
@@ -107,6 +116,45 @@ def test_a_cancelled_run_takes_no_more(workshop: Workshop, key: AgentKey) -> Non
     workshop.cancel(call.run)
     assert load_ticket(call.pk).call.status == CallStatus.CANCELLED
     assert update(workshop, key).run_id != call.run_id
+
+
+@pytest.mark.parametrize(
+    ("level", "status", "takes_more"),
+    [
+        (Level.READ, CallStatus.EXECUTING, True),
+        (Level.WRITE, CallStatus.EXECUTING, False),
+        (Level.DESTRUCTIVE, CallStatus.APPROVED, False),
+        (Level.WRITE, CallStatus.AWAITING_APPROVAL, True),
+    ],
+)
+def test_only_a_write_at_work_keeps_a_run_from_taking_more(
+    key: AgentKey, level: Level, status: CallStatus, *, takes_more: bool
+) -> None:
+    sessions = [find_or_create_session(key, name) for name in ("one", "two")]
+    calls = [request(key, EFFECT, session, name=session.session_id) for session in sessions]
+    at_work = ToolCall.objects.filter(pk=calls[0].pk)
+    at_work.update(status=status, level=level.value, exec_epoch=1, deadline_at=Now() + LONG_AGO)
+    assert find_or_start_run(key, sessions[1]) == calls[1].run_id, "another run's calls are its own affair"
+    assert (find_or_start_run(key, sessions[0]) == calls[0].run_id) is takes_more
+    at_work.update(status=CallStatus.APPROVED)
+
+
+def test_a_run_that_is_being_cancelled_takes_no_more(key: AgentKey) -> None:
+    run = request(key, EFFECT, name="a").run
+    Run.objects.filter(pk=run.pk).update(cancel_requested_at=Now())
+    assert find_or_start_run(key, None) != run.pk
+
+
+def test_the_run_of_an_ask_takes_no_calls(key: AgentKey) -> None:
+    asked, _ = submit(key, AskedRequest("deploy", {}, "write"))
+    assert find_or_start_run(key, None) != asked.run_id
+
+
+def test_the_session_decides_not_the_age(key: AgentKey) -> None:
+    sessions = [None, find_or_create_session(key, "one"), None, find_or_create_session(key, "two"), None]
+    runs = [find_or_start_run(key, session) for session in sessions]
+    assert len(set(runs)) == 3
+    assert runs[0] == runs[2] == runs[4]
 
 
 def test_keys_never_share_a_run(workshop: Workshop, key: AgentKey) -> None:

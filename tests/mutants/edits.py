@@ -133,6 +133,7 @@ def _turn_comparison(text: _Text, node: ast.AST) -> _Found:
     """A comparison says the opposite, or is off by one."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
         left, right = text.of(node.left), text.of(node.comparators[0])
+        left = f"({left})" if isinstance(node.left, ast.NamedExpr) else left
         sign = _COMPARISONS[type(node.ops[0])]
         if _TIMES.search(f"{left} {right}"):  # no clock stands exactly on a bound, so being off by one changes nothing
             sign = _REVERSED.get(type(node.ops[0]), sign)
@@ -149,12 +150,16 @@ def _leave_out_condition(text: _Text, node: ast.AST) -> _Found:
     if not isinstance(node, ast.Call) or _called(node) not in _LOOKUPS:
         return
     parts: list[_Part] = [*node.args, *node.keywords]
-    if _called(node) in {"Q", "get", "When"} and (len(parts) == 1 or not node.keywords):
-        return  # without it the call is an error or means something else; a dict has `get` too
+    if _called(node) in {"Q", "get", "When"} and (len(parts) == 1 or not node.keywords or _has_text_first(node)):
+        return  # without it the call is an error or means something else; a dict and a router have `get` too
     for left_out in parts:
         if not _is_positional_lookup(node, left_out):
             kept = ", ".join(text.of(each) for each in parts if each is not left_out)
             yield node, f"{text.of(node.func)}({kept})"
+
+
+def _has_text_first(node: ast.Call) -> bool:
+    return bool(node.args) and isinstance(node.args[0], ast.Constant)
 
 
 def _is_positional_lookup(node: ast.Call, part: _Part) -> bool:

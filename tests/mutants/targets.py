@@ -179,12 +179,21 @@ TARGETS = [
             "gateway: keys requests open_tickets meanwhile sessions asks asked_effects outcomes receipts levels powers",
             10,
         )
-        for file in ("keys", "sessions", "requests", "tickets", "asks", "receipts", "redemptions", "levels")
+        for file in ("keys", "sessions", "requests", "tickets", "asks", "receipts", "redemptions", "levels", "models")
     ),
+    near("agents/platform/queries/gateway", "gateway: keys requests sessions open_tickets progress"),
+    near("agents/api/asks", "api: asks gateway: powers"),
+    near("agents/api/ask_waiting", "gateway: ask_waiting"),
     *(
-        near(f"agents/mcp_server/{file}", "gateway: door gateway/live: mcp_server tasks", 10)
-        for file in ("door", "callers", "tasks", "server")
+        near(f"agents/mcp_server/{file}", "gateway: answers door gateway/live: mcp_server tasks", 10)
+        for file in ("door", "callers", "tasks", "server", "answers")
     ),
+    near("static/clients/gadget_hook", "clients: reading table asking check gateway/live: hook hook_check", 20),
+    *(
+        near(f"agents/web/views/{file}", f"web: {file} nothing_crosses", 4)
+        for file in ("agents", "triggers", "webhooks")
+    ),
+    near("agents/platform/queries/triggers", "triggers: receiving repeats replays"),
     *(
         near(
             f"agents/triggers/{file}", "triggers: schemes templates receiving replays repeats changes outside_text", 12
@@ -193,7 +202,7 @@ TARGETS = [
     ),
     *(
         near(f"agents/webhooks/{file}", "webhooks: facts sending many_workers changes", 12)
-        for file in ("outbox", "sending", "changes")
+        for file in ("outbox", "sending", "changes", "models")
     ),
     near("agents/approvals/own_cards", "approvals: votes deciding four_eyes_and_roles"),
     near("agents/approvals/warnings/individual_cards", "approvals: individual_cards standing_grants: person_needed"),

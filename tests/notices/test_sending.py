@@ -230,6 +230,13 @@ def test_pauses_grow_to_an_hour() -> None:
     assert [find_pause(tries).total_seconds() / scale for tries in (1, 2, 3, 4, 5, 8)] == [15, 60, 240, 960, 3600, 3600]
 
 
+def test_what_is_told_at_once_is_due_by_a_clock_that_counts_milliseconds(world: World) -> None:
+    add_address(world.member("approver"))
+    tell_card(world)
+    spread_notices()
+    assert Delivery.objects.get().due_at.microsecond == 0
+
+
 def test_a_message_whose_sender_always_dies_is_given_up(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry
 from agents.approvals.models import Approval
-from agents.employees.models import ToolRule
-from agents.gateway.models import AgentKey
+from agents.employees.models import Employee, ToolRule
+from agents.gateway.asks import AskedRequest, submit
+from agents.gateway.models import AgentKey, RefusedAsk
+from agents.runs.models import ToolCall
 from tests.world import World, make_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -49,7 +53,7 @@ class TestKeys:
         assert "New key" not in text_of(world.client("viewer").get("/agents/"))
         assert world.client("viewer").post("/agents/", {**NEW_KEY, "employee": "1"}).status_code == 403
 
-    @pytest.mark.parametrize("more", [{"name": ""}, {"days": "0"}, {"days": "x"}, {"days": "400"}])
+    @pytest.mark.parametrize("more", [{"name": ""}, {"days": "0"}, {"days": "x"}, {"days": "²"}, {"days": "9" * 5_000}])
     def test_a_wrong_field_stays_in_the_form(self, world: World, more: dict[str, str]) -> None:
         client = world.client("operator")
         answer = client.post("/agents/", {**NEW_KEY, "employee": str(world.employee.pk), **more})
@@ -60,6 +64,51 @@ class TestKeys:
     def test_an_employee_of_others_is_refused(self, world: World) -> None:
         data = {**NEW_KEY, "employee": str(world.others_employee.pk)}
         assert world.client("operator").post("/agents/", data).status_code == 404
+
+    @pytest.mark.parametrize("employee", ["", "0", "x"])
+    def test_none_is_refused(self, world: World, employee: str) -> None:
+        answer = world.client("operator").post("/agents/", {**NEW_KEY, "employee": employee})
+        assert (answer.status_code, AgentKey.objects.count()) == (404, 0)
+
+    def test_the_form_offers_active_employees_and_keeps_what_was_typed(self, world: World) -> None:
+        provider = world.employee.provider
+        Employee.objects.create(organization=world.acme, name="Ines", provider=provider, is_active=False)
+        client = world.client("operator")
+        page = client.get("/agents/").content.decode()
+        assert ("Dana" in page, "Ines" in page, "Hank" in page) == (True, False, False)
+        assert 'value="Laptop 2"' not in page
+        answer = client.post("/agents/", {"name": "Laptop 2", "days": "0", "employee": str(world.employee.pk)})
+        assert 'value="Laptop 2"' in answer.content.decode()
+
+    def test_each_has_its_state(self, world: World) -> None:
+        for name in ("good", "revoked one", "old", "of nobody"):
+            create_key(world, "approver" if name == "of nobody" else "operator", name=name)
+        key = AgentKey.objects.get(name="revoked one")
+        world.client("admin").post(f"/agents/{key.pk}/revoke/")
+        AgentKey.objects.filter(name="old").update(expires_at=Now() - timedelta(days=1))
+        world.member("approver").delete()
+        page = text_of(world.client("admin").get("/agents/"))
+        for name, state in (
+            ("good", "active"),
+            ("revoked one", "revoked"),
+            ("old", "expired"),
+            ("of nobody", "member lost access"),
+        ):
+            assert re.search(rf"{name} …\S+ as Dana(, on behalf of \w+)? {state} ", page), name
+
+    def test_the_new_key_is_the_one_that_the_same_person_made(self, world: World) -> None:
+        client = world.client("admin")
+        client.post("/agents/", {**NEW_KEY, "name": "First", "employee": str(world.employee.pk)})
+        create_key(world, name="Second")
+        assert "Key for First" in text_of(client.get("/agents/"))
+
+    @pytest.mark.parametrize(("form", "status"), [({}, "cancelled"), ({"keeps_open": "1"}, "awaiting_approval")])
+    def test_what_is_open_is_cancelled_unless_an_admin_keeps_it(
+        self, world: World, form: dict[str, str], status: str
+    ) -> None:
+        ask = world.ask()
+        world.client("admin").post(f"/agents/{ask.key_id}/revoke/", form)
+        assert ToolCall.objects.get(run=ask.run).status == status
 
     def test_members_see_their_own_and_admins_all(self, world: World) -> None:
         create_key(world)
@@ -104,6 +153,31 @@ class TestAsks:
         assert "waiting" in page
         card = Approval.objects.get(run=ask.run)
         assert f"/approvals/{card.pk}/" in world.client("viewer").get("/agents/asks/").content.decode()
+
+    def test_they_are_those_of_the_organization(self, world: World) -> None:
+        world.ask()
+        assert "deploy" not in text_of(world.client("outsider").get("/agents/asks/"))
+
+    def test_older_asks_are_on_further_pages(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("agents.web.views.agents.PAGE_SIZE", 2)
+        key = world.ask().key
+        second = submit(key, AskedRequest("second", {}, "write"))[0]
+        client = world.client("viewer")
+        assert "Older asks" not in text_of(client.get("/agents/asks/"))
+        submit(key, AskedRequest("third", {}, "write"))
+        newest = client.get("/agents/asks/").content.decode()
+        assert f'href="?before={second.pk}"' in newest
+        assert ("third" in newest, "second" in newest, "deploy" in newest) == (True, True, False)
+        older = text_of(client.get(f"/agents/asks/?before={second.pk}"))
+        assert ("second" in older, "deploy" in older) == (False, True)
+
+    def test_a_refused_question_about_the_same_effect_stands_beside_its_ask(self, world: World) -> None:
+        first = world.ask()
+        second = submit(first.key, AskedRequest("refund", {}, "write"))[0]
+        RefusedAsk.objects.create(ask=second, key=first.key, params={})
+        page = text_of(world.client("viewer").get("/agents/asks/"))
+        assert page.count("Laptop also asked about this effect") == 1
+        assert page.index("refund") < page.index("also asked") < page.index("deploy")
 
     def test_its_run_takes_no_messages(self, world: World) -> None:
         run = world.ask().run

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import re
+import time
 from typing import Any
 
 import pytest
@@ -113,6 +116,15 @@ class TestAddress:
         assert (answer.get("Retry-After") is not None) == (case == "many")
         assert SECRET not in answer.content.decode()
 
+    def test_a_sender_that_checks_the_address_gets_its_answer(self, world: World) -> None:
+        slack = world.trigger(scheme="slack", secret=SECRET)
+        body = json.dumps({"type": "url_verification", "challenge": "c1"}).encode()
+        now = str(int(time.time()))
+        proof = hmac.new(SECRET.encode(), f"v0:{now}:".encode() + body, hashlib.sha256).hexdigest()
+        headers = {"x-slack-request-timestamp": now, "x-slack-signature": f"v0={proof}"}
+        answer = nobody().post(f"/hooks/{slack.public_id}", body, content_type="application/json", headers=headers)
+        assert (answer.status_code, answer.json(), Run.objects.count()) == (200, {"challenge": "c1"}, 0)
+
     def test_a_session_of_a_person_counts_for_nothing(self, world: World) -> None:
         trigger = create(world)[0]
         answer = post(trigger, {"action": "opened"}, world.client("admin"), proof="")
@@ -131,6 +143,101 @@ class TestPages:
         trigger = create(world)[0]
         assert (trigger.filters[0]["param"], trigger.filters[0]["value"]) == ("action", ["opened", "edited"])
         assert 'value="opened, edited"' in world.client("operator").get(f"/triggers/{trigger.pk}/").content.decode()
+
+    @pytest.mark.parametrize(
+        ("rule", "typed", "stored"),
+        [
+            ("equals", "5", "5"),
+            ("equals", "a, b", "a, b"),
+            ("one_of", " a, ,b ", ["a", "b"]),
+            ("minimum", "5", 5),
+            ("maximum", "-0.5", -0.5),
+            ("prefix", "5", "5"),
+        ],
+    )
+    def test_a_value_is_read_as_its_rule_needs_it(self, world: World, rule: str, typed: str, stored: Any) -> None:
+        trigger = create(world, filter_rule=rule, filter_value=typed)[0]
+        assert trigger.filters[0]["value"] == stored
+
+    @pytest.mark.parametrize("rule", ["minimum", "maximum"])
+    def test_a_limit_that_is_no_number_is_refused(self, world: World, rule: str) -> None:
+        form = fill_form(world, filter_rule=rule, filter_value="many")
+        assert world.client("operator").post("/triggers/new/", form).status_code == 422
+
+    @pytest.mark.parametrize("number", ["", "x", "²", "-1", "9" * 5_000])
+    @pytest.mark.parametrize("name", ["repeat_hours", "max_queued"])
+    def test_what_is_no_number_is_refused(self, world: World, name: str, number: str) -> None:
+        answer = world.client("operator").post("/triggers/new/", fill_form(world, **{name: number}))
+        assert (answer.status_code, Trigger.objects.count()) == (422, 0)
+
+    @pytest.mark.parametrize("employee", ["", "x", "0"])
+    def test_a_trigger_of_no_employee_is_refused(self, world: World, employee: str) -> None:
+        answer = world.client("operator").post("/triggers/new/", fill_form(world, employee=employee))
+        assert (answer.status_code, Trigger.objects.count()) == (404, 0)
+
+    def test_the_form_keeps_each_row_that_was_begun(self, world: World) -> None:
+        form = {
+            **fill_form(world, name=""),
+            "filter_param": ["action", "", "", "title"],
+            "filter_rule": ["equals", "prefix", "equals", "pattern"],
+            "filter_value": ["", "opened", " ", "Down"],
+        }
+        page = world.client("operator").post("/triggers/new/", form).content.decode()
+        assert re.findall(r'name="filter_param" value="([^"]*)"', page)[:4] == ["action", "", "title", ""]
+        assert re.findall(r'name="filter_value" value="([^"]*)"', page)[:4] == ["", "opened", "Down", ""]
+
+    def test_the_form_begins_empty_and_keeps_what_was_typed(self, world: World) -> None:
+        client = world.client("operator")
+        assert 'value="Alarms"' not in client.get("/triggers/").content.decode()
+        page = client.post("/triggers/new/", fill_form(world, name="Alarms", task="")).content.decode()
+        assert 'value="Alarms"' in page
+
+    def test_it_offers_the_organizations_active_employees(self, world: World) -> None:
+        values = {"organization": world.acme, "provider": world.employee.provider}
+        Employee.objects.create(**values, name="Ines", is_active=False)
+        page = world.client("operator").get("/triggers/").content.decode()
+        assert ("Dana" in page, "Ines" in page, "Hank" in page) == (True, False, False)
+        trigger = create(world)[0]
+        Trigger.objects.update(employee=None)
+        page = world.client("operator").get(f"/triggers/{trigger.pk}/").content.decode()
+        assert ("choose an employee" in page, "Ines" in page, "Hank" in page) == (True, False, False)
+
+    def test_a_save_changes_the_trigger_and_says_so(self, world: World) -> None:
+        trigger, client = create(world)[0], world.client("admin")
+        assert client.get(f"/triggers/{trigger.pk}/").status_code == 200
+        page = client.post(f"/triggers/{trigger.pk}/", fill_form(world, name="Alarms", secret=""), follow=True)
+        trigger.refresh_from_db()
+        assert (trigger.name, trigger.created_by) == ("Alarms", world.users["admin"])
+        assert "The trigger was saved." in page.content.decode()
+
+    def test_it_is_switched_off_and_on(self, world: World) -> None:
+        trigger, client = create(world)[0], world.client("operator")
+        for form, state, address in (
+            ({}, "off", "/triggers/"),
+            ({"on": "1", "stay": "1"}, "on", f"/triggers/{trigger.pk}/"),
+            ({"on": "", "stay": ""}, "off", "/triggers/"),
+        ):
+            answer = client.post(f"/triggers/{trigger.pk}/switch/", form)
+            trigger.refresh_from_db()
+            assert (trigger.is_active, answer["Location"]) == (state == "on", address)
+            assert f"Issues is switched {state}." in client.get("/triggers/").content.decode()
+
+    def test_the_new_secret_is_that_of_the_trigger_that_the_same_person_made(self, world: World) -> None:
+        client = world.client("admin")
+        client.post("/triggers/new/", fill_form(world, name="First", secret=""))
+        create(world, name="Second")
+        assert "The secret of First" in client.get("/triggers/").content.decode()
+
+    def test_the_messages_are_those_of_the_trigger(self, world: World) -> None:
+        trigger = create(world)[0]
+        post(create(world, name="Other")[0], {"action": "closed", "title": "Elsewhere"})
+        assert "Elsewhere" not in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
+
+    def test_a_page_that_is_just_full_leads_nowhere(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("agents.web.views.triggers.PAGE_SIZE", 1)
+        trigger = create(world)[0]
+        world.received(trigger)
+        assert "Older messages" not in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
 
     def test_what_is_wrong_stays_in_the_form(self, world: World) -> None:
         answer = world.client("operator").post("/triggers/new/", fill_form(world, task="{{ payload }} of Dana"))

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from agents.webhooks.models import Webhook, WebhookDelivery, WebhookSecret
+from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind, WebhookSecret
 from tests.world import World, make_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -36,6 +36,60 @@ def test_a_new_secret_is_shown_once(world: World) -> None:
     assert secret in page
     for path in ("/webhooks/", f"/webhooks/{Webhook.objects.get().pk}/"):
         assert secret not in client.get(path).content.decode()
+
+
+def test_a_first_secret_comes_alone_and_a_rotated_one_beside_the_earlier(world: World) -> None:
+    client = world.client("admin")
+    assert "earlier secret" not in client.post("/webhooks/", FORM, follow=True).content.decode()
+    webhook = Webhook.objects.get()
+    assert (
+        "The earlier secret stays valid for a day."
+        in client.post(f"/webhooks/{webhook.pk}/secret/", follow=True).content.decode()
+    )
+    assert "earlier secret" not in client.get("/webhooks/").content.decode()
+
+
+def test_the_new_secret_is_that_of_the_webhook_that_was_made(world: World) -> None:
+    client = world.client("admin")
+    client.post("/webhooks/", {**FORM, "name": "First"})
+    world.client("admin").post("/webhooks/", {**FORM, "name": "Second"})
+    assert "The secret of First" in client.get("/webhooks/").content.decode()
+
+
+def test_the_form_begins_with_every_kind_and_keeps_what_was_typed(world: World) -> None:
+    client = world.client("admin")
+    page = client.get("/webhooks/").content.decode()
+    assert page.count("checked") == len(WebhookKind)
+    page = client.post("/webhooks/", {**FORM, "address": "", "sends_values": "1"}).content.decode()
+    assert 'value="Other system"' in page
+    assert page.count("checked") == len(FORM["kinds"]) + 1
+    webhook = create(world)
+    page = client.get(f"/webhooks/{webhook.pk}/").content.decode()
+    assert 'value="Other system"' in page
+    assert page.count("checked") == len(FORM["kinds"])
+
+
+def test_it_is_switched_off_and_on(world: World) -> None:
+    webhook, client = create(world), world.client("admin")
+    for form, state in (({}, "off"), ({"on": "1"}, "on"), ({"on": "0"}, "off")):
+        page = client.post(f"/webhooks/{webhook.pk}/switch/", form, follow=True).content.decode()
+        webhook.refresh_from_db()
+        assert webhook.is_active is (state == "on")
+        assert f"Other system is switched {state}." in page
+
+
+def test_the_deliveries_are_those_of_the_webhook(world: World) -> None:
+    webhook, other = create(world), create(world)
+    WebhookDelivery.objects.create(webhook=other, kind="run.started", run_id=1, seq=77)
+    assert "event 77" not in read(world, f"/webhooks/{webhook.pk}/")
+    assert "event 77" in read(world, f"/webhooks/{other.pk}/")
+
+
+def test_a_page_that_is_just_full_leads_nowhere(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.web.views.webhooks.PAGE_SIZE", 1)
+    webhook = create(world)
+    WebhookDelivery.objects.create(webhook=webhook, kind="run.started", run_id=1, seq=1)
+    assert "?before=" not in world.client("admin").get(f"/webhooks/{webhook.pk}/").content.decode()
 
 
 def test_the_list_names_the_host_but_not_the_rest_of_the_address(world: World) -> None:

@@ -20,7 +20,7 @@ from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.views import one_time_reports
 from agents.web.views.absolute_links import make_absolute
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import member_view, read_number, render_page
 from tools.contract import Level
 
 DAYS = (7, 30, 90, MAX_DAYS)
@@ -36,7 +36,6 @@ class KeyLine:
 
     key: AgentKey
     works: bool
-    is_own: bool
 
     @property
     def state(self) -> str:
@@ -53,13 +52,12 @@ def agents_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show the keys of agents, and a new one once; POST creates a key."""
     if request.method != "POST":
         return _render(request, member)
-    days = request.POST.get("days", "")
     try:
         key, secret = issue_key(
             member,
             parse_row_id_or_none(request.POST.get("employee", "")) or 0,
             request.POST.get("name", ""),
-            int(days) if days.isascii() and days.isdigit() else 0,
+            read_number(request, "days"),
         )
     except (Invalid, Conflict, NotFound) as refusal:
         page = _render(request, member, refusal)
@@ -118,7 +116,7 @@ def _render(request: HttpRequest, member: Membership, refusal: Refusal | None = 
     employees = Employee.objects.filter(organization_id=member.organization_id, is_active=True).order_by("name")
     context = {
         **_take_new_key(request, member),
-        "keys": [KeyLine(key, key.pk in working, key.membership_id == member.pk) for key in keys],
+        "keys": [KeyLine(key, key.pk in working) for key in keys],
         "employees": [(each.pk, each.name) for each in employees],
         "days": [(days, f"{days} days") for days in DAYS],
         "typed": request.POST if request.method == "POST" else {},

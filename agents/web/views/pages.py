@@ -1,8 +1,9 @@
-"""The shared parts of all page views: the membership check, the frame around a page, and refusals."""
+"""The shared parts of all page views: the membership check, numbers in forms, the frame around a page, and refusals."""
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -32,6 +33,12 @@ PRESENCE = BackgroundCheck(load_presence, Presence(None, None, (REDIS,)), max_ag
 """The running parts of the installation, checked in the background so that no page waits for an unreachable Redis."""
 
 View = Callable[..., HttpResponseBase]
+
+
+def read_number(request: HttpRequest, name: str) -> int:
+    """Read a number of at most seven digits from a form; anything else counts as 0."""
+    text = request.POST.get(name, "")
+    return int(text) if re.fullmatch("[0-9]{1,7}", text) else 0
 
 
 def member_view(*methods: str, page: str = "") -> Callable[[View], View]:

@@ -39,7 +39,7 @@ from agents.web.lists.simulated_cards import (
     describe_shadow_cards,
     describe_skipped_cards,
 )
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import member_view, read_number, render_page
 from tools.contract import Level
 from tools.toolbox.conditions import need_history
 from tools.toolbox.history import Period
@@ -114,10 +114,7 @@ def draft_page(request: HttpRequest, member: Membership, policy_draft_id: int) -
 @member_view("POST", page="policy-draft")
 def start_shadow(request: HttpRequest, member: Membership, policy_draft_id: int) -> HttpResponseBase:
     """Start the shadow mode of a draft, for the number of days in the form."""
-    text = request.POST.get("days", "")
-    shadow.start_shadow(
-        member, policy_draft_id, int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
-    )
+    shadow.start_shadow(member, policy_draft_id, read_number(request, "days"))
     messages.success(request, "Shadow mode started. The draft's verdicts are recorded and never applied.")
     return redirect("policy-draft", policy_draft_id)
 

@@ -23,7 +23,7 @@ from agents.triggers.receiving import receive, replay
 from agents.triggers.schemes import TRAITS
 from agents.web.views import one_time_reports
 from agents.web.views.absolute_links import build_absolute_link, make_absolute
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import member_view, read_number, render_page
 
 PAGE_SIZE = 50
 SHOWN_OF_PAYLOAD = 2_000
@@ -129,10 +129,6 @@ def send_again(_request: HttpRequest, member: Membership, message_id: int) -> Ht
 
 
 def _read_terms(request: HttpRequest) -> changes.TriggerTerms:
-    def read_number(name: str) -> int:
-        text = request.POST.get(name, "")
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 8 else 0
-
     filters = [
         {"param": param.strip(), "rule": rule, "value": _read_value(rule, value)}
         for param, rule, value in _read_filter_rows(request)
@@ -145,8 +141,8 @@ def _read_terms(request: HttpRequest) -> changes.TriggerTerms:
         task=request.POST.get("task", "").replace("\r\n", "\n"),
         header=request.POST.get("header", ""),
         filters=filters,
-        repeat_hours=read_number("repeat_hours"),
-        max_queued=read_number("max_queued"),
+        repeat_hours=read_number(request, "repeat_hours"),
+        max_queued=read_number(request, "max_queued"),
         secret=request.POST.get("secret", "").strip(),
     )
 

@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from django.conf import settings
 
 from agents.accounts.membership import issue_token
 from agents.approvals import decisions
 from agents.approvals.models import Approval
 from tests.awaiting import await_that
+from tests.clients.gadget import HOOK
 from tests.faults.site import Site
 from tests.workshop import beside
 
-HOOK = settings.BASE_DIR / "static" / "clients" / "gadget_hook.py"
 SHELLS = "Bash|bash|shell|run_shell_command"
 RULES = [
     {"tool": "Read|Grep|Glob", "do": "allow"},

@@ -26,7 +26,6 @@ from tests.gateway.live.hook import CLAUDE, DEPLOY, Hook, decided
 from tests.sampling import take_sample
 
 RECORDED = json.loads((settings.BASE_DIR / "tests" / "clients" / "hook_inputs.json").read_text(encoding="utf-8"))
-GIT = {"tool": "Bash", "input": "git (status|diff)", "do": "allow"}
 
 
 def read_verdict(assistant: str, output: str) -> str:
@@ -184,24 +183,9 @@ class TestConfiguration:
         "wrong",
         [
             "{",
-            "[]",
             {"url": "http://example.com", "key": "gadget_agent_x"},
-            {"url": "ftp://127.0.0.1", "key": "gadget_agent_x"},
-            {"url": "http://127.0.0.1:9"},
-            {"url": "http://127.0.0.1:9", "key": "gadget_x"},
-            {"url": "http://127.0.0.1:9", "key": "gadget_agent_x", "default": "maybe"},
-            {"url": "http://127.0.0.1:9", "key": "gadget_agent_x", "timeout_s": 5},
-            {"url": "http://127.0.0.1:9", "key": "gadget_agent_x", "rules": {}},
-            {"url": "http://127.0.0.1:9", "key": "gadget_agent_x", "rules": [{"tool": "(", "do": "allow"}]},
-            {"url": "http://127.0.0.1:9", "key": "gadget_agent_x", "rules": [{"tol": "Bash", "do": "allow"}]},
-            {
-                "url": "http://127.0.0.1:9",
-                "key": "gadget_agent_x",
-                "rules": [{"tool": "a{99999999999}", "do": "allow"}],
-            },
             {"url": "https://[gadget", "key": "gadget_agent_x"},
             {"url": "http://127.0.0.1:9", "key": "gadget_agent_x", "timeout_s": 10**400},
-            {"url": "http://127.0.0.1:9", "key": "gadget_agent_x", "timeout_s": float("inf")},
             '{"rules": ' + "[" * 100_000,
         ],
     )
@@ -209,12 +193,6 @@ class TestConfiguration:
         hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x")
         hook.write(wrong)
         assert hook.answer({**DEPLOY, "tool_name": "Read"})[0] == 2
-
-    def test_one_that_others_can_read_blocks(self, tmp_path: Path) -> None:
-        hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x")
-        hook.config.chmod(0o644)
-        code, _, errors = hook.answer({**DEPLOY, "tool_name": "Read"})
-        assert (code, "chmod 600" in errors) == (2, True)
 
     def test_a_missing_one_blocks(self, tmp_path: Path) -> None:
         hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x")
@@ -228,35 +206,12 @@ class TestConfiguration:
         assert (code, "401" in errors) == (2, True)
 
 
-class TestLyingAgents:
-    """A rule that allows a call holds for all of its texts, because the agent writes them."""
-
-    @pytest.mark.parametrize(
-        "given",
-        [
-            {"command": "rm -rf ~", "description": "git status"},
-            {"command": "git status", "more": "rm -rf ~"},
-            {"command": ["rm", "git status"], "description": "git status"},
-            {"description": "git status"},
-            {},
-        ],
-    )
-    def test_another_text_that_matches_allows_nothing(self, tmp_path: Path, given: dict[str, Any]) -> None:
-        hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x", rules=[GIT])
-        expected = 0 if given == {"description": "git status"} else 2
-        assert hook.answer({**DEPLOY, "tool_input": given})[0] == expected
-
-    def test_the_description_of_a_command_does_not_count(self, tmp_path: Path) -> None:
-        hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x", rules=[GIT])
-        given = {"command": "git status", "description": "Look at the state"}
-        assert hook.answer({**DEPLOY, "tool_input": given}) == (0, "", "")
-
-    def test_an_expression_that_takes_for_ever_blocks_in_time(self, tmp_path: Path) -> None:
-        rules = [{"tool": "Bash", "input": "(a+)+b", "do": "allow"}]
-        hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x", rules=rules, timeout_s=15.1)
-        began = time.monotonic()
-        assert hook.answer({**DEPLOY, "tool_input": {"command": "a" * 60}})[0] == 2
-        assert time.monotonic() - began < 15.1
+def test_an_expression_that_takes_for_ever_blocks_in_time(tmp_path: Path) -> None:
+    rules = [{"tool": "Bash", "input": "(a+)+b", "do": "allow"}]
+    hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x", rules=rules, timeout_s=15.1)
+    began = time.monotonic()
+    assert hook.answer({**DEPLOY, "tool_input": {"command": "a" * 60}})[0] == 2
+    assert time.monotonic() - began < 15.1
 
 
 def test_a_signal_to_end_blocks(site: Site, hook: Hook) -> None:

@@ -1,0 +1,146 @@
+"""/api/asks: an agent makes asks and sees its own; members read those of their organization."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+from django.test import Client
+
+from agents.approvals import decisions
+from agents.approvals.decisions import Decision
+from agents.approvals.models import Approval
+from agents.gateway.keys import issue_key
+from tests.world import World, make_world, nobody, post, problem
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+class Agent:
+    """A client with an agent key of this member."""
+
+    def __init__(self, world: World, member: str = "operator", name: str = "Laptop") -> None:
+        self.secret = issue_key(world.member(member), world.employee.pk, name, 30)[1]
+        self.client = Client(headers={"Authorization": f"Bearer {self.secret}"})
+
+    def ask(self, **more: Any) -> dict[str, Any]:
+        body = {"action": "deploy", "level": "write", **more}
+        answer = self.client.post("/api/asks", body, content_type="application/json")
+        assert answer.status_code == 201, answer.content
+        return dict(answer.json())
+
+    def get(self, ask: dict[str, Any]) -> dict[str, Any]:
+        return dict(self.client.get(f"/api/asks/{ask['id']}").json())
+
+
+@pytest.fixture
+def agent(world: World) -> Agent:
+    return Agent(world)
+
+
+def decide(world: World, ask: dict[str, Any], *, approves: bool, **more: Any) -> Approval:
+    """Let the approver decide the card of the ask."""
+    card = Approval.objects.get(pk=ask["approval_id"])
+    decision = Decision(digest=card.digest, confirm=ask["action"] if approves else "", **more)
+    if approves:
+        decisions.approve(world.member("approver"), card.pk, decision)
+    else:
+        decisions.deny(world.member("approver"), card.pk, decision)
+    card.refresh_from_db()
+    return card
+
+
+def list_ids(client: Client, query: str = "") -> list[str]:
+    return [item["id"] for item in client.get(f"/api/asks{query}").json()["items"]]
+
+
+class TestWhoSeesWhat:
+    def test_an_agent_sees_the_asks_of_its_own_key(self, world: World, agent: Agent) -> None:
+        own, others = agent.ask(), Agent(world, name="Server").ask()
+        assert list_ids(agent.client) == [own["id"]]
+        for path in ("", "/redeem", "/outcome", "/cancel"):
+            body = {"/redeem": {"receipt": "x"}, "/outcome": {"outcome": "failed"}}.get(path)
+            send = agent.client.post if path else agent.client.get
+            problem(send(f"/api/asks/{others['id']}{path}", body, content_type="application/json"), 404)
+
+    def test_a_member_sees_those_of_the_organization(self, world: World, agent: Agent) -> None:
+        asks = [agent.ask(), Agent(world, name="Server").ask()]
+        assert list_ids(world.client("viewer")) == [each["id"] for each in reversed(asks)]
+        assert list_ids(world.client("outsider")) == []
+        problem(world.client("outsider").get(f"/api/asks/{asks[0]['id']}"), 404)
+
+    def test_nobody_else_sees_any(self, agent: Agent) -> None:
+        agent.ask()
+        problem(nobody().get("/api/asks"), 401)
+
+    def test_only_an_agent_asks(self, world: World, agent: Agent) -> None:
+        operator = world.client("operator")
+        assert "Only an agent key" in problem(post(operator, "/api/asks", {"action": "deploy"}), 403)["detail"]
+        ask = agent.ask()
+        problem(post(operator, f"/api/asks/{ask['id']}/cancel"), 403)
+        assert agent.get(ask)["status"] == "waiting"
+
+    def test_the_list_can_be_of_one_effect(self, agent: Agent) -> None:
+        asks = [agent.ask(effect_key=key) for key in ("a", "", "b")]
+        assert list_ids(agent.client, "?effect_key=b") == [asks[2]["id"]]
+        assert list_ids(agent.client, "?effect_key=c") == []
+        assert len(list_ids(agent.client)) == 3
+
+
+DECISION = ("status", "decided_by", "reason", "receipt", "receipt_expires_at")
+
+
+def pick(ask: dict[str, Any], *names: str) -> list[Any]:
+    return [ask[name] for name in names]
+
+
+class TestDecision:
+    def test_before_it_nothing_is_told(self, agent: Agent) -> None:
+        ask = agent.ask()
+        assert pick(ask, *DECISION) == ["waiting", "", "", None, None]
+        assert ask["decided_at"] is None
+
+    def test_an_approval_comes_with_a_receipt_for_the_agent_alone(self, world: World, agent: Agent) -> None:
+        ask = agent.ask()
+        card = decide(world, ask, approves=True)
+        told = agent.get(ask)
+        assert pick(told, "status", "decided_by", "reason") == ["approved", "approver", ""]
+        assert told["receipt"].count(".") == 2
+        assert told["decided_at"] is not None
+        assert told["receipt_expires_at"] is not None
+        assert card.valid_until is not None
+        shown = world.client("approver").get(f"/api/asks/{ask['id']}").json()
+        assert pick(shown, "status", "decided_by", "receipt") == ["approved", "approver", None]
+
+    def test_until_it_can_no_longer_be_undone_nothing_is_told(self, world: World, agent: Agent) -> None:
+        ask = agent.ask()
+        card = decide(world, ask, approves=True, grace_s=60)
+        told = agent.get(ask)
+        assert pick(told, *DECISION) == ["waiting", "", "", None, None]
+        assert told["decided_at"] is None
+        Approval.objects.filter(pk=card.pk).update(start_after=Now() - timedelta(seconds=1))
+        assert pick(agent.get(ask), "status", "decided_by") == ["approved", "approver"]
+
+    def test_a_denial_is_told_with_its_reason(self, world: World, agent: Agent) -> None:
+        ask = agent.ask()
+        decide(world, ask, approves=False, reason="Not on Fridays.")
+        told = agent.get(ask)
+        assert pick(told, *DECISION) == ["denied", "approver", "Not on Fridays.", None, None]
+        assert told["decided_at"] is not None
+
+    def test_a_redeemed_approval_has_no_receipt_any_more(self, world: World, agent: Agent) -> None:
+        ask = agent.ask()
+        decide(world, ask, approves=True)
+        receipt = agent.get(ask)["receipt"]
+        path = f"/api/asks/{ask['id']}/redeem"
+        redeemed = agent.client.post(path, {"receipt": receipt}, content_type="application/json").json()
+        assert pick(redeemed, *DECISION) == ["redeemed", "approver", "", None, None]
+        assert redeemed["redeemed_at"] is not None
+        assert redeemed["decided_at"] is not None

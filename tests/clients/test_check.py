@@ -1,0 +1,387 @@
+"""`gadget_hook.py check`: it finds what lets calls past the hook, and says what the assistant itself can change."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.clients.conftest import ConfigFile
+from tests.clients.gadget import HOOK, AskServer
+
+NOBODY = 65_534
+CAN_CHANGE = f"""
+import os, sys
+hook = {{"__name__": "hook"}}
+exec(sys.stdin.read(), hook)
+os.setgid({NOBODY})
+os.setuid({NOBODY})
+print(hook["can_change"](hook["Path"](sys.argv[1])))
+"""
+ENTRY = {"type": "command", "command": f"python3 '{HOOK}'", "timeout": 60}
+
+
+class Checked:
+    """What a check printed."""
+
+    def __init__(self, output: str, problems: int) -> None:
+        *self.lines, self.last = output.splitlines()
+        self.problems = problems
+
+    def has(self, text: str) -> bool | None:
+        """Return whether this was found to be good; None if it was not looked at."""
+        found = [line.startswith("ok ") for line in self.lines if text in line]
+        return found[0] if found else None
+
+
+class Check:
+    """The check with a server, a configuration, and settings of an assistant."""
+
+    def __init__(
+        self, hook: ModuleType, gadget: AskServer, config_file: ConfigFile, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.hook, self.gadget, self.config_file, self._capsys = hook, gadget, config_file, capsys
+        self.settings = config_file.path.parent / "settings.json"
+        self.configure()
+        self.install()
+
+    def configure(self, **more: Any) -> None:
+        self.config_file.change(url=self.gadget.address, **more)
+
+    def install(self, event: str = "PreToolUse", matcher: str | None = "*", **entry: Any) -> None:
+        self.write({"hooks": {event: [{"matcher": matcher, "hooks": [{**ENTRY, **entry}]}]}})
+
+    def write(self, settings: Any) -> None:
+        self.settings.write_text(settings if isinstance(settings, str) else json.dumps(settings))
+
+    def run(self, assistant: str = "claude", *, waits: bool = False) -> Checked:
+        self._capsys.readouterr()
+        problems = self.hook.check(assistant, str(self.settings), waits=waits)
+        return Checked(self._capsys.readouterr().out, problems)
+
+
+@pytest.fixture
+def check(hook: ModuleType, gadget: AskServer, config_file: ConfigFile, capsys: pytest.CaptureFixture[str]) -> Check:
+    return Check(hook, gadget, config_file, capsys)
+
+
+@pytest.fixture
+def unchangeable(hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no file be one that this user can change, and no variable name the configuration."""
+    monkeypatch.delenv("AGENT_HOOK_CONFIG")
+    monkeypatch.setattr(hook, "find_config", lambda: check.config_file.path)
+    monkeypatch.setattr(hook, "can_change", lambda _: False)
+
+
+class TestSummary:
+    @pytest.mark.usefixtures("unchangeable")
+    def test_nothing_wrong(self, check: Check) -> None:
+        found = check.run()
+        assert (found.problems, [line for line in found.lines if not line.startswith("ok ")]) == (0, [])
+        assert found.last.startswith("The check found no problem")
+
+    def test_files_that_can_be_changed(self, check: Check) -> None:
+        found = check.run()
+        for path in (HOOK, check.config_file.path, check.settings):
+            assert found.has(f"can change {path}") is False
+        assert found.has("AGENT_HOOK_CONFIG comes from the environment") is False
+        assert (
+            found.last
+            == "The hook is only cooperative: this user can change 4 file(s) or variable(s) that it depends on."
+        )
+
+    @pytest.mark.usefixtures("unchangeable")
+    def test_a_problem(self, check: Check) -> None:
+        check.gadget.cancelled = "approved"
+        found = check.run()
+        assert found.has("not cancelled: it is approved") is False
+        assert found.last == "The check found 1 problem(s)."
+
+    def test_a_configuration_that_counts_for_nothing(self, check: Check) -> None:
+        check.config_file.write("{")
+        found = check.run()
+        assert found.has("cannot be read") is False
+        assert found.problems == 1
+
+
+class TestRules:
+    @pytest.mark.parametrize(
+        ("config", "is_good"),
+        [
+            ({}, True),
+            ({"default": "deny"}, True),
+            ({"default": "allow"}, False),
+            ({"rules": [{"do": "allow"}]}, False),
+            ({"rules": [{"do": "ask"}]}, True),
+            ({"rules": [{"tool": "Read", "do": "allow"}]}, True),
+            ({"rules": [{"input": "ls", "do": "allow"}]}, True),
+        ],
+    )
+    def test_calls_that_no_rule_names_are_held(self, check: Check, config: dict[str, Any], is_good: bool) -> None:
+        check.configure(**config)
+        words = "calls that no rule names are not allowed" if is_good else "allows every call that no rule names"
+        assert check.run().has(words) is is_good
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("assistant", "event", "is_installed"),
+        [
+            ("claude", "PreToolUse", True),
+            ("claude", "PostToolUse", False),
+            ("gemini", "BeforeTool", True),
+            ("cursor", "preToolUse", True),
+            ("cursor", "beforeShellExecution", False),
+        ],
+    )
+    def test_the_events_that_hold_a_call_start_it(
+        self, check: Check, assistant: str, event: str, is_installed: bool
+    ) -> None:
+        check.install(event, timeout=60_000 if assistant == "gemini" else 60)
+        found = check.run(assistant)
+        words = f"the hook is installed in {check.settings}" if is_installed else "no hook for"
+        assert found.has(words) is is_installed
+
+    @pytest.mark.parametrize(
+        ("entry", "is_good", "words"),
+        [
+            ({"timeout": 61}, True, "the assistant waits 61 s, 6 s longer than the hook"),
+            ({"timeout": 60}, True, "5 s longer than the hook"),
+            ({"timeout": 59}, False, "the assistant waits only 59 s, less than timeout_s (60 s)"),
+            ({"timeout": None, "timeoutSec": 30}, True, "the assistant waits 600 s"),
+            ({"timeout": True}, True, "the assistant waits 600 s"),
+            ({"timeout": "1"}, True, "the assistant waits 600 s"),
+        ],
+    )
+    def test_the_assistant_waits_longer_than_the_hook(
+        self, check: Check, entry: dict[str, Any], is_good: bool, words: str
+    ) -> None:
+        check.install(**entry)
+        assert check.run().has(words) is is_good
+
+    def test_one_assistant_counts_milliseconds(self, check: Check) -> None:
+        check.install("BeforeTool", timeout=61_000)
+        assert check.run("gemini").has("the assistant waits 61 s") is True
+
+    @pytest.mark.parametrize(
+        ("matcher", "is_good"), [(None, True), ("", True), ("*", True), (".*", True), ("Bash", False)]
+    )
+    def test_it_covers_every_tool(self, check: Check, matcher: str | None, is_good: bool) -> None:
+        check.install(matcher=matcher)
+        words = "the matcher covers every tool" if is_good else f"the matcher {matcher!r} does not cover every tool"
+        assert check.run().has(words) is is_good
+
+    def test_another_command_is_no_hook(self, check: Check) -> None:
+        check.install(command="python3 other.py")
+        assert check.run().has("no hook for PreToolUse") is False
+
+    @pytest.mark.parametrize(
+        "settings", ["{", "[]", {"hooks": []}, {"hooks": {"PreToolUse": 5}}, {"hooks": {"a": [5]}}]
+    )
+    def test_settings_that_cannot_be_read_start_nothing(self, check: Check, settings: Any) -> None:
+        check.write(settings)
+        assert check.run().has("no hook for PreToolUse") is False
+
+    def test_no_setting_switches_hooks_off(self, check: Check) -> None:
+        assert check.run().has("switches all hooks off") is None
+        check.write({**json.loads(check.settings.read_text()), "disableAllHooks": True})
+        assert check.run().has("switches all hooks off") is False
+
+
+class TestStartedFile:
+    def test_each_in_a_command_is_compared(self, check: Check, tmp_path: Path) -> None:
+        other = tmp_path / "gadget_hook_2.py"
+        other.write_bytes(b"print('allow')")
+        check.install(command=f"python3 '{other}'")
+        found = check.run()
+        assert found.has(f"{other} is not the file that Gadget serves") is False
+        assert found.has(f"{HOOK} is") is None
+        entries = [ENTRY, {**ENTRY, "command": f"python3 '{other}'"}]
+        check.write({"hooks": {"PreToolUse": [{"hooks": [entry]} for entry in entries]}})
+        found = check.run()
+        assert found.has(f"{HOOK} is the file that Gadget serves") is True
+        assert found.has(f"{other} is not the file that Gadget serves") is False
+
+    def test_where_the_command_names_none_its_own_is(self, check: Check) -> None:
+        check.install(command="python3 'gadget_hook")
+        assert check.run().has(f"{HOOK} is the file that Gadget serves") is True
+
+    def test_a_changed_one_is_noticed(self, check: Check) -> None:
+        check.gadget.file += b"# newer"
+        assert check.run().has(f"{HOOK} is not the file that Gadget serves") is False
+
+    def test_a_missing_one_is_noticed(self, check: Check) -> None:
+        check.install(command="python3 /nowhere/gadget_hook.py")
+        assert check.run().has("the files cannot be compared") is False
+
+
+class TestWay:
+    def test_an_ask_is_held_and_cancelled(self, check: Check) -> None:
+        found = check.run()
+        assert found.has("a call is held: ask 7") is True
+        assert found.has("the ask of this check was cancelled") is True
+        assert check.gadget.paths[-2:] == ["POST /api/asks", "POST /api/asks/7/cancel"]
+
+    def test_one_that_is_not_held_is_a_problem(self, check: Check) -> None:
+        check.gadget.statuses = ["approved"]
+        found = check.run()
+        assert found.has("a call was not held, but approved: ask 7") is False
+        assert found.has("the ask of this check was") is None
+        assert found.has("the approval lets one call through") is True
+        assert found.has("a second call is refused") is True
+        assert check.gadget.paths[-1] == "POST /api/asks/7/outcome"
+
+    def test_with_a_person_it_lets_one_call_through(self, check: Check) -> None:
+        check.gadget.statuses = ["waiting", "approved"]
+        found = check.run(waits=True)
+        for words in ("a person approved the ask", "lets one call through", "a second call is refused"):
+            assert found.has(words) is True
+        assert found.has("the ask of this check was") is None
+
+    def test_an_approval_for_several_calls_is_a_problem(self, check: Check) -> None:
+        check.gadget.statuses, check.gadget.redemptions = ["waiting", "approved"], [(200, "redeemed")] * 2
+        assert check.run(waits=True).has("the approval lets a second call through") is False
+
+    def test_so_is_another_refusal_of_the_second_call(self, check: Check) -> None:
+        check.gadget.statuses, check.gadget.redemptions = ["waiting", "approved"], [(200, "redeemed"), (500, "")]
+        assert check.run(waits=True).has("Gadget answered 500") is False
+
+    @pytest.mark.parametrize(
+        ("status", "words"),
+        [("denied", "a person denied the ask"), ("expired", "the ask was not approved: it is expired")],
+    )
+    def test_no_approval_lets_nothing_through(self, check: Check, status: str, words: str) -> None:
+        check.gadget.statuses = ["waiting", status]
+        found = check.run(waits=True)
+        assert found.has(words) is False
+        assert found.has("lets one call through") is None
+        assert "POST /api/asks/7/redeem" not in check.gadget.paths
+
+    def test_nobody_decides(self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(hook, "LONGEST_CHECK_S", 1)
+        found = check.run(waits=True)
+        assert found.has("nobody decided within 1 seconds") is False
+        assert found.has("the ask of this check was cancelled") is True
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user can be tried only by root")
+class TestChangeableFiles:
+    """What somebody without rights can do to a file `/…/own/hook.py`."""
+
+    def build(self, top: str) -> Path:
+        file = Path(top) / "above" / "own" / "hook.py"
+        Path(top).chmod(0o755)
+        file.parent.mkdir(parents=True)
+        for folder in (file.parent, file.parent.parent):
+            folder.chmod(0o755)
+        file.touch()
+        file.chmod(0o644)
+        return file
+
+    def can_change(self, file: Path) -> bool:
+        command = [sys.executable, "-I", "-c", CAN_CHANGE, str(file)]
+        done = subprocess.run(command, input=HOOK.read_bytes(), capture_output=True, check=True)
+        return json.loads(done.stdout.decode().strip().lower()) is True
+
+    @pytest.mark.parametrize(
+        ("owner", "mode", "changeable"),
+        [
+            (0, 0o755, False),
+            (NOBODY, 0o755, True),
+            (NOBODY, 0o555, True),
+            (0, 0o777, True),
+            (0, 0o1777, False),
+            (NOBODY, 0o1755, True),
+        ],
+    )
+    def test_whoever_can_change_a_folder_above_can_change_it(self, owner: int, mode: int, changeable: bool) -> None:
+        with tempfile.TemporaryDirectory() as top:
+            file = self.build(top)
+            os.chown(file.parent.parent, owner, owner)
+            file.parent.parent.chmod(mode)
+            assert self.can_change(file) is changeable
+
+    @pytest.mark.parametrize(
+        ("owner", "mode", "changeable"), [(0, 0o644, False), (0, 0o666, True), (NOBODY, 0o444, True)]
+    )
+    def test_so_can_its_owner_and_whoever_may_write_it(self, owner: int, mode: int, changeable: bool) -> None:
+        with tempfile.TemporaryDirectory() as top:
+            file = self.build(top)
+            os.chown(file, owner, owner)
+            file.chmod(mode)
+            assert self.can_change(file) is changeable
+
+    @pytest.mark.parametrize(("owner", "changeable"), [(0, False), (NOBODY, True)])
+    def test_so_can_the_owner_of_a_link_to_it(self, owner: int, changeable: bool) -> None:
+        with tempfile.TemporaryDirectory() as top:
+            file = self.build(top)
+            link = Path(top) / "shared" / "hook.py"
+            link.parent.mkdir()
+            link.parent.chmod(0o1777)
+            link.symlink_to(file)
+            os.chown(link, owner, owner, follow_symlinks=False)
+            assert self.can_change(link) is changeable
+
+    @pytest.mark.parametrize(("mode", "changeable"), [(0o755, False), (0o1777, True)])
+    def test_so_can_whoever_may_create_a_missing_one(self, mode: int, changeable: bool) -> None:
+        with tempfile.TemporaryDirectory() as top:
+            file = self.build(top)
+            file.unlink()
+            file.parent.chmod(mode)
+            assert self.can_change(file) is changeable
+
+
+class TestCommandLine:
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["check"],
+            ["check", "nobody"],
+            ["hold", "claude"],
+            ["check", "claude", "a", "b"],
+            ["--wait"],
+            ["check", "--wait"],
+        ],
+    )
+    def test_an_unknown_command_explains_itself(
+        self, hook: ModuleType, capsys: pytest.CaptureFixture[str], arguments: list[str]
+    ) -> None:
+        assert hook.main(arguments) == 2
+        assert "gadget_hook.py check ASSISTANT" in capsys.readouterr().err
+
+    @pytest.mark.usefixtures("unchangeable")
+    def test_a_check_ends_with_whether_it_found_a_problem(self, hook: ModuleType, check: Check) -> None:
+        assert hook.main(["check", "claude", str(check.settings)]) == 0
+        check.gadget.cancelled = "waiting"
+        assert hook.main(["check", "claude", str(check.settings)]) == 1
+
+    @pytest.mark.usefixtures("unchangeable")
+    def test_it_waits_if_told_to(self, hook: ModuleType, check: Check) -> None:
+        check.gadget.statuses = ["waiting", "approved"]
+        assert hook.main(["check", "--wait", "claude", str(check.settings)]) == 0
+        assert "GET /api/asks/7?" in check.gadget.paths
+        check.gadget.sent.clear()
+        check.gadget.statuses = ["waiting"]
+        hook.main(["check", "claude", str(check.settings)])
+        assert "GET /api/asks/7?" not in check.gadget.paths
+
+    @pytest.mark.usefixtures("unchangeable")
+    def test_without_a_file_it_reads_the_assistants_own_settings(
+        self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(hook.SETTINGS, "claude", (str(check.settings),))
+        assert hook.main(["check", "claude"]) == 0
+
+    def test_without_arguments_it_answers_a_call(self, config_file: ConfigFile) -> None:
+        config_file.change(default="deny")
+        given = json.dumps({"toolName": "bash", "toolArgs": "{}"})
+        command = [sys.executable, "-I", str(HOOK)]
+        done = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout)["permissionDecision"] == "deny"

@@ -1,0 +1,156 @@
+"""What the hook reads: each assistant's description of a call is understood, and any other blocks."""
+
+from __future__ import annotations
+
+import json
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+INPUT = {"command": "make deploy"}
+CLAUDE = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": INPUT, "session_id": "s", "cwd": "/shop"}
+CODEX = {**CLAUDE, "turn_id": "t"}
+GEMINI = {**CLAUDE, "hook_event_name": "BeforeTool", "tool_name": "run_shell_command"}
+SHELL = {"hook_event_name": "beforeShellExecution", "command": "make deploy", "conversation_id": "s", "cwd": "/shop"}
+CURSOR = {**SHELL, "hook_event_name": "beforeMCPExecution", "tool_name": "deploy", "tool_input": json.dumps(INPUT)}
+COPILOT = {"toolName": "bash", "toolArgs": json.dumps(INPUT), "sessionId": "s", "cwd": "/shop"}
+
+
+def read(hook: ModuleType, given: Any) -> Any:
+    return hook.read_call(json.dumps(given))
+
+
+@pytest.mark.parametrize(
+    ("given", "form", "event", "tool"),
+    [
+        (CLAUDE, "claude", "PreToolUse", "Bash"),
+        (CODEX, "codex", "PreToolUse", "Bash"),
+        (GEMINI, "gemini", "BeforeTool", "run_shell_command"),
+        (SHELL, "cursor", "beforeShellExecution", "shell"),
+        (CURSOR, "cursor", "beforeMCPExecution", "deploy"),
+        (COPILOT, "copilot", "preToolUse", "bash"),
+    ],
+)
+def test_each_assistants_call_is_understood(
+    hook: ModuleType, given: dict[str, Any], form: str, event: str, tool: str
+) -> None:
+    call = read(hook, given)
+    assert (call.form, call.event, call.tool, call.given) == (form, event, tool, INPUT)
+    assert (call.session, call.folder, call.is_over) == ("s", "/shop", False)
+
+
+def test_what_an_assistant_leaves_out_is_empty(hook: ModuleType) -> None:
+    call = read(hook, {"hook_event_name": "preToolUse", "tool_input": INPUT})
+    assert (call.tool, call.folder, call.session) == ("mcp", "", "")
+
+
+@pytest.mark.parametrize(
+    ("sent", "given"), [('{"a": 1}', {"a": 1}), ("rm -rf /", {"text": "rm -rf /"}), ("[1]", {"value": [1]})]
+)
+def test_an_input_in_a_text_is_read(hook: ModuleType, sent: str, given: Any) -> None:
+    assert read(hook, {**COPILOT, "toolArgs": sent}).given == given
+
+
+def without(given: dict[str, Any], *names: str, **more: Any) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name not in names} | more
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        {},
+        without(CLAUDE, hook_event_name="Stop"),
+        without(CLAUDE, "tool_input"),
+        without(CLAUDE, tool_name=5),
+        without(CLAUDE, "tool_name"),
+        without(GEMINI, hook_event_name="AfterModel"),
+        without(GEMINI, "tool_input"),
+        without(GEMINI, tool_name=5),
+        without(SHELL, "command"),
+        without(SHELL, command=["make"]),
+        without(SHELL, hook_event_name="afterFileEdit"),
+        without(CURSOR, "tool_input"),
+        without(CURSOR, "tool_input", hook_event_name="preToolUse"),
+        without(CURSOR, hook_event_name="afterFileEdit"),
+        without(COPILOT, "toolArgs"),
+        without(COPILOT, toolName=5),
+        without(COPILOT, hook_event_name="Stop"),
+    ],
+)
+def test_any_other_input_blocks(hook: ModuleType, given: Any) -> None:
+    with pytest.raises(hook.Blocked, match="unknown format"):
+        read(hook, given)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000])
+def test_what_is_not_json_blocks(hook: ModuleType, text: str) -> None:
+    with pytest.raises(hook.Blocked, match="not JSON"):
+        hook.read_call(text)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (CLAUDE, without(CLAUDE, hook_event_name="PostToolUse")),
+        (GEMINI, without(GEMINI, hook_event_name="AfterTool")),
+        (SHELL, without(SHELL, "cwd", hook_event_name="afterShellExecution")),
+        (CURSOR, without(CURSOR, hook_event_name="afterMCPExecution")),
+        (COPILOT, without(COPILOT, toolResult={})),
+        (COPILOT, without(COPILOT, error="away")),
+    ],
+)
+def test_a_report_is_about_the_call_before_it(hook: ModuleType, before: dict[str, Any], after: dict[str, Any]) -> None:
+    assert read(hook, after).is_over
+    assert read(hook, after).effect_key == read(hook, before).effect_key
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        without(CLAUDE, cwd="/other"),
+        without(CLAUDE, session_id="other"),
+        without(CLAUDE, tool_name="Bash2"),
+        without(CLAUDE, tool_input={"command": "make deploy-all"}),
+    ],
+)
+def test_a_different_call_has_a_key_of_its_own(hook: ModuleType, other: dict[str, Any]) -> None:
+    assert read(hook, other).effect_key != read(hook, CLAUDE).effect_key
+
+
+OVER = without(CLAUDE, hook_event_name="PostToolUse")
+
+
+@pytest.mark.parametrize(
+    ("after", "has_failed"),
+    [
+        (without(OVER, tool_response={"stdout": "done"}), False),
+        (without(OVER, tool_response="done"), False),
+        (OVER, False),
+        (without(OVER, tool_response={"error": "away"}), True),
+        (without(OVER, tool_response={"is_error": True}), True),
+        (without(OVER, hook_event_name="PostToolUseFailure"), True),
+        (without(CURSOR, hook_event_name="postToolUseFailure"), True),
+        (without(COPILOT, toolResult={"resultType": "success"}), False),
+        (without(COPILOT, toolResult={"resultType": "failure"}), True),
+        (without(COPILOT, error="away"), True),
+    ],
+)
+def test_a_report_says_whether_the_call_failed(hook: ModuleType, after: dict[str, Any], has_failed: bool) -> None:
+    assert read(hook, after).has_failed is has_failed
+
+
+def test_each_assistant_gets_its_own_form(hook: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    def answer(given: dict[str, Any], *, goes_on: bool) -> Any:
+        hook.answer(read(hook, given), goes_on, "Why")
+        written = capsys.readouterr().out
+        return json.loads(written) if written else None
+
+    for goes_on, word in ((True, "allow"), (False, "deny")):
+        specific = {"hookEventName": "PreToolUse", "permissionDecision": word, "permissionDecisionReason": "Why"}
+        assert answer(CLAUDE, goes_on=goes_on) == {"hookSpecificOutput": specific}
+        assert answer(CODEX, goes_on=goes_on) == (None if goes_on else {"hookSpecificOutput": specific})
+        assert answer(GEMINI, goes_on=goes_on) == {"decision": word, "reason": "Why"}
+        assert answer(SHELL, goes_on=goes_on) == {"permission": word, "user_message": "Why", "agent_message": "Why"}
+        assert answer(COPILOT, goes_on=goes_on) == {"permissionDecision": word, "permissionDecisionReason": "Why"}

@@ -1,0 +1,30 @@
+"""What a request that waits for a call reads meanwhile: the call's status, and the progress of its run."""
+
+from __future__ import annotations
+
+from agents.gateway.models import AgentKey
+from agents.gateway.sessions import find_or_create_session
+from agents.platform.queries.gateway import AWAITED_CALLS, PROGRESS_SINCE
+from agents.runs.models import CallStatus, Event, EventType
+from tests.gateway.test_requests import EFFECT, request
+
+
+def test_only_the_awaited_calls_are_read(key: AgentKey) -> None:
+    one, two, _ = (request(key, EFFECT, name=name) for name in "abc")
+    found = AWAITED_CALLS.fetch_matching([one.pk, two.pk])
+    assert sorted(found) == [(one.pk, CallStatus.AWAITING_APPROVAL), (two.pk, CallStatus.AWAITING_APPROVAL)]
+
+
+def test_only_new_progress_of_the_run_is_read(key: AgentKey) -> None:
+    run, other = (request(key, EFFECT, find_or_create_session(key, name), name=name).run for name in "ab")
+    added = [
+        Event.objects.create(run=each, seq=number, type=type_, payload={"number": number})
+        for each, number, type_ in (
+            (run, 101, EventType.TOOL_PROGRESS),
+            (run, 102, EventType.TOOL_PROGRESS),
+            (run, 103, EventType.TOOL_START),
+            (other, 104, EventType.TOOL_PROGRESS),
+        )
+    ]
+    assert PROGRESS_SINCE.fetch_all(run.pk, 101) == [(102, {"number": 102})]
+    Event.objects.filter(pk__in=[each.pk for each in added]).delete()
