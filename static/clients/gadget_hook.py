@@ -238,12 +238,12 @@ def find_rule(config: Config, call: Call) -> dict[str, Json]:
     return {"do": config.get("default", "ask")}
 
 
-def matches_input(rule: dict[str, Json], given: Json) -> bool:
+def matches_input(rule: dict[str, Json], given: dict[str, Json]) -> bool:
     """Return True if one text of the input matches, or to allow the call, every one: the assistant writes them all."""
     matches = [bool(re.fullmatch(rule["input"], text)) for text in texts_of(given)]
     if rule["do"] != "allow":
         return any(matches)
-    if isinstance(given, dict) and isinstance(given.get("command"), str):
+    if isinstance(given.get("command"), str):
         acting = {name: value for name, value in given.items() if name != "description"}
         matches = [bool(re.fullmatch(rule["input"], text)) for text in texts_of(acting)]
     return bool(matches) and all(matches)
@@ -456,7 +456,8 @@ def check(assistant: str, settings: str | None = None, *, waits: bool) -> int:
         print(f"The check found {findings.problems} problem(s).")
     elif findings.changeable:
         what = "file(s) or variable(s) that it depends on"
-        print(f"The hook is only cooperative: this user can change {findings.changeable} {what}.")
+        advice = "To enforce it, give the files and the folders above them to root, and set no variable."
+        print(f"The hook is only cooperative: this user can change {findings.changeable} {what}. {advice}")
     else:
         print("The check found no problem: this user cannot change the hook, its configuration or the settings.")
     return findings.problems
