@@ -25,7 +25,7 @@ _PATH = re.compile(r"/api/asks/(\d{1,18})/?")
 _MAX_WAIT_S = 30.0
 _CLOCK_MARGIN_S = 0.1
 MAX_WAITING = 100
-"""Requests of one key that wait in one process; any more are answered at once."""
+"""Requests of one key that wait for decisions in one process; any more are answered at once."""
 
 
 class AskWaiting:
@@ -51,7 +51,7 @@ class AskWaiting:
     async def _wait(self, scope: dict[str, Any], wait_s: float) -> None:
         """Wait for the decision, and until it cannot be undone."""
         ends_at = time.monotonic() + wait_s
-        if (state := await _find_own(scope)) is not None and self._waiting[state.ask.key_id] < MAX_WAITING:
+        if (state := await _find_undecided(scope)) is not None and self._waiting[state.ask.key_id] < MAX_WAITING:
             await self._wait_for_decision(state, wait_s)
         if (left := ends_at - time.monotonic()) > 0 and (undo_s := await _find_time_to_undo(scope)) > 0:
             await asyncio.sleep(min(left, undo_s))
@@ -87,8 +87,10 @@ def _read_wait(scope: dict[str, Any]) -> float:
 
 
 @database_to_async
-def _find_own(scope: dict[str, Any]) -> AskState | None:
-    return _load_own(scope)
+def _find_undecided(scope: dict[str, Any]) -> AskState | None:
+    """Return the agent's own ask if nobody has decided it yet."""
+    state = _load_own(scope)
+    return state if state is not None and state.call.status == CallStatus.AWAITING_APPROVAL else None
 
 
 @database_to_async

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import mcp_types as types
 from django.urls import reverse
@@ -84,18 +83,14 @@ def build_answer(ticket: Ticket, site: str) -> types.CallToolResult:
     """
     if not ticket.has_ended:
         return _build_ticket_answer(ticket, site)
-    result = ticket.result
-    failed = result is None or not result.success
-    structure: Any = result.data if result is not None and not failed and isinstance(result.data, dict) else None
-    if failed:
-        structure = {
-            "status": str(ticket.call.status),
-            "code": str(result.error.code) if result and result.error else "",
-        }
-    elif structure is not None and len(json.dumps(structure, default=str)) > LARGEST_STRUCTURE:
-        structure = None
     text = types.TextContent(text=ticket.content or str(CallStatus(ticket.call.status).label))
-    return types.CallToolResult(content=[text], structured_content=structure, is_error=failed)
+    result = ticket.result
+    error = result.error if result is not None else None
+    if result is None or error is not None:
+        known = {"status": str(ticket.call.status), "code": str(error.code) if error else ""}
+        return types.CallToolResult(content=[text], structured_content=known, is_error=True)
+    fits = isinstance(result.data, dict) and len(json.dumps(result.data, default=str)) <= LARGEST_STRUCTURE
+    return types.CallToolResult(content=[text], structured_content=result.data if fits else None, is_error=False)
 
 
 def _build_ticket_answer(ticket: Ticket, site: str) -> types.CallToolResult:

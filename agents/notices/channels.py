@@ -242,7 +242,7 @@ def _send_code(channel: Channel) -> None:
         kind=NoticeKind.CODE,
         spread_at=Now(),
     )
-    Delivery.objects.create(notice=notice, channel=channel, due_at=timezone.now())
+    Delivery.objects.create(notice=notice, channel=channel, due_at=Now())
     send_soon()
 
 

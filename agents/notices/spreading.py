@@ -70,7 +70,7 @@ def _build_deliveries(notices: Collection[Notice]) -> list[Delivery]:
     if not channels and not shared and not watcher:
         return []
     audience, rules = Audience.load(organization, notices), load_pace_rules(channels.keys())
-    now, default = timezone.now().replace(microsecond=0), PaceRules()  # SQLite's clock counts milliseconds
+    now, default = timezone.now().replace(microsecond=0), PaceRules()  # SQLite compares texts, and its clock has ms
     to_watcher = [Delivery(notice=notice, channel=watcher, due_at=now) for notice in broken if watcher]
     to_all = [
         Delivery(notice=notice, channel=channel, due_at=now)

@@ -53,6 +53,7 @@ SHORTEST_MARGIN_S, MARGIN_S, LONGEST_CHECK_S, LONGEST_TIMEOUT_S = 5.0, 15.0, 300
 OPEN_S = 24 * 3600
 LARGEST_ANSWER = 1_000_000
 LARGEST_INPUT = 4_000_000
+MOST_LINKS = 40
 SERVED = "/static/clients/gadget_hook.py"
 SETTINGS = {
     "claude": (
@@ -456,7 +457,7 @@ def check(assistant: str, settings: str | None = None, *, waits: bool) -> int:
         print(f"The check found {findings.problems} problem(s).")
     elif findings.changeable:
         what = "file(s) or variable(s) that it depends on"
-        advice = "To enforce it, give the files and the folders above them to root, and set no variable."
+        advice = "To enforce it, keep them where only root can change them, and set no variable."
         print(f"The hook is only cooperative: this user can change {findings.changeable} {what}. {advice}")
     else:
         print("The check found no problem: this user cannot change the hook, its configuration or the settings.")
@@ -556,11 +557,19 @@ def check_started(config: Config, files: list[Path], findings: Findings) -> None
     try:
         with urllib.request.build_opener(NoRedirects).open(request, timeout=10) as response:
             served = response.read(LARGEST_ANSWER)
-        for file in files:
-            what = "the file that Gadget serves"
-            findings.judge(file.read_bytes() == served, f"{file} is {what}", f"{file} is not {what}")
     except (OSError, ValueError) as error:
-        findings.fail(f"the files cannot be compared: {error}")
+        findings.fail(f"the file that Gadget serves cannot be read: {error}")
+        return
+    for file in files:
+        compare(file, served, findings)
+
+
+def compare(file: Path, served: bytes, findings: Findings) -> None:
+    what = "the file that Gadget serves"
+    try:
+        findings.judge(file.read_bytes() == served, f"{file} is {what}", f"{file} is not {what}")
+    except OSError as error:
+        findings.fail(f"{file} cannot be read: {error}")
 
 
 def check_owners(files: list[Path], findings: Findings) -> None:
@@ -577,21 +586,45 @@ def check_owners(files: list[Path], findings: Findings) -> None:
 
 
 def can_change(path: Path) -> bool:
-    """Return True if this user can write the file or replace it, or any folder above it."""
+    """Return True if this user can write the file, or replace it, a folder above it or a link on the way to it."""
+    stops = list(follow_links(path.absolute()))
+    return len(stops) > MOST_LINKS or any(can_replace(each) for each in stops)
+
+
+def follow_links(path: Path) -> Iterator[Path]:
+    """Yield the path, and each one that its links lead to, one link at a time; a loop of links ends after many."""
+    for _ in range(MOST_LINKS + 1):
+        yield path
+        links = (each for each in (*reversed(path.parents), path) if read_link(each))
+        link = next(links, None)
+        if link is None:
+            return
+        path = link.parent / read_link(link) / path.relative_to(link)
+
+
+def read_link(path: Path) -> str:
+    """Return where a link leads; empty for anything else."""
+    try:
+        return str(path.readlink())
+    except OSError:
+        return ""
+
+
+def can_replace(path: Path) -> bool:
+    """Return True if this user can write what is here, or put something else here or in the place of a folder above."""
     user = os.geteuid() if hasattr(os, "geteuid") else None
-    for one in {path.absolute(), path.resolve()}:
-        child = one
-        if has_power_over(child, user):
+    if has_power_over(path, user):
+        return True
+    entry = path
+    for folder in path.parents:
+        if has_power_over(folder, user) and not is_protected(entry, folder, user):
             return True
-        for folder in child.parents:
-            if has_power_over(folder, user) and not is_protected(child, folder, user):
-                return True
-            child = folder
+        entry = folder
     return False
 
 
 def is_protected(entry: Path, folder: Path, user: int | None) -> bool:
-    """Return True in a folder such as /tmp, where only the owners of folder and entry can replace the entry."""
+    """Return True if the folder, such as /tmp, keeps this user from replacing the entry, because neither is theirs."""
     try:
         owners = (0, folder.stat().st_uid, entry.lstat().st_uid)
         return bool(folder.stat().st_mode & stat.S_ISVTX) and user not in owners

@@ -40,9 +40,9 @@ class ConfigFile:
         self.path = path
         self.write({"url": "https://gadget.example.com", "key": SECRET})
 
-    def write(self, config: Any, mode: int = 0o600) -> None:
+    def write(self, config: Any) -> None:
         self.path.write_text(config if isinstance(config, str) else json.dumps(config), encoding="utf-8")
-        self.path.chmod(mode)
+        self.path.chmod(0o600)
 
     def change(self, **more: Any) -> None:
         """Write the usual configuration with these fields; None leaves one out."""

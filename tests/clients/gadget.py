@@ -24,8 +24,8 @@ class AskServer:
         wrong: fields that replace those of every answer about the ask.
         redemptions: the answers to redemptions: a status of HTTP and the status of the ask.
         cancelled: the status of the ask after a request to cancel it.
-        file: what is served as the hook.
-        sent: method, path and body of each request.
+        file, file_status: what is served as the hook, and the status of that answer.
+        sent: method, path with its query, and body of each request.
     """
 
     def __init__(self, address: str) -> None:
@@ -34,18 +34,18 @@ class AskServer:
         self.wrong: dict[str, Any] = {}
         self.redemptions = [(200, "redeemed"), (409, "redeemed")]
         self.cancelled = "cancelled"
-        self.file = HOOK.read_bytes()
+        self.file, self.file_status = HOOK.read_bytes(), 200
         self.sent: list[tuple[str, str, Any]] = []
         self._asked: dict[str, Any] = {}
 
     @property
     def paths(self) -> list[str]:
-        return [f"{method} {path}" for method, path, _ in self.sent]
+        return [f"{method} {path.partition('?')[0]}" for method, path, _ in self.sent]
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, bytes]:
-        self.sent.append((method, path.split("wait_s", maxsplit=1)[0], body))
+        self.sent.append((method, path, body))
         if path.endswith("gadget_hook.py"):
-            return 200, self.file
+            return self.file_status, self.file
         if path.endswith("/redeem"):
             code, status = self.redemptions.pop(0)
             return code, json.dumps({"detail": "Redeemed before."} if code != 200 else self._describe(status)).encode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,14 +13,14 @@ from tests.clients.conftest import SECRET
 from tests.clients.gadget import URL, AskServer
 from tests.clients.test_reading import CLAUDE
 
-ASK, POLL, REDEEM = "POST /api/asks", "GET /api/asks/7?", "POST /api/asks/7/redeem"
+ASK, POLL, REDEEM = "POST /api/asks", "GET /api/asks/7", "POST /api/asks/7/redeem"
 
 
 @pytest.fixture
 def pauses(hook: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Collect the hook's pauses in place of making them."""
     found: list[float] = []
-    monkeypatch.setattr(hook.time, "sleep", found.append)
+    monkeypatch.setattr(hook, "time", SimpleNamespace(sleep=found.append, monotonic=time.monotonic, time=time.time))
     return found
 
 
@@ -51,6 +51,32 @@ def test_it_asks_again_until_somebody_has_decided(
     assert hook.decide(config, call)[0] is True
     assert gadget.paths == [ASK, POLL, POLL, POLL, REDEEM]
     assert pauses == [0.5, 0.5]
+
+
+def test_each_request_waits_at_most_until_the_assistant_gives_up(
+    hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, pauses: list[float]
+) -> None:
+    for timeout_s, most in ((60, 25), (25, 10)):
+        gadget.statuses = ["waiting", "denied"]
+        hook.decide({**config, "timeout_s": timeout_s}, call)
+        wait_s = float(gadget.sent[-1][1].partition("?wait_s=")[2])
+        assert most - 1 < wait_s <= most
+
+
+def test_the_ask_holds_the_whole_call(hook: ModuleType, gadget: AskServer, config: dict[str, Any]) -> None:
+    given = {"command": "make deploy", "description": "Deploy the shop"}
+    call = hook.read_call(json.dumps({**CLAUDE, "tool_input": given}))
+    gadget.statuses = ["denied"]
+    hook.decide(config, call)
+    assert gadget.sent[0][2] == {
+        "action": "assistant.Bash",
+        "params": {"tool": "Bash", "folder": "/shop", "input": given},
+        "level": "destructive",
+        "sentence": "Deploy the shop",
+        "effect_key": call.effect_key,
+        "audience": "gadget_hook",
+        "expires_s": 24 * 3600,
+    }
 
 
 def test_it_waits_no_longer_than_the_assistant(

@@ -134,6 +134,10 @@ class TestSettings:
             ("claude", "PreToolUse", True),
             ("claude", "PostToolUse", False),
             ("gemini", "BeforeTool", True),
+            ("codex", "PreToolUse", True),
+            ("codex", "BeforeTool", False),
+            ("copilot", "preToolUse", True),
+            ("copilot", "PreToolUse", False),
             ("cursor", "preToolUse", True),
             ("cursor", "beforeShellExecution", False),
         ],
@@ -146,13 +150,24 @@ class TestSettings:
         words = f"the hook is installed in {check.settings}" if is_installed else "no hook for"
         assert found.has(words) is is_installed
 
+    def test_without_one_event_for_all_calls_both_others_are_needed(self, check: Check) -> None:
+        check.install("beforeShellExecution")
+        assert check.run("cursor").has("no hook for beforeMCPExecution in") is False
+        check.write({"hooks": {event: [ENTRY] for event in ("beforeShellExecution", "beforeMCPExecution")}})
+        assert check.run("cursor").has("the hook is installed") is True
+
+    def test_one_assistant_has_names_of_its_own_for_command_and_timeout(self, check: Check) -> None:
+        entry = {"type": "command", "bash": f"python3 '{HOOK}'", "timeoutSec": 61}
+        check.write({"version": 1, "hooks": {"preToolUse": [entry]}})
+        assert check.run("copilot").has("preToolUse: the assistant waits 61 s") is True
+
     @pytest.mark.parametrize(
         ("entry", "is_good", "words"),
         [
             ({"timeout": 61}, True, "the assistant waits 61 s, 6 s longer than the hook"),
             ({"timeout": 60}, True, "5 s longer than the hook"),
             ({"timeout": 59}, False, "the assistant waits only 59 s, less than timeout_s (60 s)"),
-            ({"timeout": None, "timeoutSec": 30}, True, "the assistant waits 600 s"),
+            ({"timeout": None}, True, "the assistant waits 600 s"),
             ({"timeout": True}, True, "the assistant waits 600 s"),
             ({"timeout": "1"}, True, "the assistant waits 600 s"),
         ],
@@ -214,9 +229,16 @@ class TestStartedFile:
         check.gadget.file += b"# newer"
         assert check.run().has(f"{HOOK} is not the file that Gadget serves") is False
 
-    def test_a_missing_one_is_noticed(self, check: Check) -> None:
-        check.install(command="python3 /nowhere/gadget_hook.py")
-        assert check.run().has("the files cannot be compared") is False
+    def test_a_missing_one_is_noticed_and_hides_no_other(self, check: Check) -> None:
+        entries = [{**ENTRY, "command": "python3 /nowhere/gadget_hook.py"}, ENTRY]
+        check.write({"hooks": {"PreToolUse": [{"hooks": [entry]} for entry in entries]}})
+        found = check.run()
+        assert found.has("/nowhere/gadget_hook.py cannot be read") is False
+        assert found.has(f"{HOOK} is the file that Gadget serves") is True
+
+    def test_without_the_served_file_none_can_be_compared(self, check: Check) -> None:
+        check.gadget.file_status = 404
+        assert check.run().has("the file that Gadget serves cannot be read") is False
 
 
 class TestWay:
@@ -325,6 +347,37 @@ class TestChangeableFiles:
             link.symlink_to(file)
             os.chown(link, owner, owner, follow_symlinks=False)
             assert self.can_change(link) is changeable
+            further = Path(top) / "further.py"
+            further.symlink_to(link)
+            assert self.can_change(further) is changeable
+
+    @pytest.mark.parametrize(("owner", "changeable"), [(0, False), (NOBODY, True)])
+    def test_so_can_the_owner_of_a_link_above_it(self, owner: int, changeable: bool) -> None:
+        with tempfile.TemporaryDirectory() as top:
+            file = self.build(top)
+            link = Path(top) / "shared" / "own"
+            link.parent.mkdir()
+            link.parent.chmod(0o1777)
+            link.symlink_to("../above/own")
+            os.chown(link, owner, owner, follow_symlinks=False)
+            assert self.can_change(link / file.name) is changeable
+
+    @pytest.mark.parametrize(("links", "changeable"), [(39, False), (40, True)])
+    def test_a_chain_of_links_is_followed_for_long_but_not_for_ever(self, links: int, changeable: bool) -> None:
+        with tempfile.TemporaryDirectory() as top:
+            last = self.build(top)
+            for number in range(links):
+                link = Path(top) / f"link{number}"
+                link.symlink_to(last)
+                last = link
+            assert self.can_change(last) is changeable
+
+    def test_a_loop_of_links_is_no_safe_place(self) -> None:
+        with tempfile.TemporaryDirectory() as top:
+            file = self.build(top)
+            file.unlink()
+            file.symlink_to(file)
+            assert self.can_change(file)
 
     @pytest.mark.parametrize(("mode", "changeable"), [(0o755, False), (0o1777, True)])
     def test_so_can_whoever_may_create_a_missing_one(self, mode: int, changeable: bool) -> None:
@@ -363,11 +416,11 @@ class TestCommandLine:
     def test_it_waits_if_told_to(self, hook: ModuleType, check: Check) -> None:
         check.gadget.statuses = ["waiting", "approved"]
         assert hook.main(["check", "--wait", "claude", str(check.settings)]) == 0
-        assert "GET /api/asks/7?" in check.gadget.paths
+        assert "GET /api/asks/7" in check.gadget.paths
         check.gadget.sent.clear()
         check.gadget.statuses = ["waiting"]
         hook.main(["check", "claude", str(check.settings)])
-        assert "GET /api/asks/7?" not in check.gadget.paths
+        assert "GET /api/asks/7" not in check.gadget.paths
 
     @pytest.mark.usefixtures("unchangeable")
     def test_without_a_file_it_reads_the_assistants_own_settings(

@@ -52,8 +52,8 @@ def test_an_input_in_a_text_is_read(hook: ModuleType, sent: str, given: Any) -> 
     assert read(hook, {**COPILOT, "toolArgs": sent}).given == given
 
 
-def without(given: dict[str, Any], *names: str, **more: Any) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if name not in names} | more
+def changed(given: dict[str, Any], *left_out: str, **more: Any) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name not in left_out} | more
 
 
 @pytest.mark.parametrize(
@@ -61,22 +61,22 @@ def without(given: dict[str, Any], *names: str, **more: Any) -> dict[str, Any]:
     [
         [],
         {},
-        without(CLAUDE, hook_event_name="Stop"),
-        without(CLAUDE, "tool_input"),
-        without(CLAUDE, tool_name=5),
-        without(CLAUDE, "tool_name"),
-        without(GEMINI, hook_event_name="AfterModel"),
-        without(GEMINI, "tool_input"),
-        without(GEMINI, tool_name=5),
-        without(SHELL, "command"),
-        without(SHELL, command=["make"]),
-        without(SHELL, hook_event_name="afterFileEdit"),
-        without(CURSOR, "tool_input"),
-        without(CURSOR, "tool_input", hook_event_name="preToolUse"),
-        without(CURSOR, hook_event_name="afterFileEdit"),
-        without(COPILOT, "toolArgs"),
-        without(COPILOT, toolName=5),
-        without(COPILOT, hook_event_name="Stop"),
+        changed(CLAUDE, hook_event_name="Stop"),
+        changed(CLAUDE, "tool_input"),
+        changed(CLAUDE, tool_name=5),
+        changed(CLAUDE, "tool_name"),
+        changed(GEMINI, hook_event_name="AfterModel"),
+        changed(GEMINI, "tool_input"),
+        changed(GEMINI, tool_name=5),
+        changed(SHELL, "command"),
+        changed(SHELL, command=["make"]),
+        changed(SHELL, hook_event_name="afterFileEdit"),
+        changed(CURSOR, "tool_input"),
+        changed(CURSOR, "tool_input", hook_event_name="preToolUse"),
+        changed(CURSOR, hook_event_name="afterFileEdit"),
+        changed(COPILOT, "toolArgs"),
+        changed(COPILOT, toolName=5),
+        changed(COPILOT, hook_event_name="Stop"),
     ],
 )
 def test_any_other_input_blocks(hook: ModuleType, given: Any) -> None:
@@ -93,12 +93,12 @@ def test_what_is_not_json_blocks(hook: ModuleType, text: str) -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (CLAUDE, without(CLAUDE, hook_event_name="PostToolUse")),
-        (GEMINI, without(GEMINI, hook_event_name="AfterTool")),
-        (SHELL, without(SHELL, "cwd", hook_event_name="afterShellExecution")),
-        (CURSOR, without(CURSOR, hook_event_name="afterMCPExecution")),
-        (COPILOT, without(COPILOT, toolResult={})),
-        (COPILOT, without(COPILOT, error="away")),
+        (CLAUDE, changed(CLAUDE, hook_event_name="PostToolUse")),
+        (GEMINI, changed(GEMINI, hook_event_name="AfterTool")),
+        (SHELL, changed(SHELL, "cwd", hook_event_name="afterShellExecution")),
+        (CURSOR, changed(CURSOR, hook_event_name="afterMCPExecution")),
+        (COPILOT, changed(COPILOT, toolResult={})),
+        (COPILOT, changed(COPILOT, error="away")),
     ],
 )
 def test_a_report_is_about_the_call_before_it(hook: ModuleType, before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -109,32 +109,32 @@ def test_a_report_is_about_the_call_before_it(hook: ModuleType, before: dict[str
 @pytest.mark.parametrize(
     "other",
     [
-        without(CLAUDE, cwd="/other"),
-        without(CLAUDE, session_id="other"),
-        without(CLAUDE, tool_name="Bash2"),
-        without(CLAUDE, tool_input={"command": "make deploy-all"}),
+        changed(CLAUDE, cwd="/other"),
+        changed(CLAUDE, session_id="other"),
+        changed(CLAUDE, tool_name="Bash2"),
+        changed(CLAUDE, tool_input={"command": "make deploy-all"}),
     ],
 )
 def test_a_different_call_has_a_key_of_its_own(hook: ModuleType, other: dict[str, Any]) -> None:
     assert read(hook, other).effect_key != read(hook, CLAUDE).effect_key
 
 
-OVER = without(CLAUDE, hook_event_name="PostToolUse")
+OVER = changed(CLAUDE, hook_event_name="PostToolUse")
 
 
 @pytest.mark.parametrize(
     ("after", "has_failed"),
     [
-        (without(OVER, tool_response={"stdout": "done"}), False),
-        (without(OVER, tool_response="done"), False),
+        (changed(OVER, tool_response={"stdout": "done"}), False),
+        (changed(OVER, tool_response="done"), False),
         (OVER, False),
-        (without(OVER, tool_response={"error": "away"}), True),
-        (without(OVER, tool_response={"is_error": True}), True),
-        (without(OVER, hook_event_name="PostToolUseFailure"), True),
-        (without(CURSOR, hook_event_name="postToolUseFailure"), True),
-        (without(COPILOT, toolResult={"resultType": "success"}), False),
-        (without(COPILOT, toolResult={"resultType": "failure"}), True),
-        (without(COPILOT, error="away"), True),
+        (changed(OVER, tool_response={"error": "away"}), True),
+        (changed(OVER, tool_response={"is_error": True}), True),
+        (changed(OVER, hook_event_name="PostToolUseFailure"), True),
+        (changed(CURSOR, hook_event_name="postToolUseFailure"), True),
+        (changed(COPILOT, toolResult={"resultType": "success"}), False),
+        (changed(COPILOT, toolResult={"resultType": "failure"}), True),
+        (changed(COPILOT, error="away"), True),
     ],
 )
 def test_a_report_says_whether_the_call_failed(hook: ModuleType, after: dict[str, Any], has_failed: bool) -> None:

@@ -71,7 +71,7 @@ def test_an_error_is_told_with_its_code() -> None:
     )
 
 
-def test_so_is_an_end_without_a_result() -> None:
+def test_an_end_without_a_result_is_told_by_its_status() -> None:
     assert answer(build_ticket(CallStatus.CANCELLED, content="")) == (
         "Cancelled",
         {"status": "cancelled", "code": ""},

@@ -42,13 +42,6 @@ def ask_for(
     parts: int = 1,
 ) -> list[str]:
     """Send a request that waits; return the status of the ask when it arrived at Django, and each part that arrived."""
-    scope = {
-        "method": method,
-        "path": path.format(id=asked.pk),
-        "query_string": f"wait_s={wait_s}".encode(),
-        "headers": [(b"authorization", f"Bearer {secret}".encode())],
-    }
-
     arrived: list[Any] = []
 
     async def arrive(_scope: Any, receive: Any, _send: Any) -> None:
@@ -56,23 +49,38 @@ def ask_for(
         arrived.extend([(await receive())["type"] for _ in range(parts)])
 
     async def run() -> None:
-        left = parts
         gone = asyncio.Event()
         if leaves:
             asyncio.get_running_loop().call_later(0.2, gone.set)
-
-        async def receive() -> Any:
-            nonlocal left
-            if left:
-                left -= 1
-                return {"type": "http.request", "body": b"", "more_body": left > 0}
-            await gone.wait()
-            return {"type": "http.disconnect"}
-
-        await asyncio.wait_for(ask_waiting.AskWaiting(arrive)(scope, receive, None), PATIENCE_S)
+        scope = build_scope(secret, path.format(id=asked.pk), wait_s, method)
+        await asyncio.wait_for(ask_waiting.AskWaiting(arrive)(scope, read_parts(parts, gone), None), PATIENCE_S)
 
     asyncio.run(run())
     return arrived
+
+
+def build_scope(secret: str, path: str, wait_s: str = "30", method: str = "GET") -> dict[str, Any]:
+    return {
+        "method": method,
+        "path": path,
+        "query_string": f"wait_s={wait_s}".encode(),
+        "headers": [(b"authorization", f"Bearer {secret}".encode())],
+    }
+
+
+def read_parts(parts: int, gone: asyncio.Event) -> Any:
+    """Return a `receive` that gives a body in so many parts, and says that the client is gone once it is."""
+    left = parts
+
+    async def receive() -> Any:
+        nonlocal left
+        if left:
+            left -= 1
+            return {"type": "http.request", "body": b"", "more_body": left > 0}
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    return receive
 
 
 def approve(workshop: Workshop, asked: Ask, grace_s: int) -> None:
@@ -141,3 +149,28 @@ def test_more_than_so_many_at_once_wait_for_nothing(secret: str, monkeypatch: py
     asked = make_ask(secret)
     monkeypatch.setattr(ask_waiting, "MAX_WAITING", 0)
     assert ask_for(secret, asked) == ["waiting", "http.request"]
+
+
+def test_those_that_leave_make_room(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scope = build_scope(secret, f"/api/asks/{make_ask(secret).pk}")
+    monkeypatch.setattr(ask_waiting, "MAX_WAITING", 1)
+    arrived: list[Any] = []
+
+    async def arrive(scope: Any, _receive: Any, _send: Any) -> None:
+        arrived.append(scope)
+
+    async def run() -> None:
+        middleware = ask_waiting.AskWaiting(arrive)
+        leaving = [asyncio.Event() for _ in range(3)]
+        first, second, third = (middleware(scope, read_parts(1, gone), None) for gone in leaving)
+        tasks = [asyncio.create_task(first), asyncio.create_task(second)]
+        done, waiting = await asyncio.wait(tasks, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+        assert (len(done), len(waiting), len(arrived)) == (1, 1, 1), "the second is answered at once"
+        for gone in leaving[:2]:
+            gone.set()
+        await asyncio.wait(waiting, timeout=PATIENCE_S)
+        asyncio.get_running_loop().call_later(0.5, leaving[2].set)
+        await asyncio.wait_for(third, PATIENCE_S)
+
+    asyncio.run(run())
+    assert len(arrived) == 1, "the third waited until it left"

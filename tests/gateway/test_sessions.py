@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db.models.functions import Now
 
@@ -133,10 +135,10 @@ def test_only_a_write_at_work_keeps_a_run_from_taking_more(
     sessions = [find_or_create_session(key, name) for name in ("one", "two")]
     calls = [request(key, EFFECT, session, name=session.session_id) for session in sessions]
     at_work = ToolCall.objects.filter(pk=calls[0].pk)
-    at_work.update(status=status, level=level.value, exec_epoch=1, deadline_at=Now() + LONG_AGO)
+    at_work.update(status=status, level=level.value, exec_epoch=1, deadline_at=Now() + timedelta(days=1))
     assert find_or_start_run(key, sessions[1]) == calls[1].run_id, "another run's calls are its own affair"
     assert (find_or_start_run(key, sessions[0]) == calls[0].run_id) is takes_more
-    at_work.update(status=CallStatus.APPROVED)
+    at_work.update(status=CallStatus.APPROVED)  # nobody executes it
 
 
 def test_a_run_that_is_being_cancelled_takes_no_more(key: AgentKey) -> None:

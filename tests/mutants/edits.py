@@ -91,6 +91,11 @@ class _Text:
     def of(self, node: _Part) -> str:
         return self._source[self.start(node) : self.end(node)]
 
+    def in_brackets(self, node: ast.expr) -> str:
+        """Return the text of an operand, in the brackets that it needs beside an operator."""
+        needs = isinstance(node, ast.NamedExpr | ast.BoolOp | ast.IfExp | ast.Compare | ast.Lambda)
+        return f"({self.of(node)})" if needs else self.of(node)
+
     def _offset(self, line: int, column: int) -> int:
         return self._starts[line - 1] + len(self._lines[line - 1].encode()[:column].decode())
 
@@ -132,8 +137,7 @@ def _compares_with_none(node: ast.expr) -> bool:
 def _turn_comparison(text: _Text, node: ast.AST) -> _Found:
     """A comparison says the opposite, or is off by one."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
-        left, right = text.of(node.left), text.of(node.comparators[0])
-        left = f"({left})" if isinstance(node.left, ast.NamedExpr) else left
+        left, right = text.in_brackets(node.left), text.in_brackets(node.comparators[0])
         sign = _COMPARISONS[type(node.ops[0])]
         if _TIMES.search(f"{left} {right}"):  # no clock stands exactly on a bound, so being off by one changes nothing
             sign = _REVERSED.get(type(node.ops[0]), sign)

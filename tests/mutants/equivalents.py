@@ -20,6 +20,10 @@ _STARTED = (
     "agents/gateway/redemptions.py _start: ToolCall.objects.filter(pk=state.call.pk, status=CallStatus.APPROVED,"
     " attempts=0) -> ToolCall.objects.filter(pk=state.call.pk"
 )
+_CHOSEN_EMPLOYEE = (
+    'parse_row_id_or_none(request.POST.get("employee", "")) or 0'
+    ' -> ((parse_row_id_or_none(request.POST.get("employee", ""))))'
+)
 _DEEP = 'agents/triggers/receiving.py _parse: body.count(b"[") + body.count(b"{") > MAX_DEPTH'
 _STAYS_LOCKED = (
     "The card was read and checked in the same transaction, under its run's lock, which every decision takes."
@@ -216,6 +220,26 @@ EQUIVALENT: dict[str, str] = {
     ),
     f"agents/platform/queries/sweeps.py _select_answered_calls: {_OPEN_ONES}": (
         "A suspended call is open anyway; the condition only leads the database to the index of these."
+    ),
+    "agents/platform/queries/triggers.py module: ReceivedMessage.objects.filter( trigger_id=trigger_id, key=key,"
+    " status=MessageStatus.STARTED ) -> ReceivedMessage.objects.filter(trigger_id=trigger_id, key=key)": (
+        "A message that started no run names none to answer with; the condition lets an index be used."
+    ),
+    "agents/api/ask_waiting.py _find_undecided: state is not None"
+    " and state.call.status == CallStatus.AWAITING_APPROVAL -> ((state is not None))": (
+        "A wait for what is decided ends at once; the condition spares starting one."
+    ),
+    "agents/api/ask_waiting.py _load_own: key is None or found is None -> False": (
+        "Without a key no ask is found, and the path was matched before."
+    ),
+    f"agents/web/views/agents.py agents_page: {_CHOSEN_EMPLOYEE}": "No employee has the id None, either.",
+    f"agents/web/views/triggers.py _read_terms: {_CHOSEN_EMPLOYEE}": "No employee has the id None, either.",
+    "agents/web/views/agents.py ask_list: RefusedAsk.objects.filter(ask__in=asks) -> RefusedAsk.objects.filter()": (
+        "The page shows those of its own asks; the condition spares reading all others."
+    ),
+    "agents/web/views/agents.py _render: "
+    "AgentKey.usable().filter(employee__organization_id=member.organization_id) -> AgentKey.usable().filter()": (
+        "The page shows the organization's own keys; the condition spares reading the ids of all others."
     ),
 }
 """Mutants that change nothing which a test could see, each with the reason."""

@@ -202,8 +202,9 @@ TARGETS = [
     ),
     *(
         near(f"agents/webhooks/{file}", "webhooks: facts sending many_workers changes", 12)
-        for file in ("outbox", "sending", "changes", "models")
+        for file in ("outbox", "sending", "changes")
     ),
+    near("agents/webhooks/models", "platform: migrations"),
     near("agents/approvals/own_cards", "approvals: votes deciding four_eyes_and_roles"),
     near("agents/approvals/warnings/individual_cards", "approvals: individual_cards standing_grants: person_needed"),
     near("agents/approvals/requesters", "approvals: requesters four_eyes_and_roles", 12),

@@ -28,6 +28,19 @@ def test_each_kind_of_edit_weakens_the_source_in_one_place(kind: str) -> None:
     assert first.apply(before) == after
 
 
+def test_an_operand_keeps_its_brackets() -> None:
+    for source, edited in (
+        ("a in (b or c)", "a not in (b or c)"),
+        ("(rest := a - b) > 0", "(rest := a - b) >= 0"),
+    ):
+        edit = next(each for each in find_edits(source) if each.kind == "comparison")
+        assert edit.apply(source) == edited
+
+
+def test_a_route_is_no_lookup() -> None:
+    assert [each for each in find_edits('router.get("/x", response=Answer)') if each.kind == "condition"] == []
+
+
 def test_an_edit_finds_its_place_behind_letters_of_several_bytes() -> None:
     source = 'text = "Zürich ✓" if not found else ""\n'
     edit = next(each for each in find_edits(source) if each.kind == "not")

@@ -38,9 +38,9 @@ class Hook:
         self.config = folder / "hook.json"
         self.write({"url": url, "key": secret, "rules": RULES, "timeout_s": 60, **more})
 
-    def write(self, config: Any, mode: int = 0o600) -> None:
+    def write(self, config: Any) -> None:
         self.config.write_text(config if isinstance(config, str) else json.dumps(config), encoding="utf-8")
-        self.config.chmod(mode)
+        self.config.chmod(0o600)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         environment = {"PATH": os.environ["PATH"], "AGENT_HOOK_CONFIG": str(self.config), "PYTHONUTF8": "1"}

@@ -182,8 +182,6 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         "wrong",
         [
-            "{",
-            {"url": "http://example.com", "key": "gadget_agent_x"},
             {"url": "https://[gadget", "key": "gadget_agent_x"},
             {"url": "http://127.0.0.1:9", "key": "gadget_agent_x", "timeout_s": 10**400},
             '{"rules": ' + "[" * 100_000,
@@ -247,7 +245,6 @@ class TestHostileServers:
         ("status", "headers", "body"),
         [
             (200, {}, b"<html>Welcome</html>"),
-            (200, {}, b"[]"),
             (200, {}, b"{}"),
             (200, {}, b'{"id": "1", "status": "approved", "action": "assistant.Bash", "params_digest": "0"}'),
             (200, {}, b" " * 2_000_000),
