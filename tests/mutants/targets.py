@@ -188,7 +188,11 @@ TARGETS = [
         near(f"agents/mcp_server/{file}", "gateway: answers door gateway/live: mcp_server tasks", 10)
         for file in ("door", "callers", "tasks", "server", "answers")
     ),
-    near("static/clients/gadget_hook", "clients: reading table asking check gateway/live: hook hook_check", 20),
+    near(
+        "static/clients/gadget_hook",
+        "clients: reading table asking check changeable_files gateway/live: hook hook_check",
+        20,
+    ),
     *(
         near(f"agents/web/views/{file}", f"web: {file} nothing_crosses", 4)
         for file in ("agents", "triggers", "webhooks")
