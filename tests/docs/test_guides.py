@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cryptography.exceptions import InvalidSignature
 
 from tools.config import ToolSettings, read_config
 
@@ -49,6 +53,52 @@ def test_the_code_of_a_page_runs_as_a_plain_script(page: str, tmp_path: Path) ->
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": folders}
     done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.fixture(scope="module")
+def receipt_check() -> dict[str, Any]:
+    """Return what the guide's check of receipts defines: the function, and its example."""
+    found: dict[str, Any] = {}
+    for code in blocks("connect-an-agent.md", "python"):
+        exec(code, found)
+    return found
+
+
+def forge(receipt: str, **claims: object) -> str:
+    """Change the claims and keep the signature."""
+    head, body, signature = receipt.split(".")
+    stored = json.loads(urlsafe_b64decode(body + "=="))
+    changed = urlsafe_b64encode(json.dumps(stored | claims).encode()).decode().rstrip("=")
+    return f"{head}.{changed}.{signature}"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "refused"),
+    [
+        ({"params": {"version": "1.4.3"}}, ValueError),
+        ({"now": 1_795_003_600}, ValueError),
+        ({"iss": "https://other.example.com"}, ValueError),
+        ({"org": "globex"}, ValueError),
+        ({"action": "deploy.staging"}, ValueError),
+        ({"level": "write"}, ValueError),
+        ({"aud": "other"}, ValueError),
+        ({"forged": {"org": "globex"}, "org": "globex"}, InvalidSignature),
+        ({"forged": {}}, InvalidSignature),
+        ({"keys": []}, StopIteration),
+    ],
+)
+def test_the_check_of_receipts_refuses(
+    receipt_check: dict[str, Any], wrong: dict[str, Any], refused: type[Exception]
+) -> None:
+    right = {"params": {"version": "1.4.2"}, "now": 1_795_000_001, "keys": receipt_check["keys"]}
+    receipt = receipt_check["receipt"]
+    verify = receipt_check["verify_receipt"]
+    assert verify(receipt, **right, **receipt_check["known"])["decision"] == "approved"
+    changed = {**right, **receipt_check["known"], **wrong}
+    if "forged" in changed:
+        receipt = forge(receipt, **changed.pop("forged"))
+    with pytest.raises(refused):
+        verify(receipt, **changed)
 
 
 def test_no_page_with_code_is_left_out() -> None:

@@ -21,11 +21,15 @@ from agents.approvals.models import Approval
 from agents.employees import toolboxes
 from agents.employees.models import Grant
 from agents.employees.toolboxes import bump_credentials_version, load_credentials
+from agents.gateway.requests import ToolRequest, record_request
+from agents.gateway.tickets import load_ticket
+from agents.mcp_server.answers import build_answer, describe_tool
 from agents.platform.known_secrets import KNOWN_SECRETS
 from agents.runs.engine.context import load_context
 from agents.runs.models import Event, Message, Pass, Run, RunStatus, ToolCall
 from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, read_entries
 from gadget_site.logs import HIDDEN, build_logging_settings
+from tests.gateway.conftest import make_key
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import Workshop, again, asking, call, error_code, last_call
 from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult
@@ -98,6 +102,22 @@ def keep(organization: Organization, service: str, **fields: str) -> None:
 def given(workshop: Workshop) -> dict[str, dict[str, str]]:
     organization = Organization.objects.get(pk=workshop.organization.pk)
     return {service: dict(fields) for service, fields in load_credentials(organization).items()}
+
+
+@pytest.mark.parametrize("how", ["tell", "refuse", "break"])
+@pytest.mark.usefixtures("babble")
+def test_an_agent_elsewhere_reads_none(workshop: Workshop, toolbox: Toolbox, how: str) -> None:
+    keep(workshop.organization, "github", token=OWN)
+    agent = make_key(workshop)
+    call = record_request(agent, None, ToolRequest(Babbler.name, {"how": how}))
+    workshop.drive(call.run)
+    ticket = load_ticket(call.pk)
+    assert ticket.has_ended
+    answer = build_answer(ticket, "https://gadget.example.com").model_dump_json()
+    described = "".join(describe_tool(tool).model_dump_json() for tool in toolbox.tools_by_id.values())
+    assert "github" in described
+    assert not [text for text in (OWN, "own-marker-0002") if text in answer + described]
+    assert HIDDEN in answer or how == "break"
 
 
 class TestWhatToolsGet:

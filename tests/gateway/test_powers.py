@@ -75,12 +75,11 @@ def test_no_other_operation_knows_it(approver: Approver, method: str, path: str)
     assert Approval.objects.get().status == ApprovalStatus.PENDING
 
 
-def test_no_page_knows_it(approver: Approver) -> None:
-    card = approver.card.pk
-    acts = [f"approvals/{card}/{act}/" for act in ("approve", "deny", "edit", "undo", "answer", "resolve", "take")]
-    for path in ("", "approvals/", *acts, "agents/", "grants/new/", "stop/", "users/invite/"):
-        answer = approver.send("post", f"/{path}")
-        assert (answer.status_code, answer["Location"].partition("?")[0]) == (302, "/login/")
+def test_no_page_of_the_admin_knows_it(approver: Approver) -> None:
+    """tests/web/test_access.py tries all others."""
+    for path in ("", f"approvals/approval/{approver.card.pk}/change/", "gateway/agentkey/"):
+        answer = approver.send("post", f"/admin/{path}")
+        assert (answer.status_code, "login" in answer["Location"]) == (302, True)
     assert Approval.objects.get().status == ApprovalStatus.PENDING
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -99,6 +100,17 @@ class TestReads:
         with CaptureQueriesContext(connection) as caught:
             find_ticket(key, f"t-{call.pk}")
         assert len(caught) == 1
+
+    def test_a_card_costs_one_statement_for_its_notice_and_a_read_none(self, workshop: Workshop, key: AgentKey) -> None:
+        def count_notices(act: Callable[[], ToolCall]) -> int:
+            with CaptureQueriesContext(connection) as caught:
+                act()
+            return sum("notices_" in query["sql"] for query in caught)
+
+        update(workshop, key)  # the run starts
+        assert count_notices(lambda: update(workshop, key, "+49 2")) == 1
+        assert count_notices(lambda: request(key, SEARCH, region="EU")) == 0
+        workshop.drive(Run.objects.get())
 
     def test_many_at_once_share_the_run(self, workshop: Workshop, key: AgentKey) -> None:
         all_at_once([lambda: request(key, SEARCH, region="EU")] * 5)

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 FOLDER = Path(__file__).parent
 _STAMP = FOLDER / "node_modules" / ".installed"
 _MISSING = "These tests need npm, which the development requirements bring; it was not found or failed"
@@ -16,6 +18,16 @@ _MISSING = "These tests need npm, which the development requirements bring; it w
 
 class NodeMissingError(Exception):
     """Node or its packages are not there."""
+
+
+def require_node() -> str:
+    """Return the path of Node with the packages installed; without npm, fail in CI and skip elsewhere, saying so."""
+    try:
+        return find_node()
+    except NodeMissingError as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
 
 
 def find_node() -> str:

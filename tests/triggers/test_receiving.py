@@ -81,7 +81,21 @@ class TestStarting:
         run = send(trigger, DOWN)
         assert Message.objects.get(run=run).author is None
 
-    def test_a_budget_or_a_stop_refuses_it_and_the_page_says_why(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_a_used_up_budget_refuses_it(self, workshop: Workshop, trigger: Trigger) -> None:
+        Employee.objects.filter(pk=workshop.employee.pk).update(month_minutes=0)
+        with pytest.raises(Conflict) as refused:
+            send(trigger, DOWN)
+        assert refused.value.code == "budget_exhausted"
+        assert (last_message().status, last_message().reason) == (MessageStatus.REFUSED, refused.value.detail)
+        assert not Run.objects.exists()
+
+    def test_so_does_an_employee_that_is_not_active(self, workshop: Workshop, trigger: Trigger) -> None:
+        Employee.objects.filter(pk=workshop.employee.pk).update(is_active=False)
+        with pytest.raises(Conflict, match="Dana is not active"):
+            send(trigger, DOWN)
+        assert (last_message().status, Run.objects.count()) == (MessageStatus.REFUSED, 0)
+
+    def test_so_does_a_stop_until_it_is_released(self, workshop: Workshop, trigger: Trigger) -> None:
         stop_everything(workshop.approver)
         with pytest.raises(Conflict):
             send(trigger, DOWN)

@@ -41,6 +41,14 @@ class TestRepeats:
         assert later not in (run, None)
         assert send(trigger, DOWN) == later
 
+    def test_unless_it_says_otherwise_that_is_a_day(self, workshop: Workshop) -> None:
+        trigger = add_trigger(workshop)
+        run = send(trigger, DOWN)
+        ReceivedMessage.objects.update(received_at=Now() - timedelta(hours=23, minutes=59))
+        assert send(trigger, DOWN) == run
+        ReceivedMessage.objects.update(received_at=Now() - timedelta(hours=24, minutes=1))
+        assert send(trigger, DOWN) not in (run, None)
+
     def test_an_equal_body_that_comes_during_the_look_starts_no_second_run(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:

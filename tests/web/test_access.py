@@ -213,12 +213,16 @@ def test_every_address_is_listed_here() -> None:
 
 
 @pytest.mark.parametrize("name", [*READ, *ACTS])
-def test_logged_out_people_are_redirected_to_the_login(world: World, name: str) -> None:
+def test_logged_out_people_and_agents_are_redirected_to_the_login(world: World, name: str) -> None:
     path = build_address(world, name)
-    ask: Callable[[str], object] = nobody().get if name in READ else nobody().post
-    answer = ask(path)
-    assert answer.status_code == 302  # type: ignore[attr-defined]
-    assert answer["Location"].startswith("/login/")  # type: ignore[index]
+    secret = issue_key(world.member("approver"), world.employee.pk, "Laptop", 30)[1]
+    agent = {"Authorization": f"Bearer {secret}"}
+    for headers in ({}, agent):
+        ask: Callable[..., Any] = nobody().get if name in READ else nobody().post
+        answer = ask(path, headers=headers)
+        assert answer.status_code == 302
+        assert answer["Location"].startswith("/login/")
+    assert Approval.objects.get().status == ApprovalStatus.PENDING, "an agent key opens no page"
 
 
 @pytest.mark.parametrize("name", [name for name in (*READ, *ACTS) if name not in WITHOUT_ROW])

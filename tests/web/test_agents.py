@@ -179,6 +179,16 @@ class TestAsks:
         assert page.count("Laptop also asked about this effect") == 1
         assert page.index("refund") < page.index("also asked") < page.index("deploy")
 
+    def test_the_agents_words_stand_on_the_card_as_its_own(self, world: World) -> None:
+        sentence, effect = "Deploy <b>the shop</b>", "The site restarts."
+        ask = submit(world.ask().key, AskedRequest("restart", {}, "write", sentence, effect))[0]
+        card = Approval.objects.get(run=ask.run)
+        page = world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
+        (quote,) = re.findall(r'<blockquote class="employee-words">(.*?)</blockquote>', page, flags=re.DOTALL)
+        assert "Deploy &lt;b&gt;the shop&lt;/b&gt;" in quote
+        assert "The agent’s own words, <b>not verified</b>" in quote
+        assert "The site restarts." in page
+
     def test_its_run_takes_no_messages(self, world: World) -> None:
         run = world.ask().run
         page = text_of(world.client("operator").get(f"/runs/{run.pk}/"))

@@ -261,6 +261,9 @@ class TestPages:
         page = world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
         for words in ("Started a run", "Filtered out", "Refused", "The signature or the token is wrong"):
             assert words in page
+        Employee.objects.update(is_active=False)
+        assert post(trigger, {"action": "opened", "title": "Down again"}).status_code == 409
+        assert "Dana is not active" in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
 
     def test_a_message_is_sent_again_by_a_button(self, world: World) -> None:
         trigger = create(world)[0]

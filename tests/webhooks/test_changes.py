@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
+from django.utils import timezone
 from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry
@@ -138,6 +139,13 @@ class TestChanging:
         WebhookSecret.objects.exclude(valid_until=None).update(valid_until=Now())
         changes.rotate_secret(workshop.admin, webhook.pk)
         assert WebhookSecret.objects.count() == 2, "ended ones are deleted"
+
+    def test_the_earlier_secret_stays_valid_for_a_day(self, workshop: Workshop, receiver: Receiver) -> None:
+        webhook, _ = add_webhook(workshop, receiver)
+        changes.rotate_secret(workshop.admin, webhook.pk)
+        earlier = WebhookSecret.objects.exclude(valid_until=None).get()
+        assert earlier.valid_until is not None
+        assert timedelta(hours=23, minutes=58) < earlier.valid_until - timezone.now() <= timedelta(days=1)
 
     def test_switching_off_fails_what_waits(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver)

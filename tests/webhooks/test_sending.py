@@ -12,11 +12,12 @@ from standardwebhooks import WebhookVerificationError
 
 from agents.accounts.models import AuditEntry
 from agents.gateway.asks import AskedRequest, submit
+from agents.notices.audience import Audience
 from agents.notices.models import Notice, NoticeKind
 from agents.runs.engine.timing import timing
 from agents.webhooks import changes, sending
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
-from agents.webhooks.sending import FAILING_TIME, GONE, LONGEST_WAIT, MIN_FAILURES, find_pause, send_next_delivery
+from agents.webhooks.sending import GONE, MIN_FAILURES, find_pause, send_next_delivery
 from gadget_site.private_hosts import LOOPBACK
 from tests.awaiting import await_that
 from tests.gateway.conftest import make_key
@@ -26,6 +27,7 @@ from tests.workshop import Workshop, beside
 from tools.contract import Level, PrivateHosts
 
 STARTED = [WebhookKind.RUN_STARTED]
+THREE_DAYS = timedelta(days=3)
 
 
 def make_due() -> None:
@@ -135,7 +137,7 @@ class TestMeanwhile:
 
     def test_the_failures_of_one_webhook_are_not_those_of_another(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
-        Webhook.objects.update(failures=MIN_FAILURES, failing_since=Now() - FAILING_TIME)
+        Webhook.objects.update(failures=MIN_FAILURES, failing_since=Now() - THREE_DAYS)
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         receiver.status = 500
@@ -241,17 +243,29 @@ class TestDelivery:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         send_all()
-        WebhookDelivery.objects.update(created_at=Now() - LONGEST_WAIT, wanted_at=Now() - LONGEST_WAIT)
+        WebhookDelivery.objects.update(created_at=Now() - THREE_DAYS, wanted_at=Now() - THREE_DAYS)
         changes.send_delivery_again(workshop.admin, WebhookDelivery.objects.get().pk)
         receiver.status = 500
         send_all()
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.WAITING
 
+    def test_on_the_third_day_it_is_still_tried(self, workshop: Workshop, receiver: Receiver) -> None:
+        add_webhook(workshop, receiver, kinds=STARTED)
+        workshop.submit()
+        receiver.status = 500
+        WebhookDelivery.objects.update(wanted_at=Now() - (THREE_DAYS - timedelta(hours=1)) * _scale())
+        send_all()
+        assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.WAITING
+        make_due()
+        receiver.status = 200
+        send_all()
+        assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.SENT
+
     def test_it_is_given_up_after_three_days(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         receiver.status = 500
-        WebhookDelivery.objects.update(wanted_at=Now() - LONGEST_WAIT)
+        WebhookDelivery.objects.update(wanted_at=Now() - THREE_DAYS)
         send_all()
         delivery = WebhookDelivery.objects.get()
         assert (delivery.status, delivery.problem) == (WebhookDeliveryStatus.FAILED, "the receiver answered 500")
@@ -316,7 +330,7 @@ class TestSwitchingOff:
         workshop.submit()
         workshop.submit()
         receiver.status = 500
-        self.fail_long(MIN_FAILURES, FAILING_TIME)
+        self.fail_long(MIN_FAILURES, THREE_DAYS)
         send_all()
         webhook.refresh_from_db()
         other.refresh_from_db()
@@ -324,11 +338,14 @@ class TestSwitchingOff:
         assert "failed for three days" in webhook.off_reason
         assert {one.status for one in webhook.deliveries.all()} == {WebhookDeliveryStatus.FAILED}
         assert {one.status for one in other.deliveries.all()} == {WebhookDeliveryStatus.WAITING}
-        assert Notice.objects.get(kind=NoticeKind.WEBHOOK_OFF).detail == webhook.name
+        notice = Notice.objects.get(kind=NoticeKind.WEBHOOK_OFF)
+        assert notice.detail == webhook.name
+        told = Audience.load(workshop.organization, [notice]).find(notice)
+        assert told == [workshop.admin], "admins are told, and nobody else"
         assert AuditEntry.objects.filter(action="webhook_switched_off").count() == 1
 
     @pytest.mark.parametrize(
-        ("failures", "time"), [(MIN_FAILURES - 1, FAILING_TIME), (MIN_FAILURES, FAILING_TIME - timedelta(hours=1))]
+        ("failures", "time"), [(MIN_FAILURES - 1, THREE_DAYS), (MIN_FAILURES, THREE_DAYS - timedelta(hours=1))]
     )
     def test_not_before(self, workshop: Workshop, receiver: Receiver, failures: int, time: timedelta) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)

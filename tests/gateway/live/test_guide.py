@@ -31,13 +31,17 @@ def read_commands() -> list[str]:
 
 def run_commands(site: Site, secret: str, folder: Path, blocks: list[str]) -> str:
     """Run the blocks in one shell, and return what they print."""
-    environment = {"PATH": os.environ["PATH"], "AGENT_GATE": site.installation.url, "AGENT_KEY": secret}
-    script = "\n".join(["set -eu", *blocks])
-    done = subprocess.run(
-        ["sh", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    done = try_commands(site, secret, folder, blocks)
     assert done.returncode == 0, (done.stdout, done.stderr)
     return done.stdout
+
+
+def try_commands(site: Site, secret: str, folder: Path, blocks: list[str]) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], "AGENT_GATE": site.installation.url, "AGENT_KEY": secret}
+    script = "\n".join(["set -eu", *blocks])
+    return subprocess.run(
+        ["sh", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.skipif(not all(map(shutil.which, PROGRAMS)), reason="the guide's commands need curl and openssl")
@@ -48,7 +52,8 @@ def test_its_commands_work_as_they_stand(site: Site, secret: str, tmp_path: Path
     assert "gadget.ticket" in {tool["name"] for tool in tools}
     rotate_signing_key()
     with ThreadPoolExecutor(1) as beside:
-        shell = beside.submit(run_commands, site, secret, tmp_path, [ask, wait, verify, redeem, outcome])
+        keep = "printf '%s' \"$RECEIPT\" > receipt"
+        shell = beside.submit(run_commands, site, secret, tmp_path, [ask, wait, keep, verify, redeem, outcome])
         await_that(Ask.objects.exists, "the ask is there")
         await_that(lambda: bool(site.workshop.cards(Run.objects.get())), "its card is there")
         card = site.workshop.card(Run.objects.get())
@@ -58,5 +63,9 @@ def test_its_commands_work_as_they_stand(site: Site, secret: str, tmp_path: Path
         printed = shell.result(60)
     assert "Signature Verified Successfully" in printed
     assert '"params_digest"' in printed, "the claims are printed"
+    forge = "RECEIPT=$(sed 's/[.]ey/.eyA/' receipt)"  # another letter in the claims
+    forged = try_commands(site, secret, tmp_path, [forge, verify])
+    assert forged.returncode != 0
+    assert "Signature Verification Failure" in forged.stdout + forged.stderr
     assert '"status": "redeemed"' in printed
     assert '"status": "succeeded"' in printed

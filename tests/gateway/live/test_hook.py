@@ -1,4 +1,4 @@
-"""The hook for coding assistants: recorded inputs of five assistants get the right answer; whatever fails blocks."""
+"""The hook: inputs in the documented forms of five assistants get the right answer; whatever fails blocks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.faults.site import Site
 from tests.gateway.live.hook import CLAUDE, DEPLOY, Hook, decided
 from tests.sampling import take_sample
 
-RECORDED = json.loads((settings.BASE_DIR / "tests" / "clients" / "hook_inputs.json").read_text(encoding="utf-8"))
+INPUTS = json.loads((settings.BASE_DIR / "tests" / "clients" / "hook_inputs.json").read_text(encoding="utf-8"))
 
 
 def read_verdict(assistant: str, output: str) -> str:
@@ -41,13 +41,13 @@ def read_verdict(assistant: str, output: str) -> str:
     return str(specific["permissionDecision"])
 
 
-def test_there_are_a_hundred_recorded_inputs() -> None:
-    assert len(RECORDED) >= 100
+def test_there_are_a_hundred_inputs() -> None:
+    assert len(INPUTS) >= 100
 
 
-@pytest.mark.parametrize("number", take_sample(range(len(RECORDED)), 10, "hook inputs"))
+@pytest.mark.parametrize("number", take_sample(range(len(INPUTS)), 10, "hook inputs"))
 def test_each_input_gets_the_right_answer(site: Site, hook: Hook, number: int) -> None:
-    assistant, given, expected = (RECORDED[number][name] for name in ("assistant", "input", "expected"))
+    assistant, given, expected = (INPUTS[number][name] for name in ("assistant", "input", "expected"))
     if expected in ("ok", "no"):
         with decided(site, approves=expected == "ok"):
             code, output, errors = hook.answer(given)
@@ -65,10 +65,10 @@ def test_each_input_gets_the_right_answer(site: Site, hook: Hook, number: int) -
         assert Ask.objects.get().redeemed_at is not None, "one approval lets one call through"
 
 
-@pytest.mark.parametrize("number", take_sample(range(len(RECORDED)), 10, "hook inputs without a server"))
+@pytest.mark.parametrize("number", take_sample(range(len(INPUTS)), 10, "hook inputs without a server"))
 def test_without_a_server_everything_is_blocked(tmp_path: Path, number: int) -> None:
     hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x", rules=[])
-    code, output, errors = hook.answer(RECORDED[number]["input"])
+    code, output, errors = hook.answer(INPUTS[number]["input"])
     assert (code, output) == (2, "")
     assert errors.startswith("Blocked by Gadget's hook: ")
 

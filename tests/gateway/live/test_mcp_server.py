@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from django.apps import apps
 from django.test import Client
 from mcp.shared.exceptions import MCPError
 from redis import Redis
@@ -27,12 +28,12 @@ from tools.records.models import Record
 
 MODES = [NEWEST, WITH_SESSIONS]
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "Test", "version": "1"}},
+INITIALIZE_PARAMS = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "Test", "version": "1"},
 }
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE_PARAMS}
 
 
 def post(site: Site, secret: str, body: Any = PING, **headers: str) -> httpx2.Response:
@@ -71,6 +72,53 @@ def test_a_client_lists_reads_asks_waits_and_fetches(site: Site, secret: str, mo
     assert Record.objects.get().phone == "+49 1"
     with connect(site.installation.url, secret, mode) as agent:
         assert not agent.wait_for(ticket["ticket"], 0).is_error, "the next session of the key can fetch it"
+
+
+def test_a_client_of_the_oldest_revision_does_so_too(site: Site, secret: str) -> None:
+    record = site.workshop.record(region="EU")
+    begun = post(site, secret, INITIALIZE, MCP_Protocol_Version="2025-06-18")
+    assert read_result(begun)["protocolVersion"] == "2025-06-18"
+    session = {"MCP_Protocol_Version": "2025-06-18", "Mcp_Session_Id": begun.headers["mcp-session-id"]}
+
+    def send(method: str, **params: Any) -> dict[str, Any]:
+        body = {"jsonrpc": "2.0", "id": 2, "method": method, "params": params}
+        return read_result(post(site, secret, body, **session))
+
+    def call(tool: str, **arguments: Any) -> dict[str, Any]:
+        return send("tools/call", name=tool, arguments=arguments)
+
+    assert {"data.searchRecords", "gadget.ticket"} <= {tool["name"] for tool in send("tools/list")["tools"]}
+    read = call("data.searchRecords", region="EU")
+    assert read["structuredContent"]["records"][0]["id"] == str(record.pk)
+    asked = call("data.updateRecord", record_id=str(record.pk), changes={"phone": "+49 1"})["structuredContent"]
+    assert asked["status"] == "waiting_for_approval"
+    site.workshop.approve(site.workshop.card(Run.objects.get()))
+    assert not call("gadget.ticket", ticket=asked["ticket"], wait_s=30)["isError"]
+    assert Record.objects.get().phone == "+49 1"
+
+
+def read_result(answer: httpx2.Response) -> dict[str, Any]:
+    """Read the result of an answer, which may be a stream of one event."""
+    assert answer.status_code == 200, answer.text
+    data = answer.text if answer.text.startswith("{") else answer.text.rpartition("data: ")[2]
+    return dict(json.loads(data)["result"])
+
+
+def test_words_of_a_client_about_itself_or_a_call_are_kept_nowhere(site: Site, secret: str) -> None:
+    record, words = site.workshop.record(), "CANARY"
+    client = {"name": words, "title": words, "version": "1"}
+    about_itself = {**INITIALIZE_PARAMS, "clientInfo": client, "_meta": {"title": words}}
+    begin = {**INITIALIZE, "params": about_itself}
+    session = post(site, secret, begin).headers["mcp-session-id"]
+    arguments = {"record_id": str(record.pk), "changes": {"phone": "+49 1"}}
+    params = {"name": "data.updateRecord", "arguments": arguments, "_meta": {"title": words, "reason": words}}
+    body = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
+    assert post(site, secret, body, Mcp_Session_Id=session).status_code == 200
+    card = site.workshop.card(Run.objects.get())
+    models = [model for name in ("runs", "gateway", "approvals") for model in apps.get_app_config(name).get_models()]
+    stored = [row for model in models for row in model._default_manager.values()]
+    assert str(card.digest) in str(stored)
+    assert words not in str(stored)
 
 
 def test_only_the_tools_of_the_employee_are_listed(site: Site, secret: str) -> None:

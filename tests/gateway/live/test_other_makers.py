@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import tempfile
@@ -35,13 +34,7 @@ OUTCOME = re.compile(r"^[✓✗] ([a-z0-9-]+): (\d+) passed, (\d+) failed")
 
 @pytest.fixture(scope="module")
 def node_path() -> str:
-    """Return the path of Node with the packages installed; without npm, fail in CI and skip elsewhere, saying so."""
-    try:
-        return node.find_node()
-    except node.NodeMissingError as error:
-        if os.environ.get("CI"):
-            pytest.fail(str(error))
-        pytest.skip(str(error))
+    return node.require_node()
 
 
 @pytest.mark.timeout(300)

@@ -1,18 +1,17 @@
-"""A thousand calls that wait for people, or 200 in a sample: they hold no thread and no memory, waited for or not."""
+"""A thousand calls that wait for people, or 200 in a sample: parked, they hold no thread and no memory of the web."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
+from typing import Any
 
 import httpx2
 
-from agents.gateway.keys import authenticate_key
-from agents.gateway.requests import ToolRequest, record_request
 from agents.runs.engine.timing import MAX_OPEN_TICKETS
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
 from tests import sampling
-from tests.awaiting import await_that
 from tests.faults.site import Site
 from tests.gateway.live.conftest import make_secret
 from tests.processes import Installation, RealProcess
@@ -21,21 +20,41 @@ TICKETS = 1_000 if sampling.is_whole() else 200
 WAIT_S = 12 if sampling.is_whole() else 5
 POOLED_THREADS = 16
 """Threads of the pools that may start meanwhile, for any number of tickets: calls 8, door 2, sockets 4, pages 2."""
-MEMORY_OF_CONNECTIONS = 40_000 + 150 * TICKETS
-"""Kilobytes: what the first requests load, and the open connections with their requests."""
+FEW_KB = 8_000 + 8 * TICKETS
+"""Kilobytes that a process may grow by for other reasons, such as the page cache of SQLite in each of its threads."""
+CONNECTION_KB = 150
+"""Kilobytes of an open connection with the request that waits on it, at most."""
 
 
-def park(site: Site) -> list[tuple[str, str]]:
-    """Request as many writes, 100 with each key, and return each key's secret with each ticket."""
-    tickets = []
-    for number in range(TICKETS // MAX_OPEN_TICKETS):
-        secret = make_secret(site, name=f"Agent {number}")
-        key = authenticate_key(secret)
-        assert key is not None
-        for name in range(MAX_OPEN_TICKETS):
-            call = record_request(key, None, ToolRequest("probe.effect", {"name": f"{number}-{name}"}))
-            tickets.append((secret, f"t-{call.pk}"))
-    return tickets
+def park(site: Site, keys: int) -> list[tuple[str, str]]:
+    """Request 100 writes with each of so many new keys; return each key's secret with each ticket."""
+    return asyncio.run(_park(site, [make_secret(site) for _ in range(keys)]))
+
+
+async def _park(site: Site, secrets: list[str]) -> list[tuple[str, str]]:
+    places = asyncio.Semaphore(8)
+    async with httpx2.AsyncClient(timeout=120) as client:
+
+        async def request(secret: str, name: int) -> tuple[str, str]:
+            async with places:
+                params = {"name": "probe.effect", "arguments": {"name": str(name)}}
+                answer = await send(client, site, secret, params)
+            return secret, answer["structuredContent"]["ticket"]
+
+        return await asyncio.gather(*(request(secret, name) for secret in secrets for name in range(MAX_OPEN_TICKETS)))
+
+
+async def send(client: httpx2.AsyncClient, site: Site, secret: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Send a call and return its result."""
+    headers = {
+        "Authorization": f"Bearer {secret}",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2025-11-25",
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    answer = await client.post(f"{site.installation.url}/mcp", json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return dict(json.loads(answer.text.rpartition("data: ")[2])["result"])
 
 
 def read_status(process: RealProcess, name: str) -> int:
@@ -49,15 +68,9 @@ async def wait_for_all(site: Site, tickets: list[tuple[str, str]], web: RealProc
     limits = httpx2.Limits(max_connections=None)
     async with httpx2.AsyncClient(timeout=120, limits=limits) as client:
 
-        async def wait(secret: str, ticket: str) -> int:
-            params = {"name": "gadget.ticket", "arguments": {"ticket": ticket, "wait_s": WAIT_S}}
-            headers = {
-                "Authorization": f"Bearer {secret}",
-                "Accept": "application/json, text/event-stream",
-                "MCP-Protocol-Version": "2025-11-25",
-            }
-            body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-            return (await client.post(f"{site.installation.url}/mcp", json=body, headers=headers)).status_code
+        async def wait(secret: str, ticket: str) -> dict[str, Any]:
+            arguments = {"ticket": ticket, "wait_s": WAIT_S}
+            return await send(client, site, secret, {"name": "gadget.ticket", "arguments": arguments})
 
         waits = [asyncio.create_task(wait(*each)) for each in tickets]
         await asyncio.sleep(WAIT_S / 2)  # the middle of the wait is what is measured
@@ -65,20 +78,30 @@ async def wait_for_all(site: Site, tickets: list[tuple[str, str]], web: RealProc
         await client.get(f"{site.installation.url}/api/health")
         page_s = asyncio.get_running_loop().time() - began
         measured = read_status(web, "Threads"), read_status(web, "VmRSS"), page_s
-        assert set(await asyncio.gather(*waits)) == {200}
+        found = [answer["structuredContent"]["status"] for answer in await asyncio.gather(*waits)]
+        assert set(found) == {"waiting_for_approval"}
     return measured
 
 
-def test_they_hold_no_thread_and_no_memory(site: Site, running: Installation) -> None:
+def test_parked_they_hold_nothing_and_waited_for_only_their_connections(site: Site, running: Installation) -> None:
     web = running.process("web")
     httpx2.get(f"{running.url}/api/health")
-    threads, memory = read_status(web, "Threads"), read_status(web, "VmRSS")
-    tickets = park(site)
-    assert ToolCall.objects.filter(status=CallStatus.AWAITING_APPROVAL).count() == TICKETS
+    threads, keys = read_status(web, "Threads"), TICKETS // MAX_OPEN_TICKETS
+    tickets = park(site, 1)  # loads what every request needs
+    memory = read_status(web, "VmRSS")
+    tickets += park(site, keys - 1)
+    assert ToolCall.objects.filter(status=CallStatus.AWAITING_APPROVAL).count() == len(set(tickets)) == TICKETS
     assert set(Run.objects.values_list("status", "lease_owner")) == {(RunStatus.WAITING, "")}, "no worker is held"
+    parked_memory = read_status(web, "VmRSS")
+    assert parked_memory <= memory + FEW_KB
     assert read_status(web, "Threads") <= threads + POOLED_THREADS
     busy_threads, busy_memory, page_s = asyncio.run(wait_for_all(site, tickets, web))
     assert busy_threads <= threads + POOLED_THREADS
-    assert busy_memory <= memory + MEMORY_OF_CONNECTIONS
-    print(f"threads {threads} -> {busy_threads}, memory {memory} -> {busy_memory} kB, a page in {page_s * 1000:.0f} ms")
-    await_that(lambda: read_status(web, "Threads") <= threads + POOLED_THREADS, "the threads stay few")
+    assert busy_memory <= parked_memory + FEW_KB + CONNECTION_KB * TICKETS
+    print(
+        f"threads {threads} -> {busy_threads}; kB {memory} -> parked {parked_memory} -> waited for {busy_memory};"
+        f" a page in {page_s * 1000:.0f} ms"
+    )
+    again_threads, again_memory, _ = asyncio.run(wait_for_all(site, tickets, web))
+    assert again_threads <= threads + POOLED_THREADS
+    assert again_memory <= busy_memory + FEW_KB, "a wait leaves nothing behind"
