@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from asgiref.sync import sync_to_async
 
 from agents.api import ask_waiting
 from agents.approvals import decisions
@@ -15,6 +14,7 @@ from agents.gateway.asks import AskedRequest, submit
 from agents.gateway.keys import authenticate_key, issue_key
 from agents.gateway.models import Ask
 from agents.gateway.redemptions import load_state
+from agents.web.sockets.database import database_to_async
 from tests.workshop import Workshop, beside
 
 PATIENCE_S = 20.0
@@ -45,7 +45,7 @@ def ask_for(
     arrived: list[Any] = []
 
     async def arrive(_scope: Any, receive: Any, _send: Any) -> None:
-        arrived.append(await sync_to_async(lambda: load_state(asked).status)())
+        arrived.append(await _read_status(asked))
         arrived.extend([(await receive())["type"] for _ in range(parts)])
 
     async def run() -> None:
@@ -57,6 +57,11 @@ def ask_for(
 
     asyncio.run(run())
     return arrived
+
+
+@database_to_async
+def _read_status(asked: Ask) -> str:
+    return load_state(asked).status
 
 
 def build_scope(secret: str, path: str, wait_s: str = "30", method: str = "GET") -> dict[str, Any]:
