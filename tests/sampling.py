@@ -40,8 +40,8 @@ HALVED = (
 
 Those of kills, outages and browsers take long; the others hardly depend on the database.
 """
-ON_SQLITE = 0.5
-"""The part of these files that runs on SQLite."""
+ON_SQLITE = 0.6
+"""The part of these files that runs on SQLite, where two processes share the tests; on PostgreSQL one has all."""
 ONE_OF = {
     "tests/journeys/": 8,
     "tests/faults/": 8,

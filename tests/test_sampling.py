@@ -43,7 +43,7 @@ def test_a_sample_of_few_items_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_test_of_a_half_runs_on_one_database_and_on_both_in_the_soak(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = {name: [sampling.is_turn_of(one, name) for one in ("sqlite", "postgresql")] for name in map(str, range(50))}
     assert all(sum(pair) == 1 for pair in turns.values())
-    assert 12 < sum(pair[0] for pair in turns.values()) < 38
+    assert 15 < sum(pair[0] for pair in turns.values()) < 45
     monkeypatch.setenv(sampling.WHOLE_VARIABLE, "1")
     assert all(sampling.is_turn_of(one, "any") for one in ("sqlite", "postgresql"))
 
