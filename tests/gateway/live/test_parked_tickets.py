@@ -19,7 +19,7 @@ from tests.processes import Installation, RealProcess
 TICKETS = 1_000 if sampling.is_whole() else 200
 WAIT_S = 12 if sampling.is_whole() else 5
 POOLED_THREADS = 36
-"""Threads that pools may start meanwhile, for any number of tickets: calls 8, door 2, sockets 4, pages 16, database 6."""
+"""Threads that pools may start, for any number of tickets: calls 8, door 2, sockets 4, pages 16, database 6."""
 FEW_KB = 8_000 + 8 * TICKETS
 """Kilobytes that a process may grow by for other reasons, such as the page cache of SQLite in each of its threads."""
 CONNECTION_KB = 150
