@@ -10,13 +10,13 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 COMPILE := $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-emit-find-links --no-emit-index-url --no-annotate
 
-.PHONY: run test lint format bench soak mutants screens wheel lock clean
+.PHONY: run test lint format bench soak mutants house screens wheel lock clean
 .DEFAULT_GOAL := run
 
 run: $(RUN_STAMP)  ## Installs what is needed, makes the demo data and starts everything
 	@exec $(BIN)/python manage.py up --demo
 
-test: $(DEV_STAMP)  ## All tests, on both databases; ARGS="tests/platform -x" goes to pytest
+test: $(DEV_STAMP)  ## All tests, on both databases; ARGS=--all: the whole sets; ARGS="tests/platform -x" goes to pytest
 	@$(BIN)/python -m tests $(ARGS)
 
 lint: $(DEV_STAMP)  ## Static checks
@@ -39,7 +39,10 @@ soak: $(DEV_STAMP)  ## Long random tests
 mutants: $(DEV_STAMP)  ## Weaken one guard at a time: its tests must notice
 	@$(BIN)/python -m tests.mutants $(ARGS)
 
-screens: $(DEV_STAMP)  ## Screenshots of every page
+house: $(DEV_STAMP)  ## Figures of the code: knots, the way of a write, sizes; ARGS="--only way" for one of them
+	@$(BIN)/python -m tests.house $(ARGS)
+
+screens: $(DEV_STAMP)  ## Screenshots of every page, in docs/screens/; git keeps those that a page shows
 	@$(BIN)/python -m tests.screens $(ARGS)
 
 wheel: $(DEV_STAMP)  ## Builds the package into dist/

@@ -18,12 +18,14 @@ from agents.web.views import (
     grants,
     home,
     inbox_settings,
+    not_offered,
     notices,
     oversight,
     password,
     public_keys,
     records,
     replays,
+    restored_limits,
     runs,
     schedules,
     search,
@@ -37,6 +39,11 @@ from agents.web.views import (
     triggers,
     users,
     webhooks,
+)
+
+OAUTH = (
+    *(".well-known/<path:rest>", "mcp/<path:rest>", "authorize", "token", "register", "revoke", "introspect"),
+    *("authorize/", "token/", "register/", "revoke/", "introspect/"),
 )
 
 urlpatterns = [
@@ -67,8 +74,10 @@ urlpatterns = [
     path("employees/<int:employee_id>/", employees.employee_page, name="employee"),
     path("employees/<int:employee_id>/trust/", employees.trust_page, name="employee-trust"),
     path("tools/", tools.catalog, name="tools"),
+    path("tools/<str:name>/", tools.tool_page, name="tool"),
     path("tools/<str:name>/try/", tools.try_tool, name="try-tool"),
     path("stop/", stops.stop_page, name="stop"),
+    path("stop/restored/", restored_limits.restored_limits_page, name="restored-limits"),
     path("audit/", audit.audit_page, name="audit"),
     path("audit/export/", audit.export, name="audit-export"),
     path("audit/verify/", audit.verify, name="audit-verify"),
@@ -100,6 +109,7 @@ urlpatterns = [
     path("approvals/who/", approval_rules.who_may_decide, name="who-may-decide"),
     path("approvals/views/", inbox_settings.save_view, name="save-view"),
     path("approvals/views/<int:view_id>/delete/", inbox_settings.delete_view, name="delete-view"),
+    path("approvals/bulks/<uuid:bulk_id>/undo/", decisions.undo_bulk, name="undo-bulk"),
     path("approvals/<int:approval_id>/snooze/", inbox_settings.snooze, name="snooze"),
     path("approvals/<int:approval_id>/break-glass/", decisions.break_glass, name="break-glass"),
     path("approvals/<int:approval_id>/take/", inbox_settings.take, name="take"),
@@ -109,6 +119,7 @@ urlpatterns = [
     path("approvals/<int:approval_id>/card/", approvals.card_fragment, name="card"),
     path("approvals/<int:approval_id>/approve/", decisions.approve, name="approve"),
     path("approvals/<int:approval_id>/deny/", decisions.deny, name="deny"),
+    path("approvals/<int:approval_id>/dismiss/", decisions.dismiss, name="dismiss"),
     path("approvals/<int:approval_id>/edit/", decisions.edit, name="edit"),
     path("approvals/<int:approval_id>/undo/", decisions.undo, name="undo"),
     path("approvals/<int:approval_id>/answer/", decisions.answer, name="answer"),
@@ -152,5 +163,6 @@ urlpatterns = [
     path("simulator/<int:policy_draft_id>/shadow/", simulator.start_shadow, name="shadow-start"),
     path("simulator/<int:policy_draft_id>/stop-shadow/", simulator.stop_shadow, name="shadow-stop"),
     path("simulator/<int:policy_draft_id>/delete/", simulator.delete, name="policy-draft-delete"),
+    *(path(address, not_offered.answer_not_offered, name="not-offered") for address in OAUTH),
     path("<path:rest>/", home.reject_unknown_page, name="nothing"),
 ]

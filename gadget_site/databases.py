@@ -25,10 +25,17 @@ KEEPALIVES = {
 them for Unix sockets and on systems without them."""
 POSTGRESQL_START = {
     "synchronous_commit": "on",
+    "jit": "off",  # to compile a statement takes longer than to run any of ours
     "statement_timeout": f"{STATEMENT_TIMEOUT_S}s",
     "lock_timeout": "2s",
     "idle_in_transaction_session_timeout": "15s",
+    "tcp_keepalives_idle": str(SILENT_LINK_S),
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "2",
+    "tcp_user_timeout": f"{SILENT_LINK_S}s",
 }
+"""The server detects a cut link as fast as its clients do. With its own limits it would keep each lost connection, and
+its slot, for two hours."""
 
 
 def build_database_settings(address: DatabaseAddress, pool_size: int) -> dict[str, Any]:

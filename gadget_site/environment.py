@@ -41,6 +41,7 @@ class SiteSettings:
     """All settings of one installation, checked; times are seconds."""
 
     data_dir: Path
+    config_file: Path
     config: Config
     debug: bool
     secret_key: str
@@ -127,6 +128,7 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
     load_key = partial(_load_key, load_encryption_key, data_dir)
     site = SiteSettings(
         data_dir=data_dir,
+        config_file=config_file[0],
         config=read(_read_config, config_file, environ),
         debug=debug,
         secret_key=read(_read_secret_key, variables, debug, data_dir),
@@ -177,26 +179,26 @@ def _read_data_dir(variables: Variables, base_dir: Path) -> Path:
     return folder
 
 
-def _read_config_file(variables: Variables, base_dir: Path) -> tuple[str, str]:
-    """Return name and text of the file in GADGET_CONFIG or of `gadget.yaml`; without either, the text is empty."""
+def _read_config_file(variables: Variables, base_dir: Path) -> tuple[Path, str]:
+    """Return path and text of the file in GADGET_CONFIG or of `gadget.yaml`; without either, the text is empty."""
     given = variables.text("GADGET_CONFIG")
     path = base_dir / (Path(given).expanduser() if given else Path("gadget.yaml"))
     if not given and not path.exists():
-        return path.name, ""
+        return path, ""
     try:
-        return path.name, path.read_text(encoding="utf-8")
+        return path, path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise SettingError("GADGET_CONFIG", f"there is no file {str(path)!r}", "gadget.yaml") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError("GADGET_CONFIG", f"{path.name} cannot be read: {error}", "gadget.yaml") from error
 
 
-def _read_config(file: tuple[str, str], environ: Mapping[str, str]) -> Config:
-    name, text = file
+def _read_config(file: tuple[Path, str], environ: Mapping[str, str]) -> Config:
+    path, text = file
     try:
         return read_config(text, environ)
     except ConfigError as error:
-        raise SettingError("GADGET_CONFIG", f"{name}, {error}", "gadget.yaml") from error
+        raise SettingError("GADGET_CONFIG", f"{path.name}, {error}", "gadget.yaml") from error
 
 
 def _read_host(variables: Variables) -> str:

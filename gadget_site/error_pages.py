@@ -10,6 +10,7 @@ from django.utils.datastructures import MultiValueDict
 from django.views.debug import ExceptionReporter, SafeExceptionReporterFilter
 
 from agents.platform.known_secrets import KNOWN_SECRETS
+from agents.platform.log_context import get_logged_organization
 from gadget_site.logs import HIDDEN
 
 
@@ -38,4 +39,9 @@ class ReporterWithoutValues(ExceptionReporter):
     def get_traceback_data(self) -> dict[str, Any]:
         data: dict[str, Any] = super().get_traceback_data()
         texts = ("exception_value", "exception_notes", "unicode_hint")
-        return data | {name: KNOWN_SECRETS.redact(data[name], HIDDEN) for name in texts if name in data}
+        return data | {name: _hide_secrets(data[name]) for name in texts if name in data}
+
+
+def _hide_secrets(text: str) -> str:
+    """Hide the secrets of the logged organization and, because another one's may be at hand, those of all others."""
+    return KNOWN_SECRETS.redact(KNOWN_SECRETS.redact(text, HIDDEN, get_logged_organization()), HIDDEN)

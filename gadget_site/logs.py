@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -14,6 +17,10 @@ from tools.contract import SHORTEST_SECRET
 
 HIDDEN = "[hidden]"
 DEFAULT_NAME = ToolSettings().orchestrator_id
+OWN_PACKAGES = frozenset({"agents", "tools", "gadget_site"})
+"""The packages whose messages are written by Gadget's code; only their arguments may hold secrets."""
+OWN_FIELDS = frozenset({"timestamp", "level", "logger", "orchestrator", "organization", "_record", "_from_structlog"})
+PLAIN = (int, float, bool, type(None))
 SECRET_SHAPES = (
     re.compile(r"(?i)(bearer\s+)[A-Za-z0-9._~+/=-]{8,}"),
     re.compile(r"(://[^\s:/@]*:)[^\s@/]+(?=@)"),
@@ -22,19 +29,70 @@ SECRET_SHAPES = (
 
 
 class Redaction:
-    """Removes secrets from a finished line: the installation's own, those that this process has read for
+    """Removes secrets from a line's values: the installation's own, those that this process has read for
     organizations, and text that looks like a secret.
+
+    Texts that Gadget's code writes itself stay as they are: otherwise an organization could hide them from everybody by
+    storing them as a credential.
     """
 
     def __init__(self, secrets: list[str]) -> None:
         self._own = KnownSecrets()
         self._own.learn(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
 
-    def __call__(self, _logger: Any, _method: str, line: str) -> str:
-        line = KNOWN_SECRETS.redact(self._own.redact(line, HIDDEN), HIDDEN)
+    def __call__(self, _logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        organization = event.get("organization")
+        owner = organization if isinstance(organization, int) else None
+        record: logging.LogRecord | None = event.get("_record")
+        arguments = event.pop("positional_args", ())
+        for name, value in event.items():
+            if name == "event":
+                event[name] = self._redact_message(value, record, arguments, owner)
+            elif name not in OWN_FIELDS:
+                event[name] = self._redact(value, owner)
+        return event
+
+    def _redact_message(self, text: Any, record: logging.LogRecord | None, arguments: Any, owner: int | None) -> Any:
+        """Redact the arguments of our own messages, and other messages as a whole."""
+        if record is None or record.name.partition(".")[0] not in OWN_PACKAGES:
+            return self._redact(text, owner)
+        if isinstance(arguments, Mapping):
+            return str(record.msg) % {name: self._redact_argument(value, owner) for name, value in arguments.items()}
+        if arguments:
+            return str(record.msg) % tuple(self._redact_argument(value, owner) for value in arguments)
+        return text
+
+    def _redact_argument(self, value: Any, owner: int | None) -> Any:
+        if isinstance(value, PLAIN):
+            return value
+        return _Redacted(self._redact(str(value), owner), self._redact(repr(value), owner))
+
+    def _redact(self, value: Any, owner: int | None) -> Any:
+        if isinstance(value, PLAIN):
+            return value
+        if isinstance(value, Mapping):
+            return {self._redact(str(name), owner): self._redact(child, owner) for name, child in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self._redact(child, owner) for child in value]
+        text = value if isinstance(value, str) else repr(value)
+        text = KNOWN_SECRETS.redact(self._own.redact(text, HIDDEN), HIDDEN, owner)
         for shape in SECRET_SHAPES:
-            line = shape.sub(rf"\g<1>{HIDDEN}", line)
-        return line
+            text = shape.sub(rf"\g<1>{HIDDEN}", text)
+        return text
+
+
+@dataclass(frozen=True)
+class _Redacted:
+    """An argument of a message, redacted in both of its spellings."""
+
+    text: str
+    representation: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.representation
 
 
 def build_logging_settings(site: SiteSettings) -> dict[str, Any]:
@@ -64,10 +122,12 @@ def build_logging_settings(site: SiteSettings) -> dict[str, Any]:
             "line": {
                 "()": structlog.stdlib.ProcessorFormatter,
                 "foreign_pre_chain": shared,
+                "pass_foreign_args": True,
                 "processors": [
-                    structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                    *_build_renderers(site.log_format),
+                    structlog.processors.format_exc_info,
                     Redaction(_list_secrets(site)),
+                    structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                    _build_renderer(site.log_format),
                 ],
             },
         },
@@ -84,14 +144,12 @@ def _build_name_processors(orchestrator_id: str) -> list[Any]:
     return [lambda _logger, _method, event: {**event, "orchestrator": orchestrator_id}]
 
 
-def _build_renderers(log_format: str) -> list[Any]:
+def _build_renderer(log_format: str) -> Any:
     if log_format == "json":
-        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    return [
-        structlog.dev.ConsoleRenderer(
-            colors=False, exception_formatter=structlog.dev.plain_traceback, pad_event_to=0, pad_level=False
-        )
-    ]
+        return structlog.processors.JSONRenderer()
+    return structlog.dev.ConsoleRenderer(
+        colors=False, exception_formatter=structlog.dev.plain_traceback, pad_event_to=0, pad_level=False
+    )
 
 
 def _list_secrets(site: SiteSettings) -> list[str]:

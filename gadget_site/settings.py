@@ -32,6 +32,7 @@ GADGET_DATA_DIR = SITE.data_dir
 GADGET_FILES_DIR = SITE.data_dir / "files"
 GADGET_SQLITE_FILE = Path(SITE.database.name) if SITE.database.is_sqlite else None
 GADGET_CONFIG = SITE.config
+GADGET_CONFIG_FILE = SITE.config_file
 GADGET_ENCRYPTION_KEYS = list(SITE.encryption_keys)
 GADGET_AUDIT_KEYS = list(SITE.audit_keys)
 GADGET_TIMING_SCALE = SITE.timing_scale
@@ -40,6 +41,7 @@ GADGET_METRICS_TOKEN = SITE.metrics_token
 GADGET_ONLY_LOCAL = SITE.is_only_local
 GADGET_ORIGIN = SITE.origin
 GADGET_LINK_BASE = SITE.link_base
+GADGET_LOG_FORMAT = SITE.log_format
 GADGET_SHOWS_MESSAGES = SITE.debug  # without a mail server, on a page; a setting of its own: workers switch DEBUG off
 GADGET_TRUSTED_PROXIES = SITE.trusted_proxies
 GADGET_WORKERS = SITE.workers
@@ -95,6 +97,7 @@ INSTALLED_APPS = [
     "agents.webhooks",
     "agents.insight",
     "agents.policy",
+    "agents.restores",
     "tools.records",
     "tools.schedules",
     "tools.connections",

@@ -42,6 +42,8 @@ DISTINCTIVE_NAMES = (
 """Settings without our prefix whose misspellings mean nothing else. Names close to our others are in wide use."""
 HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode's categories of invisible characters: control, format, surrogates, line separators."""
+UNEXPANDED = re.compile(r"\$\(|\$\{|`")
+"""The beginning of a command or variable that a shell would have replaced."""
 _ENDING = re.compile(r"(IES|Y|ES|S)(?=_|$)")
 _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 
@@ -58,6 +60,9 @@ class Variables:
         value = self._environ.get(name, "")
         if hidden := next((char for char in value if unicodedata.category(char) in HIDDEN), ""):
             raise SettingError(name, f"its value contains {_describe(hidden)}", "one line of visible characters")
+        if found := UNEXPANDED.search(value):
+            fault = f"its value contains {found[0]!r}: a settings file runs no commands and expands no variables"
+            raise SettingError(name, fault, "the value itself, or its output")
         return value.strip() or default
 
     def flag(self, name: str, default: bool) -> bool:

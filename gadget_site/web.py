@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 
 os.environ.setdefault("ASGI_THREADS", "16")  # read once, when daphne.server is imported
 
@@ -14,16 +16,19 @@ from daphne.server import Server
 from django.conf import settings
 from django.db import connection
 from django.urls import get_resolver
+from twisted.internet import reactor
 
 from agents.platform.liveness import start_heartbeat
 from gadget_site.asgi import application
 from gadget_site.edge.connections import BoundedFactory
+from gadget_site.edge.start_gate import CLOSED
 from gadget_site.garbage_collection import freeze_loaded_objects
 from gadget_site.open_files import allow_open_files
 
 # gadget_site.asgi has set Django up, so modules that need models can be imported from here on.
 # isort: split
-from agents.platform.identity import confirm_at_start
+from agents.accounts.installation import WrongInstallationError, try_to_confirm
+from agents.platform.database_server import RETRY_S, WaitingLine
 from gadget_site.demo.accounts import OpenDemoAccountsError, check_before_listening
 
 log = structlog.get_logger(__name__)
@@ -41,11 +46,13 @@ With Twisted's 50, many agents or messages that come at once are reset.
 
 
 def serve() -> None:
-    """Listen on HOST and PORT until SIGTERM or SIGINT. Every page is loaded before the first request."""
-    confirm_at_start()
-    _refuse_demo_accounts()
-    allow_open_files()
+    """Listen on HOST and PORT until SIGTERM or SIGINT. Every page is loaded before the first request.
+
+    While the database is not ready, the process listens already, but only health checks and metrics are answered.
+    """
     start_heartbeat()
+    start = _Start()
+    allow_open_files()
     get_resolver().check()
     freeze_loaded_objects()
     daphne.server.HTTPFactory = BoundedFactory  # Daphne has no setting for it
@@ -59,9 +66,11 @@ def serve() -> None:
         websocket_max_message_size=LARGEST_MESSAGE,
         websocket_max_frame_size=LARGEST_MESSAGE,
         server_name="",
-        ready_callable=_log_ready,
+        ready_callable=start.continue_in_background,
     )
     server.run()
+    if start.failure:
+        sys.exit(start.failure)
     if not server.listening_addresses:
         sys.exit(f"Cannot listen on {settings.GADGET_HOST}:{settings.GADGET_PORT}; the lines above say why.")
 
@@ -71,19 +80,52 @@ def _list_endpoints() -> list[str]:
     return endpoints
 
 
-def _log_ready() -> None:
-    log.info("web ready", address=f"http://{settings.GADGET_HOST}:{settings.GADGET_PORT}/")
+class _Start:
+    """Confirms the installation: at once if the database is ready, else in a thread while the process listens.
 
+    Attributes:
+        failure: the sentence with which the process has to end; empty while there is none.
+    """
 
-def _refuse_demo_accounts() -> None:
-    try:
-        warning = check_before_listening()
-    except OpenDemoAccountsError as error:
-        sys.exit(f"Gadget cannot start. {error}")
-    finally:
-        connection.close()
-    if warning:
-        log.warning("demo accounts are open", warning=warning)
+    def __init__(self) -> None:
+        self.failure = ""
+        self._line = WaitingLine()
+        CLOSED.set()
+        self._try()
+        if self.failure:
+            sys.exit(self.failure)
+
+    def continue_in_background(self) -> None:
+        """Say that the web part is ready, or wait in a thread until it is."""
+        if CLOSED.is_set():
+            threading.Thread(target=self._wait, name="start", daemon=True).start()
+        else:
+            self._log_ready()
+
+    def _wait(self) -> None:
+        while CLOSED.is_set() and not self.failure:
+            time.sleep(RETRY_S)
+            self._try()
+        if self.failure:
+            reactor.callFromThread(reactor.stop)  # type: ignore[misc]
+        else:
+            self._log_ready()
+
+    def _try(self) -> None:
+        """Open the gate if the database is ready."""
+        try:
+            if not try_to_confirm(self._line):
+                return
+            if warning := check_before_listening():
+                log.warning("demo accounts are open", warning=warning)
+            CLOSED.clear()
+        except (WrongInstallationError, OpenDemoAccountsError) as error:
+            self.failure = f"Gadget cannot start. {error}"
+        finally:
+            connection.close()
+
+    def _log_ready(self) -> None:
+        log.info("web ready", address=f"http://{settings.GADGET_HOST}:{settings.GADGET_PORT}/")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Run every test: `python -m tests [pytest arguments…]`. All on SQLite, those with a database on PostgreSQL too."""
+"""Run every test: `python -m tests [pytest arguments…]`. All on SQLite, those with a database on PostgreSQL too.
+
+Of the largest sets, the usual sample runs; `--all` runs them whole.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ import pytest
 
 from tests import browser, sampling, services
 
+ALL = "--all"
 PROCESSES = {"sqlite": 2, "postgresql": 1}
 """More than the cores, because many tests wait for real processes; conftest.py groups the tests of one process.
 
@@ -26,6 +30,9 @@ EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 def main(arguments: list[str]) -> int:
     """Run all parts; return 0 only if every one passed."""
     began = time.monotonic()
+    if ALL in arguments:
+        arguments = [argument for argument in arguments if argument != ALL]
+        os.environ[sampling.WHOLE_VARIABLE] = "1"
     try:
         os.environ[browser.PATH_VARIABLE] = browser.find_browser()
         if "TEST_DATABASE_URL" not in os.environ:

@@ -16,7 +16,7 @@ from agents.approvals.warnings import employee_words, marks
 from agents.employees import toolboxes
 from agents.platform.minute_counter import forget_counts
 from agents.platform.writability import DATABASE, FILES
-from agents.policy.snapshots import clear_snapshot_cache
+from agents.runs.snapshots import clear_snapshot_cache
 from gadget_site.garbage_collection import freeze_loaded_objects
 from tests import sampling, services
 from tests.emptying import empty_tables_after_tests
@@ -39,10 +39,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="leave out tests that need no second database: those without a database, and those marked `once`",
     )
-
-
-def pytest_configure() -> None:
-    sampling.get_seed()  # the processes side by side inherit it
 
 
 class _GroupedScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types

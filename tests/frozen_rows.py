@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from django.db import connection
 
-from agents.approvals.models import ApprovalStatus
-from agents.runs.models import TERMINAL_CALLS
+from agents.runs.models import TERMINAL_CALLS, ApprovalStatus
 
 OPEN_CARDS = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
 ENDED_CARDS = tuple(status for status in ApprovalStatus if status not in OPEN_CARDS)
@@ -73,4 +72,4 @@ def thaw_ended_rows() -> None:
     with connection.cursor() as cursor:
         for table in FROZEN:
             of_table = f" ON {table}" if connection.vendor == "postgresql" else ""
-            cursor.execute(f"DROP TRIGGER frozen_{table}{of_table}")
+            cursor.execute(f"DROP TRIGGER IF EXISTS frozen_{table}{of_table}")

@@ -33,7 +33,7 @@ from types import CodeType, FrameType
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = tuple(f"{ROOT / folder}/" for folder in ("agents", "tools", "gadget_site"))
-ENGINE = ("agents/runs/engine/", "agents/runs/events.py")
+ENGINE = ("agents/runs/engine/", "agents/runs/events.py", "agents/runs/model_events.py")
 DURATIONS = "agents/runs/engine/timing.py"
 """Holds durations and a clock alone: names that are read in passing."""
 

@@ -31,7 +31,7 @@ def main() -> None:
     url, secret, tool, name = sys.argv[1:]
     structure = call(url, secret, tool, name=name)["result"].get("structuredContent") or {}
     if "ticket" in structure:
-        call(url, secret, "gadget.ticket", ticket=structure["ticket"], wait_s=30)
+        call(url, secret, "gadget__ticket", ticket=structure["ticket"], wait_s=30)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ class Agent:
 
     def wait_for(self, ticket: str, wait_s: float = 20) -> types.CallToolResult:
         """Look the ticket up, and wait for its end."""
-        return self.call("gadget.ticket", ticket=ticket, wait_s=wait_s)
+        return self.call("gadget__ticket", ticket=ticket, wait_s=wait_s)
 
     def do(self, work: Coroutine[Any, Any, Value], seconds: float = 60) -> Value:
         """Run this in the client's event loop."""

@@ -36,8 +36,8 @@ class Answer:
     """One answer of the server.
 
     `style` says how calls are split into deltas; `streamed=None` follows the request; `body` or `events` replace what
-    is built from text and calls; `fault` breaks the transmission; `hold` waits until it is released, before the first
-    byte or in the middle; `chunk_bytes` sends the answer in pieces of that size.
+    is built from text and calls; `fault` breaks the transmission, after `raw` with "cut_raw"; `hold` waits until it is
+    released, before the first byte or in the middle; `chunk_bytes` sends the answer in pieces of that size.
     """
 
     text: str = ""
@@ -52,7 +52,8 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     body: str | None = None
     events: tuple[Any, ...] | None = None
-    fault: Literal["", "cut", "drip", "reset", "no_end"] = ""
+    fault: Literal["", "cut", "cut_raw", "drip", "reset", "no_end"] = ""
+    raw: bytes = b""
     hold: Literal["", "start", "middle"] = ""
     delay_ms: int = 0
     chunk_bytes: int = 0

@@ -49,6 +49,8 @@ class ModelServer:
         self.models: Answer = Answer(body='{"object": "list", "data": [{"id": "fake", "object": "model"}]}')
         self.title: Answer | None = None
         """The answer to a request for a run's title, which then is not counted; None: it is treated like any other."""
+        self.pages: dict[str, str] = {}
+        """Other pages, by path."""
         self.connections = 0
         self.dropped = 0
         self._records = records
@@ -262,6 +264,8 @@ class _Connection(socketserver.StreamRequestHandler):
         if path == self.server.model.models_path:
             models = self.server.model.models
             return self._send_body(models.status, models.headers, (models.body or "").encode())
+        if path in self.server.model.pages:
+            return self._send_body(200, {}, self.server.model.pages[path].encode())
         return self._send_body(404, {}, b'{"error": {"message": "no such path"}}')
 
     def _answer(self, raw: bytes, headers: dict[str, str]) -> bool:
@@ -271,6 +275,9 @@ class _Connection(socketserver.StreamRequestHandler):
         if answer.delay_ms:
             time.sleep(answer.delay_ms / 1000)
         if answer.fault == "reset":
+            return False
+        if answer.fault == "cut_raw":
+            self.wfile.write(_head(200, {"Transfer-Encoding": "chunked"}) + _framed(answer.raw))
             return False
         if answer.body is not None:
             return self._send_body(answer.status, answer.headers, answer.body.encode())

@@ -13,8 +13,20 @@ from typing import Any
 
 from django.db import DatabaseError, IntegrityError, OperationalError, connection
 from pydantic import BaseModel, Field
+from typing_extensions import override
 
-from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult, tool
+from tools.contract import (
+    ErrorCode,
+    Level,
+    Preview,
+    ResultFile,
+    Target,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    tool,
+)
 from tools.records.models import Record, RecordChange
 
 RECORDER_VARIABLE = "GADGET_TEST_RECORDER"
@@ -51,6 +63,17 @@ class Gate(Tool):
     def execute(self, params: Named, context: ToolContext) -> ToolResult:
         reach(params.name)
         return ToolResult.ok({"passed": params.name}, f"Passed {params.name}")
+
+
+class Print(Gate):
+    """A read that waits at the gate, and returns a file."""
+
+    name = "probe.print"
+
+    @override
+    def execute(self, params: Named, context: ToolContext) -> ToolResult:
+        reach(params.name)
+        return ToolResult.ok({}, "Printed", files=[ResultFile("page.txt", b"A page.", "text/plain")])
 
 
 class Draw(Gate):
@@ -350,6 +373,7 @@ def big(characters: int) -> ToolResult:
 
 PROBES = (
     Gate,
+    Print,
     Draw,
     Effect,
     ShortEffect,

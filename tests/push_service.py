@@ -95,14 +95,17 @@ class PushService:
     """The service and the one browser behind it.
 
     Attributes:
-        status: the answer to each message.
+        status, words, retry_after: the answer to each message.
+        answering: while it is not set, requests hang; `hanging` counts those that do.
         messages: what the browser read, as JSON; `raw` what came over the wire.
         senders: the public keys of those who sent.
     """
 
     def __init__(self) -> None:
         self.keys = BrowserKeys.make()
-        self.status = 201
+        self.status, self.words, self.retry_after = 201, "", ""
+        self.answering, self.hanging = threading.Event(), threading.Semaphore(0)
+        self.answering.set()
         self.messages: list[dict[str, Any]] = []
         self.raw: list[bytes] = []
         self.headers: list[dict[str, str]] = []
@@ -125,6 +128,7 @@ class PushService:
         return self
 
     def __exit__(self, _type: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        self.answering.set()
         self._server.shutdown()
         self._server.server_close()
         assert not self.faults, self.faults
@@ -153,6 +157,12 @@ class PushService:
                 self.raw.append(body)
                 self.headers.append(headers)
                 self.messages.append(json.loads(plain))
+        if not self.answering.is_set():
+            self.hanging.release()
+            self.answering.wait(30)
         request.send_response(self.status)
-        request.send_header("Content-Length", "0")
+        request.send_header("Content-Length", str(len(self.words)))
+        if self.retry_after:
+            request.send_header("Retry-After", self.retry_after)
         request.end_headers()
+        request.wfile.write(self.words.encode())

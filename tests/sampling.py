@@ -1,19 +1,18 @@
-"""Samples of the largest sets of tests: `make test` runs a sample, `make soak` the whole sets.
+"""Samples of the largest sets of tests: `make test` runs the same one each time, `make test ARGS=--all` the whole sets.
 
-The seed is the commit, so each commit takes another sample, and running its tests again takes the same one.
+Two commits that pass have passed the same tests. GADGET_TESTS_SAMPLE=word takes another sample.
 """
 
 from __future__ import annotations
 
 import os
 import random
-import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeVar
 
 WHOLE_VARIABLE = "GADGET_TESTS_WHOLE"
 SAMPLE_VARIABLE = "GADGET_TESTS_SAMPLE"
+USUAL_SAMPLE = "usual"
 HALVES_VARIABLE = "GADGET_TESTS_HALVES"
 """Set by a run of all tests: the files at `HALVED` then run on one of the two databases each."""
 HALVED = (
@@ -36,7 +35,7 @@ HALVED = (
     "tests/web/",
     "tests/webhooks/live/",
 )
-"""Files whose tests run on one of the two databases, which the commit chooses; `make soak` runs them on both.
+"""Files whose tests run on one of the two databases, which the sample chooses; the whole sets run them on both.
 
 Those of kills, outages and browsers take long; the others hardly depend on the database.
 """
@@ -50,7 +49,7 @@ ONE_OF = {
     "tests/deployment/": 2,
     "tests/gadget_site/test_up": 2,
 }
-"""One of how many tests at these paths a run of all tests takes; `make soak` takes all.
+"""One of how many tests at these paths a run of all tests takes; the whole sets have all.
 
 They drive browsers, kill processes, try hundreds of texts on every page, or start a whole installation.
 """
@@ -63,18 +62,13 @@ def is_whole() -> bool:
 
 
 def get_seed() -> str:
-    """Return GADGET_TESTS_SAMPLE, which is set to the commit first if it is missing.
-
-    All processes of a run must collect the same tests, and they inherit the variable.
-    """
-    if SAMPLE_VARIABLE not in os.environ:
-        os.environ[SAMPLE_VARIABLE] = _read_commit()
-    return os.environ[SAMPLE_VARIABLE]
+    """Return GADGET_TESTS_SAMPLE, or the word of the usual sample."""
+    return os.environ.get(SAMPLE_VARIABLE, USUAL_SAMPLE)
 
 
 def describe() -> str:
-    """Name the sample in one line, with the way to repeat it."""
-    return "whole sets" if is_whole() else f"sample: {SAMPLE_VARIABLE}={get_seed()} repeats it"
+    """Name the sample in one line."""
+    return "whole sets" if is_whole() else f"sample: {get_seed()}"
 
 
 def take_sample(items: Sequence[Item], one_of: int, name: str) -> tuple[Item, ...]:
@@ -100,12 +94,3 @@ def is_in_share(name: str) -> bool:
     """Return True if a test is in the share of `ONE_OF` that the seed chooses; always if whole."""
     one_of = next((share for path, share in ONE_OF.items() if name.startswith(path)), 1)
     return is_whole() or random.Random(f"{get_seed()} share {name}").random() * one_of < 1
-
-
-def _read_commit() -> str:
-    command = ["git", "rev-parse", "--short=12", "HEAD"]
-    try:
-        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return "0"
-    return done.stdout.strip() or "0"

@@ -1,4 +1,7 @@
-"""`make screens`: pictures of the pages, taken from a Gadget that runs with the demo's data, into docs/screens/."""
+"""`make screens`: pictures of the pages, taken from a Gadget that runs with the demo's data, into docs/screens/.
+
+Git ignores them, but for those that a page of the documentation shows.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,9 @@ from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright  # 
 from agents.accounts.members import update_admin_access  # noqa: E402
 from agents.accounts.models import Membership, Organization, Role  # noqa: E402
 from agents.approvals import decisions  # noqa: E402
-from agents.approvals.models import Approval, ApprovalStatus  # noqa: E402
 from agents.employees.models import Employee  # noqa: E402
 from agents.runs import actions  # noqa: E402
-from agents.runs.models import Run, RunStatus, ToolCall  # noqa: E402
+from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus, ToolCall  # noqa: E402
 from gadget_site.demo import building  # noqa: E402
 from gadget_site.demo.names import ORGANIZATION  # noqa: E402
 from tests.browser import find_browser, launch_arguments  # noqa: E402

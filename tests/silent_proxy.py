@@ -18,10 +18,10 @@ PART = 65536
 class SilentProxy:
     """Forwards to the test database's server until `silence()`, and again after `resume()`."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self._passes = threading.Event()
         self._passes.set()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self.port = int(self._listener.getsockname()[1])
         self._sockets: list[socket.socket] = [self._listener]
         self._start(self._accept)

@@ -9,6 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = ("gadget_site", "agents", "tools")
 """Highest first: each may import those after it."""
+NOT_OURS = frozenset({"migrations", "node_modules"})
+"""Folders whose code is generated or of others."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -70,7 +72,7 @@ def functions_in(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
 @cache
 def paths() -> tuple[Path, ...]:
     folders = [ROOT / name for name in (*PRODUCT, "tests")]
-    found = [path for folder in folders for path in sorted(folder.rglob("*.py")) if "migrations" not in path.parts]
+    found = [path for folder in folders for path in sorted(folder.rglob("*.py")) if not NOT_OURS & set(path.parts)]
     return (*found, ROOT / "manage.py")
 
 

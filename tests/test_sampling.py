@@ -1,4 +1,4 @@
-"""A sample can be repeated, never is empty, and reaches every item sooner or later."""
+"""The usual sample is always the same, never empty, and another word takes another one."""
 
 from __future__ import annotations
 
@@ -20,14 +20,21 @@ def take(monkeypatch: pytest.MonkeyPatch, commit: str, name: str = "letters") ->
     return sampling.take_sample(ITEMS, 4, name)
 
 
-def test_a_commit_takes_the_same_sample_again_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_word_the_usual_sample_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = take(monkeypatch, sampling.USUAL_SAMPLE)
+    monkeypatch.delenv(sampling.SAMPLE_VARIABLE)
+    assert sampling.take_sample(ITEMS, 4, "letters") == usual
+    assert sampling.describe() == "sample: usual"
+
+
+def test_a_word_takes_the_same_sample_again_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     first = take(monkeypatch, "one")
     assert first == take(monkeypatch, "one")
     assert first == tuple(sorted(first))
     assert len(first) == 3
 
 
-def test_each_item_is_in_the_sample_of_some_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_item_is_in_the_sample_of_some_word(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {item for commit in range(50) for item in take(monkeypatch, str(commit))} == set(ITEMS)
 
 

@@ -14,7 +14,6 @@ from django.test import Client
 from django.test.client import ClientHandler
 
 from agents.accounts.models import Membership, Organization, Role
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from agents.employees.toolboxes import get_installed_toolbox
 from agents.gateway.asks import AskedRequest, submit
@@ -24,7 +23,17 @@ from agents.runs.engine.cards import build_card, compute_effect_here, seal
 from agents.runs.engine.context import load_context
 from agents.runs.engine.recovery import record_late_effect
 from agents.runs.engine.transaction import run_transaction
-from agents.runs.models import ENDED, CallStatus, ExitReason, Message, Run, RunStatus, ToolCall
+from agents.runs.models import (
+    ENDED,
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    ExitReason,
+    Message,
+    Run,
+    RunStatus,
+    ToolCall,
+)
 from agents.standing_grants.drafts import GrantDraft
 from agents.standing_grants.making import make_grant
 from agents.standing_grants.models import StandingGrant

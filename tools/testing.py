@@ -4,8 +4,19 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from tools.contract import Preview, RateLimit, Tool, ToolContext, ToolError, ToolResult
-from tools.toolbox import Grants, Guards, Policy, PreparedCall, Verdict, judge_call, run_call, run_isolated
+from tools.contract import NO_PREVIEW, Preview, RateLimit, Tool, ToolContext, ToolError, ToolResult
+from tools.toolbox import (
+    Grants,
+    Guards,
+    Policy,
+    PreparedCall,
+    Verdict,
+    judge_call,
+    refuse_invalid_tool,
+    run_call,
+    run_isolated,
+)
+from tools.toolbox.isolation import convert_returned
 from tools.toolbox.limits import UNGUARDED
 
 
@@ -89,13 +100,15 @@ def build_card(tool: Tool | type[Tool], params: dict[str, Any] | None = None, **
         context: attributes of `ToolContext`; the organization's id is 1 unless given.
 
     Raises:
-        ToolError: the params are wrong, or the preview shows that the call cannot succeed; no card would appear.
+        ToolError: the params are wrong, the preview shows that the call cannot succeed, or what the tool returns is no
+            preview or no sentence; no card would appear.
         Exception: the preview or the sentence failed. A real card would only say that it failed; a test should see why.
     """
     instance = _instantiate(tool)
     checked = instance.load_params(instance.check_params(params or {}))
-    preview = instance.preview(checked, _build_context(context)) or Preview.impossible("This tool has no preview.")
-    return CardPreview(instance.sentence(checked, preview), preview)
+    found = convert_returned(instance, "preview", instance.preview(checked, _build_context(context)))
+    preview = found or Preview.impossible(NO_PREVIEW)
+    return CardPreview(convert_returned(instance, "sentence", instance.sentence(checked, preview)), preview)
 
 
 def _run(tool: Tool, params: dict[str, Any], context: dict[str, Any], guards: Guards) -> ToolResult:
@@ -107,7 +120,10 @@ def _run(tool: Tool, params: dict[str, Any], context: dict[str, Any], guards: Gu
 
 
 def _instantiate(tool: Tool | type[Tool]) -> Tool:
-    return tool() if isinstance(tool, type) else tool
+    """Return the tool, checked as the toolbox checks it."""
+    instance = tool() if isinstance(tool, type) else tool
+    refuse_invalid_tool(instance)
+    return instance
 
 
 def _build_context(context: dict[str, Any]) -> ToolContext:

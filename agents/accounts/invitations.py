@@ -12,6 +12,7 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Now
@@ -31,6 +32,7 @@ from agents.platform.refusals import Conflict, Invalid, NotFound
 
 DAYS = (1, 7, 30)
 LONGEST_NOTE = 120
+LONGEST_ADDRESS = 200
 LONGEST_USERNAME = 150
 MAX_OPEN = 100
 MAX_TRIES_TOGETHER = 50
@@ -49,11 +51,13 @@ class Offer:
 
     Attributes:
         note: who it is for, in the admin's words.
+        address: the person's e-mail address, if it is known.
         days: the time for which the link works.
     """
 
     role: str
     note: str = ""
+    address: str = ""
     days: int = 7
 
 
@@ -87,6 +91,7 @@ def invite(member: Membership, offer: Offer) -> tuple[Invitation, str]:
             organization_id=member.organization_id,
             role=offer.role,
             note=offer.note,
+            address=offer.address,
             hash=hash_secret(secret),
             made_by=member.user,
             expires_at=now + timedelta(days=offer.days),
@@ -163,6 +168,16 @@ def _check_offer(offer: Offer) -> None:
         raise Invalid("days", f"An invitation lasts {', '.join(map(str, DAYS[:-1]))} or {DAYS[-1]} days.")
     if len(offer.note) > LONGEST_NOTE or "\0" in offer.note:
         raise Invalid("note", f"Use at most {LONGEST_NOTE} characters.")
+    if offer.address and (len(offer.address) > LONGEST_ADDRESS or not _is_address(offer.address)):
+        raise Invalid("address", "This is not an e-mail address.")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        validate_email(text)
+    except ValidationError:
+        return False
+    return True
 
 
 def _lock_invitation(hash_: str) -> Invitation:

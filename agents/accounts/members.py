@@ -286,7 +286,7 @@ def _find_member(by: Administrator, membership_id: int) -> Membership:
 def _check_not_last_admin(leaving: Membership) -> None:
     others = Membership.objects.filter(organization_id=leaving.organization_id, role=Role.ADMIN, user__is_active=True)
     if leaving.role == Role.ADMIN and not others.exclude(pk=leaving.pk).exists():
-        raise Conflict(f"Make somebody else an admin first: {leaving.user.get_username()} is the last admin.")
+        raise Conflict(f"Make someone else an admin first: {leaving.user.get_username()} is the last admin.")
 
 
 def _may_administer_account(by: User, found: Membership) -> bool:

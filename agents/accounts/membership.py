@@ -12,7 +12,8 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.accounts.models import ApiToken, Membership
-from agents.platform.queries.accounts import TOKEN_OWNER
+from agents.accounts.queries import TOKEN_OWNER
+from agents.platform.log_context import log_for_organization
 
 ACTIVE_ORGANIZATION = "active_organization"
 """The session key that holds the id of the active organization."""
@@ -39,7 +40,10 @@ def load_session_member(user: AbstractBaseUser | AnonymousUser, session: Session
     mine = list(list_memberships(user))
     active = session.get(ACTIVE_ORGANIZATION)
     chosen = [member for member in mine if member.organization_id == active] or mine
-    return chosen[0] if chosen else None
+    if not chosen:
+        return None
+    log_for_organization(chosen[0].organization_id)
+    return chosen[0]
 
 
 def switch_organization(
@@ -60,6 +64,7 @@ def authenticate_token(secret: str) -> Membership | None:
     if owner.last_used_at is None or owner.last_used_at < timezone.now() - USE_RECORDED_EVERY:
         ApiToken.objects.filter(pk=owner.token_id).update(last_used_at=Now())
     owner.member.organization, owner.member.user = owner.organization, owner.user
+    log_for_organization(owner.organization.pk)
     return owner.member
 
 

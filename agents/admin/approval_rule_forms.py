@@ -246,7 +246,7 @@ class ApprovalRuleForm(ConfirmationForm):
             yield describe_end(f"{name} no longer applies")
             return
         if self._is_narrower(cleaned):
-            yield f"From now on, {name} is for other or fewer cards. {OTHER_CARDS}"
+            yield f"{name} will match fewer cards. {OTHER_CARDS}"
         if cleaned["needed"] < self.initial["needed"]:
             yield f"From now on, {name} needs {cleaned['needed']} instead of {self.initial['needed']} approvals."
         yield from self._list_new_people(cleaned, name)

@@ -96,7 +96,7 @@ class ApproverGroupForm(ConfirmationForm):
         for rule in self.instance.rules.filter(is_active=True, needed__gt=able).order_by("name"):
             needs = f"“{rule.name}” needs {rule.needed} approvals of {cleaned['name']}"
             has = f"which now has {format_count(able, 'active approver')}"
-            yield f"{needs}, {has}. Its cards wait until you change one of them."
+            yield f"{needs}, {has}. Its cards can’t be approved until you fix this."
 
     def _list_rules_with_more_people(self, added: str) -> Iterator[str]:
         naming = ApprovalRule.objects.filter(Q(group=self.instance) | Q(second_group=self.instance), is_active=True)

@@ -45,6 +45,20 @@ def record_change(request: HttpRequest, row: Model, action: str, payload: dict[s
     audit.append(get_organization_id(row), [entry])
 
 
+def _describe_list(change: Any) -> str:
+    """Return ` (added a, b; removed c)` for the audit's details of a changed list; empty for other changes."""
+    if not isinstance(change, dict) or not all(isinstance(change.get(side), list) for side in ("before", "after")):
+        return ""
+    before, after = ([_name(item) for item in change[side]] for side in ("before", "after"))
+    parts = {"added": [name for name in after if name not in before], "removed": [n for n in before if n not in after]}
+    words = "; ".join(f"{word} {', '.join(sorted(names))}" for word, names in parts.items() if names)
+    return f" ({words})" if words else ""
+
+
+def _name(item: Any) -> str:
+    return str(item.get("name", item)) if isinstance(item, dict) else str(item)
+
+
 class ConfigurationAdmin(ScopedAdmin):
     """Base of the pages that change rows.
 
@@ -95,6 +109,14 @@ class ConfigurationAdmin(ScopedAdmin):
                 raise
             answer = view(request, *args, **kwargs)
         return answer
+
+    def construct_change_message(self, request: HttpRequest, form: Any, formsets: Any, add: bool = False) -> Any:
+        """Return the history's sentence, which names what was added to a list and removed from it, e.g. tools."""
+        if add:
+            return super().construct_change_message(request, form, formsets, add)
+        details = self.describe_change(form, change=True)
+        changes = [f"{form[name].label}{_describe_list(details.get(name))}" for name in form.changed_data]
+        return f"Changed {'; '.join(changes)}." if changes else "No fields changed."
 
     def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
         """Save only the editable columns, so that values set elsewhere, such as a stop, are kept."""

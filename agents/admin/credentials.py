@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from django import forms
@@ -18,10 +19,11 @@ from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 from agents.accounts.models import Credential
 from agents.admin.configuration import ConfigurationAdmin, record_change
 from agents.admin.confirmation import ENTER_AGAIN
-from agents.admin.fields import FIELD_NAME
+from agents.admin.fields import FIELD_NAME, find_secret_fault
 from agents.admin.scope import ScopedRelatedFilter, get_user, limit_to_user
 from agents.employees.toolboxes import bump_credentials_version, parse_fields
 from agents.platform.known_secrets import KNOWN_SECRETS
+from agents.platform.log_context import log_for_organization
 from tools.connections.models import Source
 from tools.connections.servers import required_fields
 from tools.contract import SHORTEST_SECRET, collect_secrets
@@ -40,6 +42,8 @@ LONGEST_VALUE = 8_000
 SERVICE_NAME = RegexValidator(
     r"\A[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\Z", "Enter the name that tools use, e.g. github or google.cse."
 )
+OPEN_FIELDS = re.compile(r"(?i)(.*[._-])?(user|username|login|account|email|url|host|domain|region|id)")
+"""Names of fields that usually hold no secret, such as `username` and `base_url`: any value is taken."""
 NOTHING_LEFT = "No value would be left. Delete these credentials instead."
 NAME_HELP = "The field name that the tool reads, in lowercase letters, digits and _, e.g. token."
 
@@ -85,6 +89,8 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
         self.new_values = {name: value for name in self.names if (value := cleaned.get(f"value_{name}"))}
         for name in self.removed & self.new_values.keys():
             self.add_error(f"forget_{name}", "Enter a new value or remove the stored one, not both.")
+        for name, value in self.new_values.items():
+            self._check_value(name, f"value_{name}", value)
         for row in ROWS:
             self._read_row(row, cleaned.get(f"name_{row}", ""), cleaned.get(f"value_{row}", ""))
         self._check_total(cleaned)
@@ -102,6 +108,12 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
             self.add_error(f"name_{row}", "This field already has an input.")
         else:
             self.new_values[name] = value
+            self._check_value(name, f"value_{row}", value)
+
+    def _check_value(self, name: str, entered_in: str, value: str) -> None:
+        """Refuse a common value as a secret."""
+        if not OPEN_FIELDS.fullmatch(name) and (fault := find_secret_fault(value)):
+            self.add_error(entered_in, fault)
 
     def _check_total(self, cleaned: dict[str, Any]) -> None:
         left = (self.stored - self.removed) | self.new_values.keys()
@@ -231,6 +243,7 @@ class CredentialAdmin(ConfigurationAdmin):
         now = Credential.objects.select_for_update().get(pk=obj.pk) if change else None
         before = parse_fields(now.fields) if now is not None else None
         stored = {name: value for name, value in (before or {}).items() if name not in form.removed}
+        log_for_organization(obj.organization_id)
         KNOWN_SECRETS.learn(collect_secrets({obj.service: form.new_values}), owner=obj.organization_id)
         obj.fields = json.dumps({**stored, **form.new_values})
         obj.changed_by, obj.changed_at = get_user(request).get_username(), Now()
@@ -239,8 +252,7 @@ class CredentialAdmin(ConfigurationAdmin):
         if short := sorted(name for name, value in form.new_values.items() if len(value) < SHORTEST_SECRET):
             messages.warning(
                 request,
-                f"Shorter than {SHORTEST_SECRET} characters: {', '.join(short)}. "
-                "Values this short are not hidden in tool results, because they look like ordinary text.",
+                f"{', '.join(short)}: too short to be masked in tool results (below {SHORTEST_SECRET} characters).",
             )
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:

@@ -22,7 +22,7 @@ from agents.admin.scope import ScopedRelatedFilter
 from agents.admin.tool_limits import LimitsField, ToolLimits, apply_limits, list_limits, list_rows
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from tools.connections.unavailable_tools import explain_unavailable
-from tools.contract import Level
+from tools.contract import Level, Tool
 from tools.toolbox.toolbox import MODES
 
 EXAMPLE_MODELS = {ProviderKind.OPENAI: "gpt-5-mini", ProviderKind.OLLAMA: "qwen3"}
@@ -31,22 +31,19 @@ MAX_TOOLS = 128
 
 BUDGETS = ("run_tokens", "run_cost", "month_tokens", "month_cost", "month_minutes")
 
-MODE_CHOICES = tuple((mode, mode.capitalize()) for mode in MODES)
-
 
 class EmployeeForm(ConfirmationForm):
     """One employee with the exact names of its allowed tools."""
 
     mode = forms.ChoiceField(
-        choices=MODE_CHOICES,
-        initial="general",
+        initial=MODES[0],
         help_text="The employee gets only the ticked tools that belong to this mode. "
-        "Most tools belong to every mode: choose General unless a tool's description names another.",
+        "Tools that name no mode belong to every mode. The choices are the modes that tools name.",
         widget=UnfoldAdminSelectWidget,
     )
     allowed_tools = AllowedToolsField(
-        help_text="Only ticked tools are allowed. Read and draft tools run without approval. "
-        "Write tools need approval by a person or a standing grant, destructive tools always by a person."
+        help_text="Only ticked tools are allowed. Read and draft run by themselves. "
+        "Write needs approval (a person or a standing grant). Destructive always needs a person."
     )
     extra_body = ObjectField(
         label="Extra request fields",
@@ -86,6 +83,7 @@ class EmployeeForm(ConfirmationForm):
         granted = list(self.instance.grants.values_list("tool", flat=True)) if self.instance.pk else []
         self.initial["allowed_tools"] = granted
         self.catalog = catalog = list_available_tools(self)
+        self._offer_modes(catalog)
         field = self.fields.get("allowed_tools")
         if isinstance(field, AllowedToolsField):
             absent = set(granted) - {tool.name for tool in catalog}
@@ -97,6 +95,14 @@ class EmployeeForm(ConfirmationForm):
         if isinstance(limits, LimitsField):
             limits.offer(catalog, self.initial["limits"])
         self.initial["delegates"] = list_delegate_names(self.instance)
+
+    def _offer_modes(self, catalog: Sequence[Tool]) -> None:
+        """Offer the modes that the tools name, and the employee's own."""
+        named = {mode for tool in catalog for mode in tool.modes or ()} | {self.instance.mode}
+        choices = [MODES[0], *sorted(named - {MODES[0]})]
+        field = self.fields.get("mode")
+        if isinstance(field, forms.ChoiceField):
+            field.choices = [(mode, mode.capitalize()) for mode in choices]
 
     def clean(self) -> dict[str, Any]:
         """Check that the tools and the provider belong to the organization, and that a real model has a name."""

@@ -10,13 +10,24 @@ from typing import Any
 from django import forms
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextareaWidget
 
-from tools.contract import Tool
+from agents.platform.known_secrets import name_common_kind
+from tools.contract import SHORTEST_SECRET, Tool
 
 SHORT = 60
 FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 """Name of a field of credentials."""
+COMMON_VALUE = "The log and tool results would hide this {kind} everywhere. Enter a value that no other text contains."
 NOT_USABLE = "Allowed, but currently unavailable"
 NOT_INSTALLED = "it is not installed"
+
+
+def find_secret_fault(value: str) -> str:
+    """Explain why a value cannot be a secret; empty if it can: a common value would be hidden in ordinary texts, too.
+
+    Values shorter than `SHORTEST_SECRET` are never hidden.
+    """
+    kind = name_common_kind(value) if len(value) >= SHORTEST_SECRET else ""
+    return COMMON_VALUE.format(kind=kind.partition(" ")[2]) if kind else ""
 
 
 class LinesField(forms.CharField):
@@ -106,4 +117,5 @@ class AllowedToolsField(forms.MultipleChoiceField):
 
 
 def _format_label(tool: Tool) -> str:
-    return f"{tool.name} · {tool.level.value.upper()} · {tool.title[:SHORT]}"
+    title = f" · {tool.title[:SHORT]}" if tool.title != tool.name else ""
+    return f"{tool.name} · {tool.level.value.upper()}{title}"

@@ -6,8 +6,7 @@ from django.contrib import admin
 
 from agents.accounts.models import AuditEntry
 from agents.admin.scope import ReadOnlyAdmin, ScopedRelatedFilter
-from agents.approvals.models import Approval
-from agents.runs.models import Event, Message, Pass, Run, ToolCall
+from agents.runs.models import Approval, Event, Message, Pass, Run, ToolCall
 
 
 @admin.register(Run)

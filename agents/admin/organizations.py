@@ -15,6 +15,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
+from django.utils.html import format_html
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from agents.accounts import members
@@ -87,6 +88,16 @@ class OrganizationAdmin(ConfigurationAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(get_user(request).is_superuser)
+
+    def save_model(self, request: HttpRequest, obj: Model, form: forms.ModelForm[Any], change: bool) -> None:
+        """Make a superuser who has no organization an admin of the one that they create: every page needs one."""
+        super().save_model(request, obj, form, change)
+        user = get_user(request)
+        if change or Membership.objects.filter(user=user).exists():
+            return
+        assert isinstance(obj, Organization)
+        members.add_member(members.Superuser(user, obj.pk), user, Role.ADMIN)
+        messages.info(request, format_html('You are an admin of {}. <a href="/">Open Gadget</a>', obj.name))
 
 
 class MembershipForm(ConfirmationForm):

@@ -10,23 +10,25 @@ from typing import Any
 from django import forms
 
 from agents.admin.fields import LinesField
-from agents.employees.budgets import ANY_MODEL, find_price
 from agents.employees.models import Employee, ModelProvider, ProviderKind
+from agents.runs.budgets import ANY_MODEL, find_price
 
-EXAMPLE = "gpt-5-mini: input 0.25, output 2.00"
+EXAMPLE = "gpt-5-mini: input 0.25, cached 0.025, output 2.00"
 HELP = (
     f"Price per million tokens in the organization's currency, one model per line, e.g. “{EXAMPLE}”. "
+    "“cached” is the price of input from the server's cache; without it, that costs as much as other input. "
     f"Use “{ANY_MODEL}” as the name for all other models. A model without a price counts as free."
 )
 LONGEST_MODEL = 120
 MAX_PRICES = 200
 HIGHEST_PRICE = Decimal(1_000_000)
 MAX_DECIMALS = 6
+_NAMES = ("input", "cached", "output")
 _NUMBER = re.compile(r"[0-9]{1,7}(\.[0-9]+)?")
 
 
 class PricesField(LinesField):
-    """Lines of prices; the value is {model or "*": {"input": "0.25", "output": "2.00"}}."""
+    """Lines of prices; the value is {model or "*": {"input": "0.25", "cached": "0.025", "output": "2.00"}}."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(longest=200, help_text=HELP, **options)
@@ -53,7 +55,7 @@ class PricesField(LinesField):
 def format_prices(prices: dict[str, dict[str, str]]) -> Iterator[str]:
     """Yield the prices as lines of the field, sorted by model."""
     for model, price in sorted(prices.items(), key=lambda item: (item[0] == ANY_MODEL, item[0])):
-        yield f"{model}: input {price['input']}, output {price['output']}"
+        yield f"{model}: {', '.join(f'{name} {price[name]}' for name in _NAMES if name in price)}"
 
 
 def list_unpriced(provider: ModelProvider, employees: list[Employee]) -> list[Employee]:
@@ -68,14 +70,18 @@ def _parse_line(line: str) -> tuple[str, dict[str, str]]:
     model, colon, rest = line.rpartition(":")
     model, words = model.strip(), rest.replace(",", " ").split()
     if not colon or not model:
-        raise ValueError(f"expected a model, a colon and two prices, such as {EXAMPLE!r}")
+        raise ValueError(f"expected a model, a colon and its prices, such as {EXAMPLE!r}")
     if len(model) > LONGEST_MODEL:
         raise ValueError(f"the model's name has {len(model)} characters; use at most {LONGEST_MODEL}")
-    if len(words) == 4 and words[::2] == ["input", "output"]:
-        words = words[1::2]
-    if len(words) != 2:
-        raise ValueError(f"expected two prices after the colon, such as {EXAMPLE!r}; write decimals with a point")
-    return model, {"input": _parse_price(words[0]), "output": _parse_price(words[1])}
+    if len(words) == 2:
+        words = ["input", words[0], "output", words[1]]
+    prices = dict(zip(words[::2], words[1::2], strict=False))
+    is_complete = {"input", "output"} <= prices.keys() <= set(_NAMES)
+    if not is_complete or len(words) != 2 * len(prices):
+        raise ValueError(
+            f"expected input and output prices after the colon, such as {EXAMPLE!r}; write decimals with a point"
+        )
+    return model, {name: _parse_price(prices[name]) for name in _NAMES if name in prices}
 
 
 def _parse_price(word: str) -> str:

@@ -13,19 +13,25 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import URLPattern, path
 from django.views.decorators.http import require_POST
-from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldAdminURLInputWidget
+from unfold.widgets import (
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminURLInputWidget,
+)
 
 from agents.admin.configuration import ConfigurationAdmin
 from agents.admin.confirmation import ConfirmationForm
+from agents.admin.fields import find_secret_fault
 from agents.admin.prices import PricesField, list_unpriced
+from agents.admin.provider_addresses import FoundAddress, find_address
 from agents.admin.scope import ScopedRelatedFilter
-from agents.employees.models import Employee, ModelProvider, ProviderKind
-from agents.employees.provider_settings import check_provider, explain_refused_address
+from agents.employees.models import LONGEST_ANSWER_S, Employee, ModelProvider, ProviderKind
+from agents.employees.provider_settings import check_provider
 from agents.providers.base import ProviderError
 from agents.providers.script_format import validate_script
 
 TEST_TIMEOUT_S = 10.0
-LOOKUP_TIMEOUT_S = 2.0
 
 
 class ProviderForm(ConfirmationForm):
@@ -39,6 +45,7 @@ class ProviderForm(ConfirmationForm):
         assume_scheme="https",
         widget=UnfoldAdminURLInputWidget,
         help_text="Address of the model server, e.g. https://models.example.com/v1. Leave empty for the default. "
+        "Without https:// or http://, both are tried. "
         "Private addresses, such as http://localhost:11434 for Ollama, need the setting ALLOWED_PRIVATE_HOSTS.",
     )
     new_key = forms.CharField(
@@ -49,30 +56,61 @@ class ProviderForm(ConfirmationForm):
         help_text="Stored encrypted and never shown again. Leave empty to keep the stored key.",
     )
     forget_key = forms.BooleanField(label="Remove stored key", required=False)
+    answer_timeout_s = forms.IntegerField(
+        label="Longest answer (seconds)",
+        required=False,
+        min_value=1,
+        max_value=32_767,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="Time limit for one whole answer. A slow model needs a long one. Leave empty for 1,800.",
+    )
     prices = PricesField()
 
     class Meta:
         model = ModelProvider
-        fields = ("organization", "name", "kind", "base_url", "prices", "script", "timeout_s", "is_active")
+        fields = (
+            "organization",
+            "name",
+            "kind",
+            "base_url",
+            "prices",
+            "script",
+            "timeout_s",
+            "answer_timeout_s",
+            "is_active",
+        )
         widgets = {"script": UnfoldAdminTextareaWidget(attrs={"rows": 24, "spellcheck": "false"})}
 
-    address_fault = ""
-    """The reason why the address is not allowed; set by the page, which looks it up before the transaction."""
+    found = FoundAddress("")
+    """The submitted address; set by the page, which looks for it before the transaction."""
 
     def clean(self) -> dict[str, Any]:
         """Check the script, and ask for the key again if the address changes, so that no other server receives it."""
         cleaned = super().clean() or {}
-        has_moved = "base_url" in self.changed_data or "kind" in self.changed_data
-        if self.address_fault and (has_moved or cleaned.get("is_active")):
-            self.add_error("base_url", self.address_fault)
+        if "base_url" in cleaned:
+            cleaned["base_url"] = self.found.address or cleaned["base_url"]
+        has_moved = self._has_moved(cleaned)
+        if self.found.fault and (has_moved or cleaned.get("is_active")):
+            self.add_error("base_url", self.found.fault)
         if cleaned.get("kind") == ProviderKind.SCRIPTED:
             self._check_script(cleaned.get("script", ""))
         new_key, removed = cleaned.get("new_key"), cleaned.get("forget_key")
         if has_moved and self.instance.api_key and not (new_key or removed):
             self.add_error("new_key", "The address has changed. Enter the key for it, or tick “Remove stored key”.")
+        if fault := find_secret_fault(new_key or ""):
+            self.add_error("new_key", f"{fault} Leave it empty if the server needs no key.")
         if new_key and removed:
             self.add_error("forget_key", "Enter a new key or remove the stored one, not both.")
         return cleaned
+
+    def clean_answer_timeout_s(self) -> int:
+        """Return the number, or the default for an empty field."""
+        return self.cleaned_data["answer_timeout_s"] or LONGEST_ANSWER_S
+
+    def _has_moved(self, cleaned: dict[str, Any]) -> bool:
+        """Return True if the provider's requests would go to another server."""
+        has_other_address = cleaned.get("base_url", "") != (self.initial.get("base_url") or "")
+        return has_other_address or "kind" in self.changed_data
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """List the employees whose data goes to another server, whose runs end, or whose cost limit breaks."""
@@ -80,8 +118,7 @@ class ProviderForm(ConfirmationForm):
         names = ", ".join(employee.name for employee in employees)
         if not names:
             return
-        has_moved = "base_url" in self.changed_data or "kind" in self.changed_data
-        if has_moved and cleaned["kind"] != ProviderKind.SCRIPTED:
+        if self._has_moved(cleaned) and cleaned["kind"] != ProviderKind.SCRIPTED:
             address = cleaned["base_url"] or "the provider's default address"
             key = "with the new key" if cleaned["new_key"] else "without a key"
             yield f"From now on, the instructions of {names} and everything they read go to {address}, {key}."
@@ -116,16 +153,6 @@ class ProviderForm(ConfirmationForm):
         return saved
 
 
-def _find_address_fault(request: HttpRequest) -> str:
-    """Return the reason why the submitted address is not allowed; empty if it is allowed or malformed."""
-    kind, typed = request.POST.get("kind", ""), request.POST.get("base_url", "")
-    try:
-        address = forms.URLField(required=False, assume_scheme="https").clean(typed)
-        return explain_refused_address(kind, address, LOOKUP_TIMEOUT_S)
-    except (forms.ValidationError, ProviderError):
-        return ""
-
-
 def _has_cost_limit(employee: Employee) -> bool:
     limits = (employee.run_cost, employee.month_cost, employee.organization.month_cost)
     return any(limit is not None for limit in limits)
@@ -145,7 +172,10 @@ class ProviderAdmin(ConfigurationAdmin):
     readonly_fields = ("has_key",)
     fieldsets = (
         (None, {"fields": ("organization", "name", "kind", "is_active")}),
-        ("Model", {"fields": ("base_url", "has_key", "new_key", "forget_key", "timeout_s", "prices")}),
+        (
+            "Model",
+            {"fields": ("base_url", "has_key", "new_key", "forget_key", "timeout_s", "answer_timeout_s", "prices")},
+        ),
         ("Script", {"fields": ("script",)}),
     )
 
@@ -153,13 +183,19 @@ class ProviderAdmin(ConfigurationAdmin):
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if request.method == "POST":
-            request.address_fault = _find_address_fault(request)  # type: ignore[attr-defined]
+            found = find_address(request.POST.get("kind", ""), request.POST.get("base_url", ""))
+            request.found_address = found  # type: ignore[attr-defined]
         return super().changeform_view(request, *args, **kwargs)
 
     def get_form(self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change, **kwargs)
-        form.address_fault = getattr(request, "address_fault", "")
+        form.found = getattr(request, "found_address", FoundAddress(""))
         return form
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if form.found.note:
+            messages.info(request, form.found.note)
 
     def get_urls(self) -> list[URLPattern]:
         tested = self.admin_site.admin_view(require_POST(self.test_connection))
@@ -172,11 +208,12 @@ class ProviderAdmin(ConfigurationAdmin):
         if provider is None or not self.has_change_permission(request, provider):
             raise Http404
         try:
-            check_provider(provider, TEST_TIMEOUT_S)
+            warning = check_provider(provider, TEST_TIMEOUT_S)
         except ProviderError as error:
             messages.error(request, f"Connection to {provider.name} failed: {error.message}")
         else:
-            messages.success(request, f"Connection to {provider.name} works.")
+            tell = messages.warning if warning else messages.success
+            tell(request, f"Connection to {provider.name} works. {warning}".strip())
         return redirect("admin:employees_modelprovider_change", provider.pk)
 
     @admin.display(description="Key stored", boolean=True)

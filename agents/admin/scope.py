@@ -6,8 +6,10 @@ from typing import Any, cast
 
 from django import forms
 from django.contrib.admin import RelatedFieldListFilter
+from django.contrib.admin.models import LogEntry
 from django.contrib.admin.options import ModelAdmin as DjangoModelAdmin
 from django.contrib.auth.models import User
+from django.core.paginator import Paginator
 from django.db.models import Field, ForeignKey, ManyToManyField, Model, QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
@@ -15,9 +17,8 @@ from unfold.paginator import InfinitePaginator
 
 from agents.accounts.models import ApiToken, AuditEntry, Credential, Membership, Organization, Role
 from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
-from agents.approvals.models import Approval
 from agents.employees.models import Employee, Grant, ModelProvider, ToolRule
-from agents.runs.models import Event, Message, Pass, Run, ToolCall
+from agents.runs.models import Approval, Event, Message, Pass, Run, ToolCall
 from agents.standing_grants.models import StandingGrant
 from tools.connections.models import AllowedHost, Source
 from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList
@@ -125,6 +126,12 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
 
     class Media:
         css = {"all": ("css/admin.css",)}
+
+    def get_paginator(self, request: HttpRequest, queryset: Any, per_page: int, *args: Any, **kwargs: Any) -> Any:
+        """Count the entries of one row's history, which are few; the lists of rows are not counted."""
+        if queryset.model is LogEntry:
+            return Paginator(queryset, per_page, *args, **kwargs)
+        return super().get_paginator(request, queryset, per_page, *args, **kwargs)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return limit_to_user(super().get_queryset(request), request)

@@ -41,9 +41,9 @@ class SubmittedChoices:
         return self._data.get(f"was-{row.pk}", encode_state(row))
 
     def is_touched(self, row: SourceTool) -> bool:
-        """Return True if this person changed the tool's state, or accepted its quarantined definition."""
+        """Return True if this person changed the tool's state, or accepted its changed definition or title."""
         wanted = _encode(is_chosen=self.is_ticked(row), level=self.get_level(row))
-        return wanted != self.get_shown_state(row) or f"accept-{row.pk}" in self._data
+        return wanted != self.get_shown_state(row) or self.has_accept_tick(row)
 
     def has_conflict(self, row: SourceTool) -> bool:
         """Return True if somebody else has set the tool to another state since, and not the one this person wants."""
@@ -59,13 +59,22 @@ class SubmittedChoices:
 
     def is_accepted(self, row: SourceTool) -> bool:
         """Return True unless a changed definition lacks its own tick, so that nobody accepts one by accident."""
-        return row.state != "quarantined" or f"accept-{row.pk}" in self._data
+        return row.state != "quarantined" or self.has_accept_tick(row)
+
+    def has_accept_tick(self, row: SourceTool) -> bool:
+        return f"accept-{row.pk}" in self._data
 
     @cached_property
     def choices(self) -> dict[int, ToolChoice]:
         """The choices to save, by id; untouched tools are left out, because somebody else may have changed them."""
         return {
-            pk: ToolChoice(self.is_ticked(row), self.get_level(row), self._data.get(f"seen-{pk}", ""))
+            pk: ToolChoice(
+                self.is_ticked(row),
+                self.get_level(row),
+                seen=self._data.get(f"seen-{pk}", ""),
+                seen_title=self._data.get(f"title-{pk}"),
+                accepts_title=f"accept-{pk}" in self._data,
+            )
             for pk, row in self.rows.items()
             if self.is_touched(row) and (not self.is_ticked(row) or self.is_accepted(row))
         }
@@ -88,8 +97,10 @@ class SubmittedChoices:
             row = self.rows[pk]
             if choice.level not in LEVELS:
                 return f"{row.tool}: {choice.level[:40]!r} is not a level. Choose one from the list."
-            if choice.is_chosen and choice.seen != row.hash:
-                return f"The definition of {row.tool} has changed since you opened this page. Check it again."
+            is_unseen_title = choice.accepts_title and choice.seen_title not in (None, row.title)
+            if choice.is_chosen and (choice.seen != row.hash or is_unseen_title):
+                part = "title" if is_unseen_title else "definition"
+                return f"The {part} of {row.tool} has changed since you opened this page. Check it again."
             if choice.is_chosen and row.gone_at is not None:
                 return f"{row.tool} is gone: its source no longer describes it. Untick it."
             if choice.is_chosen and self.source.is_mcp and not choice.level:
@@ -152,7 +163,7 @@ def _build_row(
     if sent is None or row.pk not in sent.rows or not sent.is_touched(row):
         levels = _list_levels(source, row, row.level)
         return ToolChoiceRow(row, definition, now, row.is_chosen, is_accepted=False, levels=levels)
-    is_accepted = row.state == "quarantined" and sent.is_accepted(row)
+    is_accepted = (row.state == "quarantined" or row.has_waiting_title) and sent.has_accept_tick(row)
     shown_state = now if sent.has_conflict(row) else sent.get_shown_state(row)
     levels = _list_levels(source, row, sent.get_level(row))
     return ToolChoiceRow(row, definition, shown_state, sent.is_ticked(row), is_accepted, levels)

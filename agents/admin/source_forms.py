@@ -162,7 +162,7 @@ class OpenAPIForm(SourceForm):
             "base_url": "e.g. https://api.example.com/v2. Leave empty to use the first server in the description. "
             "With authentication, that must be the server that hosts the description.",
             "key_place": "Only for an API key.",
-            "key_name": "Only for an API key: the name of the header, query parameter or cookie, e.g. X-API-Key.",
+            "key_name": "Only for an API key: the name of the header, parameter, cookie or field, e.g. X-API-Key.",
             "token_url": "Only for OAuth 2, e.g. https://login.example.com/oauth/token.",
             "scopes": "Only for OAuth 2, separated by spaces.",
         }

@@ -127,6 +127,7 @@ def _describe_changes(sent: SubmittedChoices, changed: Iterable[SourceTool]) -> 
 
 def _describe_tool(row: SourceTool) -> dict[str, Any]:
     details = {"state": row.state, "level": row.effective_level.value, "definition": row.accepted_hash[:12]}
+    details |= {"title": row.accepted_title} if row.accepted_title else {}
     return {**details, "inferred": row.inferred_level} if row.level not in ("", row.inferred_level) else details
 
 

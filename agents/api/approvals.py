@@ -8,10 +8,17 @@ from ninja import Body, Query, Router
 
 from agents.accounts.models import Membership, Role
 from agents.api.auth import get_member
-from agents.api.card_schemas import ApprovalDetail, CardVote, DecisionResult, DecisionResults, ValueFromOutside
+from agents.api.card_schemas import (
+    ApprovalDetail,
+    CardVote,
+    DecisionResult,
+    DecisionResults,
+    UndoneBulk,
+    ValueFromOutside,
+)
 from agents.api.documentation import document_problems
-from agents.api.lookup import PathId, get_row
-from agents.api.paging import decode_id, take_newest, take_page
+from agents.api.lookup import PathId, PathUuid, get_row
+from agents.api.paging import Page, decode_id, start_at_cursor, take_filtered, take_page
 from agents.api.schemas import (
     AnswerRequest,
     ApprovalFilter,
@@ -20,16 +27,20 @@ from agents.api.schemas import (
     BulkUndo,
     CursorPage,
     DenyRequest,
+    DismissRequest,
     ListOrder,
     UndoRequest,
 )
-from agents.approvals import bulk, decisions, questions
+from agents.approvals import bulk, decisions, dismissals, questions, withheld_bulks
 from agents.approvals.call_order import sort_by_call
 from agents.approvals.claims import find_claims
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus, Claim
+from agents.approvals.done_already import is_shown_as_done
+from agents.approvals.models import Claim
 from agents.approvals.votes import CardStanding, find_standings
 from agents.platform.refusals import Forbidden
-from agents.runs.models import ToolCall
+from agents.runs.models import IS_PENDING, Approval, ApprovalKind, ApprovalStatus, ToolCall
+from agents.web.lists.decision_pages import filter_by_tool
+from agents.web.lists.run_pages import filter_by_status
 from tools.toolbox.provenance import Provenance
 
 router = Router(tags=["Approvals"])
@@ -45,17 +56,18 @@ class ApprovalList(CursorPage[ApprovalDetail]):
 def list_approvals(request: HttpRequest, filters: Query[ApprovalFilter]) -> ApprovalList:
     """List the organization's cards. With `?status=pending` they come oldest first, in call order within a run."""
     member = get_member(request)
-    rows = _filter_approvals(member, filters)
     waiting_only = filters.status == ApprovalStatus.PENDING
     if filters.order == ListOrder.OLDEST or (filters.order is None and waiting_only):
         after = decode_id(filters.cursor) if filters.cursor else None
+        rows = _filter_approvals(_select_approvals(member), filters)
+        rows = rows.filter(IS_PENDING) if waiting_only else rows
         page, next_cursor = take_page(sort_by_call(rows, member.organization_id, after), filters)
     else:
-        page, next_cursor = take_newest(rows, filters)
+        page, next_cursor = _take_newest(member, filters)
     return ApprovalList(items=_build_details(page), next_cursor=next_cursor)
 
 
-@router.post("/decide", response=DecisionResults, summary="Decide in bulk", openapi_extra=document_problems(403))
+@router.post("/decide", response=DecisionResults, summary="Decide in bulk", openapi_extra=document_problems(403, 409))
 def decide_many(request: HttpRequest, payload: BulkDecisions) -> DecisionResults:
     """Approve or deny several cards; return one result for each, in order.
 
@@ -84,6 +96,41 @@ def undo_many(request: HttpRequest, payload: BulkUndo) -> DecisionResults:
     if not member.may(Role.APPROVER):
         raise Forbidden("Only approvers can undo approvals. Ask an admin for the role.")
     return _build_results(bulk.undo_many(member, payload.approval_ids))
+
+
+@router.post(
+    "/bulks/{bulk_id}/undo",
+    response=UndoneBulk,
+    summary="Undo a bulk approval",
+    openapi_extra=document_problems(403, 404),
+)
+def undo_bulk(request: HttpRequest, bulk_id: PathUuid) -> UndoneBulk:
+    """Undo all your approvals with this `bulk_id` at once: none of their calls starts any more.
+
+    Their cards are then renewed one by one; `GET /api/approvals/bulks/{bulk_id}` tells how many calls had started.
+    """
+    member = get_member(request)
+    if not member.may(Role.APPROVER):
+        raise Forbidden("Only approvers can undo approvals. Ask an admin for the role.")
+    return _build_undone(withheld_bulks.withhold(member, bulk_id))
+
+
+@router.get(
+    "/bulks/{bulk_id}", response=UndoneBulk, summary="Show an undone bulk", openapi_extra=document_problems(404)
+)
+def show_undone_bulk(request: HttpRequest, bulk_id: PathUuid) -> UndoneBulk:
+    """Return how far the undo of a bulk approval is."""
+    return _build_undone(withheld_bulks.read_state(get_member(request), bulk_id))
+
+
+def _build_undone(state: withheld_bulks.WithheldState) -> UndoneBulk:
+    return UndoneBulk(
+        bulk_id=state.bulk_id,
+        cards=state.cards,
+        started=state.started,
+        waiting_again=state.waiting_again,
+        left=state.left,
+    )
 
 
 def _build_results(outcomes: Iterable[bulk.DecisionOutcome]) -> DecisionResults:
@@ -119,6 +166,7 @@ def approve(request: HttpRequest, approval_id: PathId, payload: ApproveRequest) 
         grace_s=payload.grace_s,
         confirm=payload.confirm,
         despite_claim_of=payload.despite_claim_of,
+        seen_approvals=payload.seen_approvals,
     )
     if payload.params is None:
         return _build_detail(decisions.approve(member, approval_id, decision))
@@ -139,6 +187,22 @@ def deny(request: HttpRequest, approval_id: PathId, payload: DenyRequest) -> App
         payload.digest, payload.decision_id, payload.reason, despite_claim_of=payload.despite_claim_of
     )
     return _build_detail(decisions.deny(member, approval_id, decision))
+
+
+@router.post(
+    "/{approval_id}/dismiss",
+    response=ApprovalDetail,
+    summary="Dismiss a card",
+    openapi_extra=document_problems(403, 404, 409, 410, 412),
+)
+def dismiss(request: HttpRequest, approval_id: PathId, payload: DismissRequest) -> ApprovalDetail:
+    """Dismiss a card whose call would change nothing any more; nothing runs, and the card becomes `answered`."""
+    member = get_member(request)
+    decision = decisions.Decision(
+        payload.digest, payload.decision_id, payload.reason, despite_claim_of=payload.despite_claim_of
+    )
+    dismissals.dismiss(member, approval_id, decision)
+    return _load_detail(member, approval_id)
 
 
 @router.post(
@@ -172,15 +236,27 @@ def _select_approvals(member: Membership) -> QuerySet[Approval]:
     return rows.select_related("tool_call", "run__organization", "decided_by")
 
 
-def _filter_approvals(member: Membership, filters: ApprovalFilter) -> QuerySet[Approval]:
+def _filter_approvals(rows: QuerySet[Approval], filters: ApprovalFilter) -> QuerySet[Approval]:
     wanted = {
         "status": filters.status,
         "kind": filters.kind,
         "run_id": filters.run_id,
         "run__employee_id": filters.employee_id,
-        "tool_call__tool": filters.tool or None,
     }
-    return _select_approvals(member).filter(**{name: value for name, value in wanted.items() if value is not None})
+    rows = rows.filter(**{name: value for name, value in wanted.items() if value is not None})
+    return filter_by_tool(rows, filters.tool) if filters.tool else rows
+
+
+def _take_newest(member: Membership, filters: ApprovalFilter) -> Page[Approval]:
+    """Return a page, newest first: from the index of a run, of a status or of all cards."""
+    rows = _select_approvals(member).order_by("-pk")
+    if filters.run_id is not None:
+        return take_page(start_at_cursor(_filter_approvals(rows, filters), filters), filters)
+    if filters.status is not None:
+        rows = filter_by_status(rows, filters.status).order_by("-status", "-pk")  # the index, read backwards
+    if filters.kind is None and filters.employee_id is None and not filters.tool:
+        return take_page(start_at_cursor(rows, filters), filters)
+    return take_filtered(rows, lambda some: _filter_approvals(some, filters), filters)
 
 
 def _load_detail(member: Membership, approval_id: int) -> ApprovalDetail:
@@ -241,10 +317,12 @@ def _fill_detail(
         sentence=card.sentence,
         preview=card.preview,
         why=card.why,
+        words=card.words,
         from_outside=_list_outside_values(call),
         warning=card.warning,
         confirm=decisions.make_confirmation_phrase(card),
         claimed_by=claim.user.get_username() if claim else "",
+        is_done=card.status == ApprovalStatus.PENDING and is_shown_as_done(card),
         broke_glass=card.broke_glass,
         needs=standing.needs if standing else "",
         still_needed=standing.needs if standing else "",
@@ -258,6 +336,7 @@ def _fill_detail(
         decided_by=card.decider or None,
         decided_at=card.decided_at,
         reason=card.reason,
+        bulk_id=card.bulk_id,
         start_after=card.start_after,
         next_approval_id=None if next_id is None else str(next_id),
     )

@@ -37,8 +37,10 @@ class AskWaiting:
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if wait_s := _read_wait(scope):
-            request = await receive()  # the empty body of a GET; what comes next is that the client is gone
-            gone = asyncio.ensure_future(receive())
+            request = await _read_request(receive)
+            if request is None:
+                return
+            gone = asyncio.ensure_future(receive())  # after the body, only the end of the connection can come
             waiting = asyncio.ensure_future(self._wait(scope, wait_s))
             await asyncio.wait({gone, waiting}, return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
@@ -62,6 +64,16 @@ class AskWaiting:
             await wait_for_call(state.call, lambda status: status != CallStatus.AWAITING_APPROVAL, wait_s)
         finally:
             self._waiting[state.ask.key_id] -= 1
+
+
+async def _read_request(receive: Any) -> Any:
+    """Receive the request to its end, and drop the body that a GET seldom has; return None if the client leaves."""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        if not message.get("more_body", False):
+            return {**message, "body": b""}
 
 
 def _replay(request: Any, then: asyncio.Future[Any]) -> Any:

@@ -15,9 +15,9 @@ from agents.api.documentation import document_problems
 from agents.api.lookup import PathId, get_row
 from agents.api.paging import take_newest
 from agents.api.schemas import CursorPage, PageQuery
-from agents.gateway.asks import AskedRequest, submit
+from agents.gateway.asks import AskedRequest, note_asking, submit
 from agents.gateway.models import AgentKey, Ask
-from agents.gateway.redemptions import AskState, cancel, load_state, load_states, redeem, report_outcome
+from agents.gateway.redemptions import AskState, cancel, cancel_effects, load_state, load_states, redeem, report_outcome
 from agents.platform.refusals import Forbidden
 from agents.web.views.absolute_links import build_absolute_link
 from tools.contract import Level
@@ -91,6 +91,20 @@ class ReportedOutcome(BaseModel):
     summary: str = ""
 
 
+class CancelledEffects(BaseModel):
+    """The business effects whose open asks an agent cancels."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    effect_key_prefix: str = Field(min_length=8, max_length=200, description="The beginning of their effect keys.")
+
+
+class CancelledAsks(BaseModel):
+    """The number of asks that were cancelled."""
+
+    cancelled: int
+
+
 class AskFilter(PageQuery):
     """Filters for asks."""
 
@@ -126,10 +140,25 @@ def list_asks(request: HttpRequest, filters: Query[AskFilter]) -> AskList:
     return AskList(items=[_build_detail(request, state) for state in load_states(page)], next_cursor=next_cursor)
 
 
+@router.post(
+    "/cancel",
+    response=CancelledAsks,
+    summary="Cancel the asks of one session",
+    openapi_extra=document_problems(403, 422),
+)
+def cancel_asks(request: HttpRequest, payload: CancelledEffects) -> CancelledAsks:
+    """Cancel the agent's open asks whose effect keys begin with the prefix; asks that were redeemed stay."""
+    return CancelledAsks(cancelled=cancel_effects(_get_key(request), payload.effect_key_prefix))
+
+
 @router.get("/{ask_id}", response=AskDetail, summary="Get one ask", openapi_extra=document_problems(404))
 def get_ask(request: HttpRequest, ask_id: PathId, waiting: Query[WaitQuery]) -> AskDetail:
     """Return the ask. With `wait_s`, the answer comes when it is decided, or after that time."""
-    return _build_detail(request, load_state(get_row(_select(request), ask_id, "ask")))
+    ask = get_row(_select(request), ask_id, "ask")
+    state = load_state(ask)
+    if state.is_waiting and isinstance(_get_caller(request), AgentKey):
+        note_asking(ask)
+    return _build_detail(request, state)
 
 
 @router.post(

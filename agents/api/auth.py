@@ -12,7 +12,7 @@ from agents.accounts.membership import authenticate_token, load_session_member
 from agents.accounts.models import Membership
 from agents.gateway.keys import KEY_PREFIX, authenticate_key, refuse_flood
 from agents.gateway.models import AgentKey
-from agents.platform.minute_counter import count_in_minute
+from agents.platform.minute_counter import count_or_wait
 from agents.platform.refusals import Forbidden, TooManyRequests
 
 MAX_INVALID_TOKENS_PER_MINUTE = 30
@@ -91,6 +91,6 @@ def get_member(request: HttpRequest) -> Membership:
 
 
 def _count_invalid_token(request: HttpRequest) -> None:
-    count, wait_s = count_in_minute(f"wrong-tokens:{request.META.get('REMOTE_ADDR', '')}")
-    if count > MAX_INVALID_TOKENS_PER_MINUTE:
+    address = request.META.get("REMOTE_ADDR", "")
+    if wait_s := count_or_wait(f"wrong-tokens:{address}", MAX_INVALID_TOKENS_PER_MINUTE):
         raise TooManyInvalidTokens(f"Too many wrong tokens. Try again in {wait_s} s.", retry_after=wait_s)

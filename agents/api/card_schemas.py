@@ -2,10 +2,11 @@
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from agents.approvals.models import ApprovalKind, ApprovalStatus
+from agents.runs.models import ApprovalKind, ApprovalStatus
 
 
 class ValueFromOutside(BaseModel):
@@ -42,10 +43,12 @@ class ApprovalDetail(BaseModel):
     sentence: str
     preview: dict[str, Any]
     why: str
+    words: str = Field(description="The other system's own words about an unknown outcome, unverified.")
     from_outside: list[ValueFromOutside] = Field(description="Values from the web, connected sources or files.")
     warning: str = Field(description="A warning to read before deciding; empty for most cards, and for decided ones.")
     confirm: str = Field(description="The text to send as `confirm` to approve; empty below destructive level.")
     claimed_by: str = Field(description="The username of a person who has taken the card; empty for nobody.")
+    is_done: bool = Field(description="Everything that it asks for is already so: dismiss it.")
     broke_glass: bool = Field(description="An admin approved it alone in an emergency, past the approval rules.")
     needs: str = Field(description="The approvals that an approval rule still needs; empty if one approver decides.")
     still_needed: str = Field(description="The same as `needs`.")
@@ -56,6 +59,7 @@ class ApprovalDetail(BaseModel):
     decided_by: str | None
     decided_at: datetime | None
     reason: str
+    bulk_id: UUID | None = Field(description="The bulk decision that the decision belongs to.")
     start_after: datetime | None = Field(description="The approval can be undone until then.")
     next_approval_id: str | None = Field(description="The card that replaced this one.")
 
@@ -73,3 +77,13 @@ class DecisionResults(BaseModel):
     """One result for each decision, in the same order."""
 
     outcomes: list[DecisionResult]
+
+
+class UndoneBulk(BaseModel):
+    """The undo of a bulk approval. No call of it starts any more; its cards are renewed one by one."""
+
+    bulk_id: UUID
+    cards: int = Field(description="Your approvals with this `bulk_id`.")
+    started: int = Field(description="Those whose calls had started before; final once `left` is 0.")
+    waiting_again: int = Field(description="Those that are undone: their calls wait for a decision again.")
+    left: int = Field(description="Those that will not start and whose cards are not renewed yet.")

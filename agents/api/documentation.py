@@ -59,6 +59,7 @@ DOCS_PAGE = DocumentationPage(settings={"deepLinking": False, "syntaxHighlight":
 
 # Ids in paths have no invented example, which would lead nowhere; static/js/api.js adds one of the user's own.
 ID_DESCRIPTIONS = {
+    "bulk_id": "The `bulk_id` of a bulk decision: `GET /api/approvals` lists it with each of its cards.",
     "ask_id": "The `id` of an ask: `GET /api/asks` lists them.",
     "notice_id": "The `id` of a notice: `GET /api/notices` lists them.",
     "grant_id": "The `id` of a standing grant: `GET /api/standing_grants` lists them.",

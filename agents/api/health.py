@@ -6,7 +6,6 @@ from ninja import Router
 from agents.api.documentation import document_problems
 from agents.api.schemas import HealthStatus, Readiness
 from agents.platform.liveness import REDIS, Presence, load_presence
-from agents.platform.refusals import Unavailable
 from agents.platform.writability import DATABASE, FILES, BackgroundCheck
 
 RETRY_AFTER_S = 2
@@ -23,12 +22,14 @@ def show_health(request: HttpRequest) -> HealthStatus:
 def show_readiness(request: HttpRequest) -> Readiness:
     """Answer 200 while the database accepts writes, else 503; `degraded` lists everything else that is unavailable.
 
+    The `code` of 503 is `not_migrated` until the database has the tables of this version, else `database_away`.
+
     The checks run in parallel in the background, so the response takes at most two seconds even if one hangs.
     """
     PRESENCE.start()
     FILES.start()
     if condition := DATABASE.read():
-        raise Unavailable(condition, retry_after=RETRY_AFTER_S)
+        raise type(condition)(condition.detail, retry_after=RETRY_AFTER_S)
     found, fault = PRESENCE.read(), FILES.read()
     return Readiness(
         degraded=[*found.missing, *(["files"] if fault else [])],

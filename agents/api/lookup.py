@@ -1,6 +1,7 @@
 """Lookup of rows by the ids in paths. Rows of other organizations are not found, which is the authorization."""
 
 from typing import Annotated, Any, TypeVar
+from uuid import UUID
 
 from django.db.models import Model, QuerySet
 from pydantic import BeforeValidator, WithJsonSchema
@@ -18,6 +19,15 @@ def _parse_path_id(value: Any) -> int:
         raise NotFound(f"{error}, so there is nothing here.") from error
 
 
+def _parse_path_uuid(value: Any) -> UUID:
+    try:
+        return UUID(str(value))
+    except ValueError as error:
+        raise NotFound(f"{str(value)[:40]!r} is no UUID, so there is nothing here.") from error
+
+
+PathUuid = Annotated[UUID, BeforeValidator(_parse_path_uuid), WithJsonSchema({"type": "string", "format": "uuid"})]
+"""A UUID in a path; an invalid one answers 404."""
 PathId = Annotated[int, BeforeValidator(_parse_path_id), WithJsonSchema({"type": "string"})]
 """An id in a path; an invalid or too large one answers 404."""
 

@@ -9,13 +9,14 @@ from ninja import Query, Router
 from pydantic import BaseModel, Field
 
 from agents.accounts.models import Membership
+from agents.accounts.notice_facts import NoticeKind
 from agents.api.auth import get_member
 from agents.api.documentation import document_problems
 from agents.api.lookup import PathId
 from agents.api.paging import take_newest
 from agents.api.schemas import CursorPage, PageQuery
 from agents.notices.deliveries import describe_delivery, select_deliveries, send_again
-from agents.notices.models import ChannelKind, Delivery, DeliveryStatus, NoticeKind
+from agents.notices.models import ChannelKind, Delivery, DeliveryStatus
 
 router = Router(tags=["Notices"])
 

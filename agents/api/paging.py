@@ -2,6 +2,8 @@
 
 import base64
 import binascii
+import time
+from collections.abc import Callable
 from typing import TypeVar
 
 from django.db.models import Model, QuerySet
@@ -11,20 +13,31 @@ from agents.platform.refusals import Invalid
 from agents.platform.row_ids import parse_row_id
 
 Row = TypeVar("Row", bound=Model)
+Page = tuple[list[Row], str | None]
+
+BATCH = 5_000
+LOOKED_THROUGH_S = 0.1
 
 
-def take_newest(rows: QuerySet[Row], paging: PageQuery) -> tuple[list[Row], str | None]:
+def take_newest(rows: QuerySet[Row], paging: PageQuery) -> Page[Row]:
     """Return one page, newest first, and the cursor of the next page or None.
 
     Raises:
         Invalid: the cursor is not valid.
     """
-    if paging.cursor:
-        rows = rows.filter(pk__lt=decode_id(paging.cursor))
-    return take_page(rows.order_by("-pk"), paging)
+    return take_page(start_at_cursor(rows.order_by("-pk"), paging), paging)
 
 
-def take_oldest(rows: QuerySet[Row], paging: PageQuery) -> tuple[list[Row], str | None]:
+def start_at_cursor(rows: QuerySet[Row], paging: PageQuery) -> QuerySet[Row]:
+    """Select the rows after the cursor, for rows that come newest first.
+
+    Raises:
+        Invalid: the cursor is not valid.
+    """
+    return rows.filter(pk__lt=decode_id(paging.cursor)) if paging.cursor else rows
+
+
+def take_oldest(rows: QuerySet[Row], paging: PageQuery) -> Page[Row]:
     """Return one page, oldest first, and the cursor of the next page or None.
 
     Raises:
@@ -64,10 +77,40 @@ def decode_id(cursor: str) -> int:
         raise Invalid("cursor", f"{cursor[:40]!r} is not a cursor. Send the `next_cursor` of a response.") from error
 
 
-def take_page(rows: QuerySet[Row], paging: PageQuery) -> tuple[list[Row], str | None]:
+def take_page(rows: QuerySet[Row], paging: PageQuery) -> Page[Row]:
     """Return the first page of sorted rows, and the cursor of the next page or None."""
     page = list(rows[: paging.limit + 1])
     if len(page) <= paging.limit:
         return page, None
     page.pop()
     return page, encode_cursor(str(page[-1].pk))
+
+
+def take_filtered(
+    rows: QuerySet[Row], narrow: Callable[[QuerySet[Row]], QuerySet[Row]], paging: PageQuery
+) -> Page[Row]:
+    """Return a page of the rows that a filter without an index keeps, and the cursor of the next page.
+
+    The rows are looked through in batches for a tenth of a second at most, however few of them the filter keeps. So a
+    page may have fewer rows than the limit, or none; its cursor leads to the rows that were not looked through.
+
+    Args:
+        rows: those to look through, newest first, in the order of an index.
+
+    Raises:
+        Invalid: the cursor is not valid.
+    """
+    ahead = start_at_cursor(rows, paging)
+    found: list[Row] = []
+    until = time.monotonic() + LOOKED_THROUGH_S
+    while True:
+        end = ahead.values_list("pk", flat=True)[BATCH - 1 : BATCH].first()
+        batch = narrow(ahead if end is None else ahead.filter(pk__gte=end))
+        found += batch[: paging.limit + 1 - len(found)]
+        if len(found) > paging.limit:
+            return found[: paging.limit], encode_cursor(str(found[paging.limit - 1].pk))
+        if end is None:
+            return found, None
+        if time.monotonic() >= until:
+            return found, encode_cursor(str(end))
+        ahead = ahead.filter(pk__lt=end)

@@ -11,7 +11,7 @@ from agents.accounts.models import Membership
 from agents.api.auth import get_member
 from agents.api.documentation import document_problems
 from agents.api.lookup import PathId, get_row
-from agents.api.paging import take_newest
+from agents.api.paging import start_at_cursor, take_filtered, take_page
 from agents.api.schemas import (
     ContinueRequest,
     CursorPage,
@@ -25,10 +25,10 @@ from agents.api.schemas import (
     TokenUsage,
 )
 from agents.api.tool_calls import summarize_call
-from agents.approvals.models import Approval
-from agents.employees.budgets import compute_run_cost, to_currency
 from agents.runs import actions
-from agents.runs.models import Event, Run
+from agents.runs.budgets import compute_run_cost, to_currency
+from agents.runs.models import UNFINISHED, Approval, Event, Run
+from agents.web.lists.run_pages import filter_by_status
 
 router = Router(tags=["Runs"])
 
@@ -58,7 +58,12 @@ def start_run(request: HttpRequest, payload: NewRun) -> Status[RunDetail]:
 @router.get("", response=RunList, summary="List runs")
 def list_runs(request: HttpRequest, filters: Query[RunFilter]) -> RunList:
     """List the organization's runs, newest first."""
-    page, next_cursor = take_newest(_filter_runs(get_member(request), filters), filters)
+    member = get_member(request)
+    rows = _select_by_index(member, filters)
+    if filters.q or (filters.status and filters.employee_id is not None):
+        page, next_cursor = take_filtered(rows, lambda some: _filter_runs(some, filters), filters)
+    else:
+        page, next_cursor = take_page(start_at_cursor(rows, filters), filters)
     return RunList(items=[RunSummary(**_summarize(run)) for run in page], next_cursor=next_cursor)
 
 
@@ -95,7 +100,7 @@ def cancel_run(request: HttpRequest, run_id: PathId) -> RunDetail:
 def add_message(request: HttpRequest, run_id: PathId, payload: NewMessage) -> RunDetail:
     """Send a message to the employee; a run that has ended resumes."""
     member = get_member(request)
-    actions.add_message(member, run_id, payload.text)
+    actions.add_message(member, run_id, payload.text, payload.client_message_id)
     return _load_detail(member, run_id)
 
 
@@ -108,7 +113,7 @@ def add_message(request: HttpRequest, run_id: PathId, payload: NewMessage) -> Ru
 def continue_run(request: HttpRequest, run_id: PathId, payload: Body[ContinueRequest] = SAME_AS_EMPLOYEE) -> RunDetail:
     """Resume a run that has ended, with more passes."""
     member = get_member(request)
-    actions.continue_run(member, run_id, payload.max_passes)
+    actions.continue_run(member, run_id, payload.max_passes, payload.client_message_id)
     return _load_detail(member, run_id)
 
 
@@ -117,8 +122,18 @@ def _select_runs(member: Membership) -> QuerySet[Run]:
     return rows.defer("employee__instructions", "employee__provider__script", "employee__provider__api_key")
 
 
-def _filter_runs(member: Membership, filters: RunFilter) -> QuerySet[Run]:
-    rows = _select_runs(member)
+def _select_by_index(member: Membership, filters: RunFilter) -> QuerySet[Run]:
+    """Select the runs that one index has, newest first: those with a status, of an employee, or all.
+
+    Few runs have not ended, so their status comes before the employee.
+    """
+    rows = _select_runs(member).order_by("-pk")
+    if filters.status and (filters.employee_id is None or filters.status in UNFINISHED):
+        return filter_by_status(rows, filters.status)
+    return rows if filters.employee_id is None else rows.filter(employee_id=filters.employee_id)
+
+
+def _filter_runs(rows: QuerySet[Run], filters: RunFilter) -> QuerySet[Run]:
     if filters.status:
         rows = rows.filter(status=filters.status)
     if filters.employee_id is not None:

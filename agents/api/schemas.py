@@ -7,17 +7,16 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from agents.approvals.models import ApprovalKind, ApprovalStatus
 from agents.platform.row_ids import parse_row_id
 from agents.runs.actions import MAX_PASSES
-from agents.runs.models import RunStatus
+from agents.runs.engine.timing import MAX_GRACE_S
+from agents.runs.models import ApprovalKind, ApprovalStatus, RunStatus
 from tools.contract.canonical import storable_json
 
 LONGEST_TEXT = 20_000
 LONGEST_REASON = 2_000
 LONGEST_NAME = 200
 LONGEST_MODE = 40
-LONGEST_GRACE_S = 60
 MAX_DECISIONS = 200
 LARGEST_PAGE = 200
 
@@ -78,12 +77,18 @@ class NewMessage(RequestBody):
     """A message to the employee of a run."""
 
     text: Text = Field(min_length=1, max_length=LONGEST_TEXT, examples=["Leave out the archived ones."])
+    client_message_id: Name = Field(
+        "", description="Your own id for this message in its run. Sent again, it adds no second message."
+    )
 
 
 class ContinueRequest(RequestBody):
     """The number of passes that a resumed run may use."""
 
     max_passes: int | None = Field(None, ge=1, le=MAX_PASSES, description="Null uses the employee's limit.")
+    client_message_id: Name = Field(
+        "", description="Your own id for this request in its run. Sent again, it does not resume the run again."
+    )
 
 
 class DenyRequest(RequestBody):
@@ -93,6 +98,12 @@ class DenyRequest(RequestBody):
     decision_id: Name = Field("", description="Your own id for this decision. Sent again, it gets the same response.")
     reason: Text = Field("", max_length=LONGEST_REASON, description="Sent to the model.")
     despite_claim_of: Name = DESPITE_CLAIM
+
+
+class DismissRequest(DenyRequest):
+    """A dismissal of one card: everything that it asks for is already so."""
+
+    reason: Text = Field("", max_length=LONGEST_REASON, description="Kept with the card.")
 
 
 class ApproveRequest(RequestBody):
@@ -105,11 +116,17 @@ class ApproveRequest(RequestBody):
     params: Annotated[dict[str, Any], AfterValidator(check_storable)] | None = Field(
         None, description="Approves nothing: creates a new card with these params, see `next_approval_id`."
     )
-    grace_s: int = Field(0, ge=0, le=LONGEST_GRACE_S, description="Seconds in which the approval can be undone.")
+    grace_s: int = Field(0, ge=0, le=MAX_GRACE_S, description="Seconds in which the approval can be undone.")
     confirm: Text = Field(
         "", max_length=LONGEST_REASON, description="The text of the card's `confirm`; required at destructive level."
     )
     despite_claim_of: Name = DESPITE_CLAIM
+    seen_approvals: Text | None = Field(
+        None,
+        max_length=LONGEST_TEXT,
+        description="The card's `votes` as you saw them, such as `ann, ben for fay`. If they have changed, the answer "
+        "is 409 `approvals_changed`. Null compares nothing.",
+    )
 
 
 class UndoRequest(RequestBody):
@@ -130,7 +147,7 @@ class BulkDecision(DenyRequest):
 
     approval_id: RowId = Field(description="The `id` of a card: `GET /api/approvals?status=pending` lists them.")
     action: Literal["approve", "deny"]
-    grace_s: int = Field(0, ge=0, le=LONGEST_GRACE_S, description="Seconds in which an approval can be undone.")
+    grace_s: int = Field(0, ge=0, le=MAX_GRACE_S, description="Seconds in which an approval can be undone.")
 
 
 class BulkDecisions(RequestBody):
@@ -161,7 +178,11 @@ class RunFilter(PageQuery):
 
     status: RunStatus | None = None
     employee_id: RowId | None = None
-    q: Name = Field("", description="Text to find in the title or the task.")
+    q: Name = Field(
+        "",
+        description="Text to find in the title or the task. A rare text is searched for a tenth of a second: a page "
+        "may have fewer runs than `limit`, or none. Follow `next_cursor` until it is null.",
+    )
 
 
 class ListOrder(StrEnum):
@@ -197,7 +218,7 @@ Item = TypeVar("Item")
 
 
 class CursorPage(BaseModel, Generic[Item]):
-    """A page of a list; `next_cursor` is null on the last page."""
+    """A page of a list; `next_cursor` is null on the last page. With filters, others may be short or empty, too."""
 
     items: list[Item]
     next_cursor: str | None
@@ -239,7 +260,8 @@ class Readiness(BaseModel):
     workers_alive: int | None = Field(examples=[1], description="Running workers; null while Redis is unavailable.")
     workers_seen: int | None = Field(
         examples=[2],
-        description="Running workers and those that vanished in the last ten minutes; null while Redis is unavailable.",
+        description="The same, plus workers that vanished in the last ten minutes and were not replaced; "
+        "null while Redis is unavailable.",
     )
 
 

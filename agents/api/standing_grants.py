@@ -17,12 +17,12 @@ from agents.api.auth import get_member
 from agents.api.documentation import document_problems
 from agents.api.lookup import PathId
 from agents.api.paging import take_newest
-from agents.api.schemas import CursorPage, PageQuery, RequestBody, RowId
+from agents.api.schemas import CursorPage, Name, PageQuery, RequestBody, RowId
 from agents.approvals.own_cards import require_approver
 from agents.platform.refusals import Forbidden, Invalid
-from agents.standing_grants.coverage import explain_no_match
+from agents.standing_grants.coverage import find_contradiction
 from agents.standing_grants.drafts import GrantDraft, check_draft
-from agents.standing_grants.making import find_grant, list_grants, make_grant, revoke_grant
+from agents.standing_grants.making import find_grant, find_made_before, list_grants, make_grant_once, revoke_grant
 from agents.standing_grants.models import MAX_DAYS, MAX_USES, StandingGrant
 from agents.standing_grants.pauses import Pause, find_pauses
 from tools.contract import storable_json
@@ -57,6 +57,10 @@ class StandingGrantRequest(RequestBody):
     )
     max_uses: int = Field(ge=1, le=MAX_USES)
     lifetime_s: int = Field(ge=1, le=MAX_DAYS * 24 * 3600)
+    client_grant_id: Name = Field(
+        "",
+        description="Your own id for this request. Sent again, it returns the grant that it made the first time.",
+    )
 
 
 class StandingGrantDetail(BaseModel):
@@ -95,12 +99,14 @@ def list_standing_grants(request: HttpRequest, filters: Query[PageQuery]) -> Sta
 
 @router.post(
     "",
-    response={201: StandingGrantDetail},
+    response={201: StandingGrantDetail, 200: StandingGrantDetail},
     summary="Make a standing grant",
     openapi_extra=document_problems(403, 409),
 )
 def make_standing_grant(request: HttpRequest, payload: StandingGrantRequest) -> Status[StandingGrantDetail]:
-    """Make a standing grant in your own name. This needs a browser session; a token is refused.
+    """Make a standing grant in your own name (201). This needs a browser session; a token is refused.
+
+    Sending the same `client_grant_id` again returns the same standing grant (200), even if it has ended.
 
     A standing grant that can match no call of the tool is refused.
     """
@@ -119,10 +125,11 @@ def make_standing_grant(request: HttpRequest, payload: StandingGrantRequest) -> 
         max_uses=payload.max_uses,
         lifetime=timedelta(seconds=payload.lifetime_s),
     )
-    if nothing := explain_no_match(draft, check_draft(member.organization_id, draft)):
-        raise Invalid("conditions", nothing)
-    made = find_grant(member, make_grant(member, draft).pk)
-    return Status(201, _build_details(member.organization, [made])[0])
+    made = find_made_before(member, draft, payload.client_grant_id)
+    if made is None and (nothing := find_contradiction(draft, check_draft(member.organization_id, draft))):
+        raise Invalid("conditions", nothing.why)
+    made, is_new = make_grant_once(member, draft, payload.client_grant_id)
+    return Status(201 if is_new else 200, _build_details(member.organization, [find_grant(member, made.pk)])[0])
 
 
 @router.post(

@@ -6,8 +6,8 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from agents.api.schemas import EmployeeSummary
-from agents.employees.budgets import MICROS
 from agents.insight import figures
+from agents.runs.budgets import MICROS
 
 
 class LatestFailure(BaseModel):

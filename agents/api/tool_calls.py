@@ -11,8 +11,7 @@ from agents.api.documentation import document_problems
 from agents.api.lookup import PathId, get_row
 from agents.api.schemas import ResolveRequest, ToolCallDetail, ToolCallSummary
 from agents.approvals import resolutions
-from agents.approvals.models import Approval
-from agents.runs.models import ToolCall
+from agents.runs.models import Approval, ToolCall
 from agents.runs.models.event import brief_result
 
 router = Router(tags=["Tool calls"])

@@ -88,7 +88,7 @@ def end_deputy(member: Membership, deputy_id: int) -> Deputy:
 
 def _require_approver(member: Membership) -> None:
     if not member.may(Role.APPROVER):
-        raise Forbidden("Only people who decide cards can name a deputy.")
+        raise Forbidden("Only approvers can add a deputy.")
 
 
 def _check_time(starts_at: datetime, ends_at: datetime) -> None:

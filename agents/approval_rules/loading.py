@@ -36,12 +36,19 @@ def load_voters(organization_id: int, user_ids: Collection[int] | None = None) -
         user_ids: only these users, and those whose deputies they are; None for all members.
     """
     deputies = _load_deputies(organization_id)
-    wanted = None if user_ids is None else {*user_ids, *(other for pk in user_ids for other in deputies[pk])}
+    wanted = None if user_ids is None else _add_represented(_add_represented(set(user_ids), deputies), deputies)
     found = _load_members(organization_id, wanted)
+    represented = {pk: [found[other] for other in deputies[pk] if other in found] for pk in found}
+    alone = {pk: replace(voter, deputy_for=tuple(represented[pk])) for pk, voter in found.items()}
     return {
-        pk: replace(voter, deputy_for=tuple(found[other] for other in deputies[pk] if other in found))
+        pk: replace(voter, deputy_for=tuple(alone[other.id] for other in represented[pk]))
         for pk, voter in found.items()
     }
+
+
+def _add_represented(user_ids: set[int], deputies: dict[int, list[int]]) -> set[int]:
+    """Add the people whose deputies these users are."""
+    return user_ids | {other for pk in user_ids for other in deputies[pk]}
 
 
 def _load_members(organization_id: int, user_ids: Collection[int] | None) -> dict[int, Voter]:

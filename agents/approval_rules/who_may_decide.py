@@ -98,13 +98,13 @@ def describe_people(rule: RuleTerms, groups: Iterable[Group], requesters: str = 
     names = " or ".join(group.name for group in groups)
     kind = ("person" if names else "approver") if rule.needed == 1 else "people" if names else "approvers"
     belong = f" of {names}" if names else ""
-    excluded = f", not {requesters or 'somebody who asked for it'}" if rule.excludes_requesters else ""
+    excluded = f", not {requesters or 'someone who asked for it'}" if rule.excludes_requesters else ""
     return f"needs {rule.needed} {kind}{belong}{excluded}"
 
 
 def _answer_person(person: Voter, found: Entitlement) -> PersonAnswer:
     if not found.may_approve:
-        return PersonAnswer(person.name, may_approve=False, text=f"may not approve it: {found.refusal}")
+        return PersonAnswer(person.name, may_approve=False, text=f"can’t approve: {found.refusal}")
     other = found.vote.deputy_for if found.vote else None
     name = f", in the name of {other.name}" if other else ""
     alone = "may approve it alone" if found.completes else "may approve it together with others"

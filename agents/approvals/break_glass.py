@@ -3,19 +3,22 @@
 An organization has to allow it. The card, the audit and a message to all admins tell of it for good.
 """
 
-from django.db.models import Q
+from collections.abc import Callable
+
+from django.db.models import Q, QuerySet
 
 from agents.accounts.models import Membership, Organization, Role
-from agents.approvals.models import Approval
 from agents.approvals.requesters import find_requesters
 from agents.approvals.votes import CardStanding, VoteRight, find_standings
 from agents.employees.models import Employee, ToolRule
-from agents.notices.channels import accepts_addresses, can_send_mail
-from agents.notices.models import Channel, ChannelKind
 from agents.platform.refusals import Conflict, Forbidden, Invalid
+from agents.runs.models import Approval
 from tools.toolbox.approval_rules import Entitlement
 
 MIN_REASON = 20
+
+REACHES: list[Callable[[Organization, QuerySet[Membership]], bool]] = []
+"""Each says whether a message of the organization reaches one of these admins; the notices add theirs."""
 
 
 def require_glass(member: Membership, organization: Organization, card: Approval, reason: str) -> VoteRight:
@@ -41,8 +44,8 @@ def explain_refusal(
     member: Membership, organization: Organization, card: Approval, standing: CardStanding | None
 ) -> Forbidden | Conflict | None:
     """Say why this member cannot break the glass for this card; None if they can."""
-    if barred := _explain_bar(member, organization, card):
-        return Forbidden(barred)
+    if (barred := _find_bar(member, organization, card)) is not None:
+        return barred
     if standing is None or standing.may_decide(member).completes:
         return Conflict("approve this card in the ordinary way: you can do so alone")
     return Conflict("this is stopped, and break-glass never overrides a stop") if _is_stopped(card) else None
@@ -56,15 +59,14 @@ def _is_stopped(card: Approval) -> bool:
     return employees.exists() or rules.exists()
 
 
-def _explain_bar(member: Membership, organization: Organization, card: Approval) -> str:
+def _find_bar(member: Membership, organization: Organization, card: Approval) -> Forbidden | None:
     admins = Membership.objects.filter(organization=organization, role=Role.ADMIN, user__is_active=True)
     if not organization.break_glass:
-        return "this organization does not allow break-glass"
+        return Forbidden("this organization does not allow break-glass")
     if not admins.filter(pk=member.pk).exists():
-        return "only admins can break the glass"
+        return Forbidden("only admins can break the glass")
     if any(each.user_id == member.user_id for each in find_requesters([card]).get(card.pk, ())):
-        return "you asked for this call or edited it, so another admin must break the glass"
-    channels = Channel.objects.filter(membership__in=admins.exclude(pk=member.pk), confirmed_at__isnull=False)
-    reaching = channels if accepts_addresses() else channels.exclude(kind=ChannelKind.EMAIL)
-    is_told = reaching.exists() or (organization.break_glass_address and can_send_mail())
-    return "" if is_told else "no other admin has a confirmed address for notices, and there is no break-glass address"
+        return Forbidden("you asked for this call or edited it, so another admin must break the glass")
+    if any(reaches(organization, admins.exclude(pk=member.pk)) for reaches in REACHES):
+        return None
+    return Forbidden("no other admin has a confirmed address for notices, and there is no break-glass address")

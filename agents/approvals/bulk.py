@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
+from django.db import transaction
+
 from agents.accounts.models import Membership, Organization
-from agents.approvals.decisions import Decision, approve, deny, undo
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.approvals.decisions import (
+    Decision,
+    approve_locked,
+    check_limits,
+    deny_locked,
+    match_undecided,
+    may_deny,
+    publish_and_audit,
+    undo,
+    write_columns,
+    write_denial,
+)
+from agents.approvals.own_cards import lock_own_cards
 from agents.approvals.stale_targets import describe_local_staleness
 from agents.approvals.warnings.individual_cards import STALE, WaitingCard, find_individual_reasons
 from agents.approvals.warnings.marks import read_cards
+from agents.approvals.withheld_bulks import refuse_undone
 from agents.platform.refusals import Invalid, Refusal
+from agents.runs.engine import next_step
+from agents.runs.engine.results import end_unexecuted
+from agents.runs.engine.transaction import Transaction
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus
+
+_Item = tuple[int, str, Decision]
+"""A card's id, `approve` or `deny`, and the decision."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +46,21 @@ class DecisionOutcome:
     detail: str = ""
 
 
-def decide_many(
-    member: Membership, items: Sequence[tuple[int, str, Decision]], bulk_id: UUID | None = None
-) -> list[DecisionOutcome]:
+def decide_many(member: Membership, items: Sequence[_Item], bulk_id: UUID | None = None) -> list[DecisionOutcome]:
     """Decide card by card, and return an outcome for each; some cards must be approved individually.
 
     Args:
         bulk_id: marks several calls as parts of one bulk decision; without it, two or more items are one.
+
+    Raises:
+        Conflict: the member has undone this bulk.
     """
+    refuse_undone(member, bulk_id)
     bulk_id = bulk_id or (uuid4() if len(items) > 1 else None)
     items = [(pk, action, replace(decision, bulk_id=bulk_id)) for pk, action, decision in items]
     approved = {approval_id for approval_id, action, _ in items if action == "approve"}
     reasons = find_bulk_refusals(member.organization, approved) if approved else {}
-    return [_decide_one(member, item, reasons.get(item[0], ())) for item in items]
+    return _decide_by_run(member, items, reasons)
 
 
 def find_bulk_refusals(organization: Organization, ids: Collection[int]) -> dict[int, tuple[str, ...]]:
@@ -69,20 +92,100 @@ def undo_many(member: Membership, approval_ids: Sequence[int]) -> list[DecisionO
     return outcomes
 
 
-def _decide_one(member: Membership, item: tuple[int, str, Decision], reasons: Sequence[str]) -> DecisionOutcome:
+def _decide_by_run(
+    member: Membership, items: Sequence[_Item], reasons: Mapping[int, Sequence[str]]
+) -> list[DecisionOutcome]:
+    """Decide the cards of one run after the other, those of each run under one lock; keep the order of the items."""
+    runs = Approval.objects.filter(organization_id=member.organization_id, pk__in=[item[0] for item in items])
+    run_of = dict(runs.values_list("pk", "run_id"))
+    by_run: dict[int | None, list[int]] = {}
+    for place, (approval_id, _, _) in enumerate(items):
+        by_run.setdefault(run_of.get(approval_id), []).append(place)
+    outcomes: dict[int, DecisionOutcome] = {}
+    for run_id, places in by_run.items():
+        some = [items[place] for place in places]
+        decided = _refuse_all(some) if run_id is None else _decide_in_run(member, run_id, some, reasons)
+        outcomes |= dict(zip(places, decided, strict=True))
+    return [outcomes[place] for place in range(len(items))]
+
+
+def _refuse_all(items: Sequence[_Item]) -> list[DecisionOutcome]:
+    return [DecisionOutcome(pk, 404, "not_found", f"there is no approval {pk}") for pk, _, _ in items]
+
+
+def _decide_in_run(
+    member: Membership, run_id: int, items: Sequence[_Item], reasons: Mapping[int, Sequence[str]]
+) -> list[DecisionOutcome]:
+    """Decide cards of one run in one transaction; a refused decision changes nothing and leaves the others alone."""
+    try:
+        with lock_own_cards(member, run_id, [item[0] for item in items]) as (tx, cards):
+            outcomes = _deny_alike(tx, member, cards, items) or [
+                _refuse_individual(item, reasons) or _decide_one(tx, member, cards[item[0]], item) for item in items
+            ]
+            if any(outcome.status == 200 for outcome in outcomes):
+                next_step.wake_if_possible(tx, member.user.get_username())
+            return outcomes
+    except Refusal as refusal:
+        return [DecisionOutcome(pk, refusal.status, refusal.code, refusal.detail) for pk, _, _ in items]
+
+
+def _deny_alike(
+    tx: Transaction, member: Membership, cards: Mapping[int, Approval], items: Sequence[_Item]
+) -> list[DecisionOutcome]:
+    """Deny all cards at once if each can be denied, and all in the same words; otherwise return nothing."""
+    ids, terms = {pk for pk, _, _ in items}, {(action, replace(decision, digest="")) for _, action, decision in items}
+    if len(terms) > 1 or len(ids) < len(items) or items[0][1] != "deny":
+        return []
+    try:
+        check_limits(items[0][2])
+        if not all(may_deny(member, cards[pk], decision) for pk, _, decision in items):
+            return []
+    except Refusal:
+        return []
+    if not _deny_together(tx, member, [cards[pk] for pk, _, _ in items], items[0][2]):
+        return []
+    return [DecisionOutcome(pk, 200) for pk, _, _ in items]
+
+
+def _deny_together(tx: Transaction, member: Membership, cards: Sequence[Approval], decision: Decision) -> bool:
+    """Deny cards of one locked run, each of which `may_deny`, in one statement; the caller wakes the run.
+
+    Returns:
+        False, with nothing written, if a card is no longer open as it was read.
+    """
+    ids = [card.pk for card in cards]
+    still_open = set(match_undecided(member).filter(pk__in=ids).values_list("pk", "digest", "tool_call__status"))
+    if still_open != {(card.pk, card.digest, CallStatus.AWAITING_APPROVAL) for card in cards}:
+        return False
+    Approval.objects.filter(pk__in=ids).update(status=ApprovalStatus.DENIED, **write_columns(member, decision))
+    for card in cards:
+        card.decided_by, card.status, card.decision_id = member.user, ApprovalStatus.DENIED, decision.decision_id
+        end_unexecuted(tx, card.tool_call, CallStatus.DENIED, write_denial(decision))
+        publish_and_audit(tx, member, card, decision.reason)
+    return True
+
+
+def _refuse_individual(item: _Item, reasons: Mapping[int, Sequence[str]]) -> DecisionOutcome | None:
+    approval_id, action, _ = item
+    if action != "approve" or not reasons.get(approval_id):
+        return None
+    refusal = Invalid("action", f"this card must be approved individually: {', '.join(reasons[approval_id])}")
+    return DecisionOutcome(approval_id, refusal.status, refusal.code, refusal.detail)
+
+
+def _decide_one(tx: Transaction, member: Membership, card: Approval, item: _Item) -> DecisionOutcome:
     approval_id, action, decision = item
     try:
+        check_limits(decision)
         if action == "deny":
-            deny(member, approval_id, decision)
-        elif action == "approve" and reasons:
-            raise Invalid("action", f"this card must be approved individually: {', '.join(reasons)}")
+            deny_locked(tx, member, card, decision)  # writes nothing before its last refusal
         elif action == "approve":
-            if approve(member, approval_id, decision).status == ApprovalStatus.PENDING:
-                return DecisionOutcome(
-                    approval_id, 202, "voted", "your approval counts, and more people must approve it"
-                )
+            with transaction.atomic():
+                approve_locked(tx, member, card, decision)
         else:
             raise Invalid("action", f"action is {action!r}, but must be 'approve' or 'deny'")
     except Refusal as refusal:
         return DecisionOutcome(approval_id, refusal.status, refusal.code, refusal.detail)
+    if card.status == ApprovalStatus.PENDING:
+        return DecisionOutcome(approval_id, 202, "voted", "your approval counts, and more people must approve it")
     return DecisionOutcome(approval_id, 200)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import QuerySet
 
-from agents.approvals.models import Approval
+from agents.runs.models import Approval
 
 
 def sort_by_call(rows: QuerySet[Approval], organization_id: int, after: int | None = None) -> QuerySet[Approval]:

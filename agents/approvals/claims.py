@@ -5,9 +5,10 @@ from datetime import timedelta
 from django.utils import timezone
 
 from agents.accounts.models import Membership
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus, Claim
+from agents.approvals.models import Claim
 from agents.approvals.own_cards import lock_own_card
 from agents.platform.refusals import Claimed, Conflict
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 DURATION = timedelta(minutes=15)
 
@@ -23,6 +24,8 @@ def claim(member: Membership, approval_id: int) -> Claim:
     with lock_own_card(member, approval_id) as (tx, card):
         if (card.kind, card.status) != (ApprovalKind.APPROVAL, ApprovalStatus.PENDING):
             raise Conflict("the card is not waiting for approval", approval_status=card.status)
+        if card.expires_at <= tx.now:
+            raise Conflict("the card has expired", approval_status=ApprovalStatus.EXPIRED)
         refuse_claimed(card)
         values = {"user": member.user, "until": timezone.now() + DURATION}
         tx.inbox_changed = True

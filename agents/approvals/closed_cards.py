@@ -2,8 +2,8 @@
 
 from django.db.models.functions import Now
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.refusals import AlreadyDecided, Expired
+from agents.runs.models import Approval, ApprovalStatus
 
 
 def refuse_closed(card: Approval, consequence: str = "") -> None:
@@ -29,6 +29,10 @@ def refuse_closed(card: Approval, consequence: str = "") -> None:
 
 
 def _is_overdue(card: Approval) -> bool:
+    """Return True if the card waits too long already; `own_cards` has read that with the card."""
+    known: bool | None = getattr(card, "is_overdue", None)
+    if known is not None:
+        return known and card.status == ApprovalStatus.PENDING
     return Approval.objects.filter(pk=card.pk, status=ApprovalStatus.PENDING, expires_at__lte=Now()).exists()
 
 

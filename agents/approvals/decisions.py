@@ -5,46 +5,38 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership
+from agents.accounts.notice_facts import NoticeKind
 from agents.approvals.break_glass import require_glass
 from agents.approvals.claims import refuse_claimed
 from agents.approvals.closed_cards import find_next_card, refuse_closed
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.approvals.edited_calls import EditedCall
 from agents.approvals.own_cards import find_own_card, lock_own_card, require_approver
-from agents.approvals.unstarted_cards import compute_current_effect
+from agents.approvals.unstarted_cards import compute_effect_to_show
 from agents.approvals.votes import cast_vote, find_standings, has_voted, keep_votes, require_vote, withdraw_vote
 from agents.approvals.warnings.reach import reaches_far
 from agents.employees.toolboxes import load_toolbox
-from agents.notices.models import NoticeKind
 from agents.platform.refusals import Conflict, Invalid, StaleDigest
 from agents.runs.engine import next_step
-from agents.runs.engine.cards import (
-    CallEffect,
-    compute_effect,
-    describe_impossible,
-    is_sealed,
-    publish_decision,
-    replace_card,
-    seal,
-)
-from agents.runs.engine.context import RunContext, has_same_verdict, load_context
+from agents.runs.engine.card_sentences import CallEffect
+from agents.runs.engine.cards import is_sealed, publish_decision, replace_card, seal
+from agents.runs.engine.context import load_context
 from agents.runs.engine.results import end_unexecuted
 from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import Transaction, run_transaction
 from agents.runs.events import ApprovalVoted
-from agents.runs.models import CallStatus, ToolCall
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, ToolCall
 from agents.runs.provenance import list_edited
-from tools.contract import ErrorCode, Level, Tool, ToolError
-from tools.toolbox.asked_actions import find_asked_action
-from tools.toolbox.permissions import Permission, Verdict
+from tools.contract import ErrorCode, Level, ToolError
 
-DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Explain first why this is needed")
+DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Explain why first")
 """Reasons that a card offers for denying it; a person's own words may follow one after a full stop."""
 MAX_REASON = 2000
 MAX_GRACE_S = 60
-MAX_UNDOABLE = 200
 NOT_EDITED = "the edit was not applied"
 
 
@@ -59,6 +51,7 @@ class Decision:
         bulk_id: the bulk decision that this one belongs to.
         despite_claim_of: the username of a person who has taken the card, if the person was warned of that.
         breaks_glass: approve alone in an emergency, see `break_glass`.
+        seen_approvals: the approvals that the person saw on the card, see `CardStanding.seen`; None skips the check.
     """
 
     digest: str
@@ -69,6 +62,7 @@ class Decision:
     bulk_id: UUID | None = None
     despite_claim_of: str = ""
     breaks_glass: bool = False
+    seen_approvals: str | None = None
 
 
 def approve(member: Membership, approval_id: int, decision: Decision) -> Approval:
@@ -77,43 +71,48 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
     Raises:
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed, Invalid
     """
-    _check_limits(decision)
+    check_limits(decision)
     with lock_own_card(member, approval_id) as (tx, card):
-        if _is_repeated(member, card, decision, (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)):
-            return card
-        _refuse_undecidable(card, decision.digest)
-        _refuse_unsealed(card)
-        if decision.breaks_glass:
-            right = require_glass(member, tx.run.organization, card, decision.reason)
-        else:
-            right = require_vote(member, tx.run.organization, card, decision.decision_id)
-        if not right.is_repeated:
-            refuse_claimed(card, decision.despite_claim_of)
-        _check_confirmation(card, decision)
-        if not cast_vote(card, right, decision.decision_id):
-            if not right.is_repeated:
-                _publish_vote(tx, card, ApprovalVoted.of(card, member.user.get_username(), right.still_needed))
-            return card
-        start = tx.now + timedelta(seconds=decision.grace_s)
-        until = start + timing().get_validity(tx.run.origin)
-        _record_decision(
-            member,
-            card,
-            decision,
-            ApprovalStatus.APPROVED,
-            start_after=start,
-            valid_until=until,
-            ruling=right.ruling,
-            broke_glass=decision.breaks_glass,
-        )
-        _move_call(card.tool_call, CallStatus.APPROVED)
-        _publish_and_audit(tx, member, card, decision.reason)
-        if decision.breaks_glass:
-            tx.tell(NoticeKind.BREAK_GLASS, card)
-            by = f"user:{member.user.get_username()}"
-            tx.audit(by, "glass_broken", f"approval:{card.pk}", reason=decision.reason)
+        approve_locked(tx, member, card, decision)
         next_step.wake_if_possible(tx, member.user.get_username())
     return _reload(approval_id)
+
+
+def approve_locked(tx: Transaction, member: Membership, card: Approval, decision: Decision) -> None:
+    """Approve a card whose run is locked, or vote for it; the caller wakes the run, and rolls a refusal back."""
+    if is_repeated(member, card, decision, (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)):
+        return
+    refuse_undecidable(card, decision.digest)
+    _refuse_unsealed(card)
+    if decision.breaks_glass:
+        right = require_glass(member, tx.run.organization, card, decision.reason)
+    else:
+        right = require_vote(member, tx.run.organization, card, decision.decision_id)
+    if not right.is_repeated:
+        refuse_claimed(card, decision.despite_claim_of)
+        right.refuse_unseen(decision.seen_approvals)
+    _check_confirmation(card, decision)
+    if not cast_vote(card, right, decision.decision_id):
+        if not right.is_repeated:
+            _publish_vote(tx, card, ApprovalVoted.of(card, member.user.get_username(), right.still_needed))
+        return
+    start = tx.now + timedelta(seconds=decision.grace_s)
+    record_decision(
+        member,
+        card,
+        decision,
+        ApprovalStatus.APPROVED,
+        start_after=start,
+        valid_until=start + timing().get_validity(tx.run.origin),
+        ruling=right.ruling,
+        broke_glass=decision.breaks_glass,
+    )
+    _move_call(card.tool_call, CallStatus.APPROVED)
+    publish_and_audit(tx, member, card, decision.reason)
+    if decision.breaks_glass:
+        tx.tell(NoticeKind.BREAK_GLASS, card)
+        by = f"user:{member.user.get_username()}"
+        tx.audit(by, "glass_broken", f"approval:{card.pk}", reason=decision.reason)
 
 
 def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
@@ -122,22 +121,36 @@ def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
     Raises:
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed, Invalid
     """
-    _check_limits(decision)
+    check_limits(decision)
     with lock_own_card(member, approval_id) as (tx, card):
-        if _is_repeated(member, card, decision, (ApprovalStatus.DENIED,)):
-            return card
-        _refuse_undecidable(card, decision.digest)
-        refuse_claimed(card, decision.despite_claim_of)
-        _record_decision(member, card, decision, ApprovalStatus.DENIED)
-        because = f" Reason: {decision.reason}" if decision.reason else ""
-        hint = "Respect this; do not ask for the same again."
-        denied = ToolError(
-            ErrorCode.APPROVAL_DENIED, f"A person denied this call.{because}", recovery_hint=hint, attempted=False
-        )
-        end_unexecuted(tx, card.tool_call, CallStatus.DENIED, denied)
-        _publish_and_audit(tx, member, card, decision.reason)
+        deny_locked(tx, member, card, decision)
         next_step.wake_if_possible(tx, member.user.get_username())
     return _reload(approval_id)
+
+
+def deny_locked(tx: Transaction, member: Membership, card: Approval, decision: Decision) -> None:
+    """Deny a card whose run is locked; the caller wakes the run, and rolls a refusal back."""
+    if not may_deny(member, card, decision):
+        return
+    record_decision(member, card, decision, ApprovalStatus.DENIED)
+    end_unexecuted(tx, card.tool_call, CallStatus.DENIED, write_denial(decision))
+    publish_and_audit(tx, member, card, decision.reason)
+
+
+def may_deny(member: Membership, card: Approval, decision: Decision) -> bool:
+    """Return False if this very denial has come before; raise the reason if the card cannot be denied."""
+    if is_repeated(member, card, decision, (ApprovalStatus.DENIED,)):
+        return False
+    refuse_undecidable(card, decision.digest)
+    refuse_claimed(card, decision.despite_claim_of)
+    return True
+
+
+def write_denial(decision: Decision) -> ToolError:
+    """Write the error that the employee reads about a call that was denied."""
+    words = f"A person denied this call.{f' Reason: {decision.reason}' if decision.reason else ''}"
+    hint = "Respect this; do not ask for the same again."
+    return ToolError(ErrorCode.APPROVAL_DENIED, words, recovery_hint=hint, attempted=False)
 
 
 def edit(member: Membership, approval_id: int, decision: Decision, params: dict[str, Any]) -> Approval:
@@ -148,69 +161,41 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
         Invalid: the params are wrong or not allowed; the card stays as it is.
     """
     require_approver(member)
-    _check_limits(decision)
+    check_limits(decision)
     card = find_own_card(member, approval_id)
-    if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
+    if is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
         return find_next_card(card) or card
-    _refuse_undecidable(card, decision.digest, NOT_EDITED)
+    refuse_undecidable(card, decision.digest, NOT_EDITED)
     refuse_claimed(card, decision.despite_claim_of)
     context = replace(load_context(card.run_id), edited=list_edited(card.tool_call.params, params))
     try:
-        tool, verdict, effect = _judge_edit(context, card.tool_call, params)
+        edited = EditedCall(context, card.tool_call, params)
     except Invalid:
         # If the card was decided meanwhile, say so instead.
-        _refuse_undecidable(find_own_card(member, approval_id), decision.digest, NOT_EDITED)
+        refuse_undecidable(find_own_card(member, approval_id), decision.digest, NOT_EDITED)
         raise
     with lock_own_card(member, approval_id) as (tx, card):
-        if _is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
+        if is_repeated(member, card, decision, (ApprovalStatus.SUPERSEDED,)):
             return find_next_card(card) or card
-        _refuse_undecidable(card, decision.digest, NOT_EDITED)
+        refuse_undecidable(card, decision.digest, NOT_EDITED)
         refuse_claimed(card, decision.despite_claim_of)
         if tx.run.cancel_requested_at is not None:
             raise Conflict("the run was cancelled", approval_status=card.status)
-        current = context.with_current_rules()
-        _, current_verdict = current.judge(tool.name, params)
-        has_same_rules = current.has_same_rules(context)
-        if not (has_same_rules or has_same_verdict(current_verdict, verdict)):
-            raise Conflict("permissions have changed; edit the card again", approval_status=card.status)
+        if (objection := edited.judge_again(tx)) is not None:
+            raise Conflict(objection.why, approval_status=card.status)
         call = card.tool_call
-        if verdict.params == call.params:
+        if edited.verdict.params == call.params:
             raise Invalid("params", "nothing was changed")
         call.model_params = call.params if call.model_params is None else call.model_params
-        current.record_verdict(call, verdict if has_same_rules else current_verdict)
-        call.provenance = verdict.provenance.as_json() if verdict.provenance else None
-        seal(call, tool, verdict.params)
+        edited.context.record_verdict(call, edited.verdict)
+        call.provenance = edited.provenance.as_json()
+        seal(call, edited.tool, edited.verdict.params)
         tx.audit(f"user:{member.user.get_username()}", "card_edited", f"approval:{card.pk}", params=call.params)
         card.decided_by = member.user
         Approval.objects.filter(pk=card.pk).update(
             decided_by=member.user, decided_at=Now(), decision_id=decision.decision_id
         )
-        return replace_card(tx, card, effect, f"{member.user.get_username()} edited the request.")
-
-
-def _judge_edit(context: RunContext, call: ToolCall, params: dict[str, Any]) -> tuple[Tool, Verdict, CallEffect]:
-    """Judge the call with these params, trace its values and compute its effect, outside transactions.
-
-    Raises:
-        Invalid: the params are wrong or not allowed, need no approval, or are those of an ask.
-    """
-    if find_asked_action(call.tool):
-        raise Invalid("params", "the agent acts with the params that it asked about; deny the card and say why")
-    tool, verdict = context.judge(call.tool, params)
-    if tool is None or verdict.error is not None:
-        raise _refuse_params(verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is no longer installed."))
-    if verdict.permission != Permission.ASK:
-        raise Invalid("params", "a call with these params needs no approval")
-    provenance = verdict.provenance or context.values.trace(tool, verdict.params)
-    try:
-        effect = compute_effect(tool, verdict.params, context.build_tool_context(call))
-    except ToolError as error:
-        raise _refuse_params(error) from error
-    return tool, replace(verdict, provenance=provenance), effect
-
-
-def _refuse_params(error: ToolError) -> Invalid:
-    return Invalid(f"params.{error.parameter}" if error.parameter else "params", error.message)
+        return replace_card(tx, card, edited.effect, f"{member.user.get_username()} edited the request.")
 
 
 def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approval:
@@ -226,10 +211,7 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
     before = find_own_card(member, approval_id)
     if before.status == ApprovalStatus.PENDING and (withdrawn := _withdraw(member, approval_id)):
         return withdrawn
-    effect = compute_current_effect(before)
-    if isinstance(effect, ToolError):
-        tool = load_toolbox(before.organization_id).get_tool(before.tool_call.tool)
-        effect = describe_impossible(tool, before, effect.message)
+    effect = compute_effect_to_show(before)
     with lock_own_card(member, approval_id) as (tx, card):
         if replacement := _find_undone(member, card, decision_id):
             return replacement
@@ -239,10 +221,15 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
             raise Conflict("a later decision replaced this one", approval_status=card.status)
         if card.decided_by_id != member.user_id and not has_voted(member, card):
             raise Conflict("only a person who approved it can undo it")
-        tx.audit(f"user:{member.user.get_username()}", "decision_undone", f"approval:{card.pk}")
-        replacement = replace_card(tx, card, effect, f"{member.user.get_username()} undid the approval.")
-        keep_votes(card, replacement, without=member)
-        return replacement
+        return renew_undone(tx, card, effect, member.user)
+
+
+def renew_undone(tx: Transaction, card: Approval, effect: CallEffect, user: User) -> Approval:
+    """Replace an approved card whose approval this person has undone; the new one keeps the votes of other people."""
+    tx.audit(f"user:{user.get_username()}", "decision_undone", f"approval:{card.pk}")
+    replacement = replace_card(tx, card, effect, f"{user.get_username()} undid the approval.")
+    keep_votes(card, replacement, without_user_id=user.pk)
+    return replacement
 
 
 def _withdraw(member: Membership, approval_id: int) -> Approval | None:
@@ -259,16 +246,9 @@ def _withdraw(member: Membership, approval_id: int) -> Approval | None:
 def _publish_vote(tx: Transaction, card: Approval, event: ApprovalVoted) -> None:
     """Publish and audit a vote or its withdrawal."""
     tx.publish(event)
-    action = "vote_withdrawn" if event.withdrawn else "vote_cast"
-    tx.audit(f"user:{event.by}", action, f"approval:{card.pk}", tool=card.tool_call.tool, digest=card.digest)
+    did = "vote_withdrawn" if event.withdrawn else "vote_cast"
+    tx.audit(f"user:{event.by}", did, f"approval:{card.pk}", tool=card.tool_call.tool, digest=card.digest)
     tx.inbox_changed = True
-
-
-def list_undoable(member: Membership) -> list[Approval]:
-    """List this member's approvals that can still be undone, oldest first."""
-    mine = Approval.objects.filter(organization_id=member.organization_id, decided_by_id=member.user_id)
-    waiting = mine.filter(status=ApprovalStatus.APPROVED, start_after__gt=Now(), tool_call__status=CallStatus.APPROVED)
-    return list(waiting.only("pk", "sentence", "start_after").order_by("decided_at", "pk")[:MAX_UNDOABLE])
 
 
 def _find_undone(member: Membership, card: Approval, decision_id: str) -> Approval | None:
@@ -323,27 +303,36 @@ def _reload(approval_id: int) -> Approval:
     return Approval.objects.select_related("tool_call", "run", "decided_by").get(pk=approval_id)
 
 
-def _record_decision(
+def record_decision(
     member: Membership, card: Approval, decision: Decision, status: ApprovalStatus, **columns: Any
 ) -> None:
     """Record the decision with one conditional update; refuse with the reason if the card is not open."""
-    undecided = Approval.objects.filter(
-        pk=card.pk,
+    undecided = match_undecided(member).filter(pk=card.pk, digest=decision.digest)
+    if not undecided.update(status=status, **write_columns(member, decision), **columns):
+        refuse_undecidable(card, decision.digest)
+        raise Conflict("the run was cancelled", approval_status=card.status)
+    card.decided_by, card.status, card.decision_id = member.user, status, decision.decision_id
+
+
+def match_undecided(member: Membership) -> QuerySet[Approval]:
+    """Select the organization's cards that can still be decided."""
+    return Approval.objects.filter(
         organization_id=member.organization_id,
         kind=ApprovalKind.APPROVAL,
         status=ApprovalStatus.PENDING,
         expires_at__gt=Now(),
-        digest=decision.digest,
         run__cancel_requested_at=None,
     )
-    columns |= {"decided_by": member.user, "decided_at": Now(), "decision_id": decision.decision_id}
-    if not undecided.update(status=status, reason=decision.reason, bulk_id=decision.bulk_id, **columns):
-        _refuse_undecidable(card, decision.digest)
-        raise Conflict("the run was cancelled", approval_status=card.status)
-    card.decided_by, card.status = member.user, status
 
 
-def _refuse_undecidable(card: Approval, digest: str, consequence: str = "") -> None:
+def write_columns(member: Membership, decision: Decision) -> dict[str, Any]:
+    """Return the columns that every decision writes."""
+    same = {name: getattr(decision, name) for name in ("reason", "bulk_id", "decision_id")}
+    return {**same, "decided_by": member.user, "decided_at": Now()}
+
+
+def refuse_undecidable(card: Approval, digest: str, consequence: str = "") -> None:
+    """Raise the reason why this card takes no decision about what this digest seals; nothing if it takes one."""
     if card.kind != ApprovalKind.APPROVAL:
         raise Conflict(f"a card of kind {card.kind!r} cannot be approved or denied", approval_status=card.status)
     refuse_closed(card, consequence)
@@ -357,7 +346,8 @@ def _refuse_unsealed(card: Approval) -> None:
         raise Conflict(detail, approval_status=card.status)
 
 
-def _is_repeated(member: Membership, card: Approval, decision: Decision, statuses: tuple[ApprovalStatus, ...]) -> bool:
+def is_repeated(member: Membership, card: Approval, decision: Decision, statuses: tuple[ApprovalStatus, ...]) -> bool:
+    """Return True if this very decision of this member has given the card one of these states before."""
     return bool(
         decision.decision_id
         and card.decision_id == decision.decision_id
@@ -366,7 +356,8 @@ def _is_repeated(member: Membership, card: Approval, decision: Decision, statuse
     )
 
 
-def _check_limits(decision: Decision) -> None:
+def check_limits(decision: Decision) -> None:
+    """Raise Invalid if a text of the decision is too long, or its grace."""
     if len(decision.reason) > MAX_REASON or "\0" in decision.reason:
         raise Invalid("reason", f"reason may have at most {MAX_REASON:,} characters, and no NUL")
     if not 0 <= decision.grace_s <= MAX_GRACE_S:
@@ -387,12 +378,12 @@ def _move_call(call: ToolCall, status: CallStatus) -> None:
         raise Conflict("the call is not waiting for approval", call_status=call.status)
 
 
-def _publish_and_audit(tx: Transaction, member: Membership, card: Approval, reason: str) -> None:
-    """Publish and audit a decision, which the card's `status` states."""
+def publish_and_audit(tx: Transaction, member: Membership, card: Approval, reason: str) -> None:
+    """Publish and audit a decision, which the card's `status` states; an answered card was dismissed."""
     publish_decision(tx, card, reason)
     tx.audit(
         f"user:{member.user.get_username()}",
-        f"card_{card.status}",
+        "card_dismissed" if card.status == ApprovalStatus.ANSWERED else f"card_{card.status}",
         f"approval:{card.pk}",
         tool=card.tool_call.tool,
         digest=card.digest,

@@ -1,16 +1,17 @@
 """A member's own cards: find one within the organization, and lock it for a decision."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from django.db.models import Exists, OuterRef
+from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from agents.accounts.models import DECIDERS, Membership, Role
 from agents.approval_rules.loading import HAS_RULES
-from agents.approvals.models import Approval, Claim
+from agents.approvals.models import Claim
 from agents.platform.refusals import Forbidden, NotFound
 from agents.runs.engine.transaction import Transaction, run_transaction
+from agents.runs.models import Approval
 
 
 def require_approver(member: Membership) -> None:
@@ -29,24 +30,44 @@ def lock_own_card(member: Membership, approval_id: int) -> Iterator[tuple[Transa
     with run_transaction(find_own_card(member, approval_id).run_id) as tx:
         card = find_own_card(member, approval_id)
         if not getattr(card, "is_approvers", False):
-            raise Forbidden("you cannot decide cards any more")
+            raise Forbidden("you can no longer decide cards")
         yield tx, card
 
 
-def find_own_card(member: Membership, approval_id: int) -> Approval:
-    """Find the card, annotated with `has_rules`, and with `is_approvers` if the member may decide cards now.
+@contextmanager
+def lock_own_cards(
+    member: Membership, run_id: int, approval_ids: Collection[int]
+) -> Iterator[tuple[Transaction, dict[int, Approval]]]:
+    """Lock the run and read these of its cards, so that nobody else decides them during the block."""
+    require_approver(member)
+    with run_transaction(run_id) as tx:
+        cards = {card.pk: card for card in _select_own_cards(member, approval_ids)}
+        if not all(getattr(card, "is_approvers", False) for card in cards.values()):
+            raise Forbidden("you cannot decide cards any more")
+        yield tx, cards
 
-    `claimed_by` is the username of another person who has taken it; None without one.
+
+def find_own_card(member: Membership, approval_id: int) -> Approval:
+    """Find the card, annotated as `_select_own_cards` does.
 
     Raises:
         NotFound
     """
-    still = Membership.objects.filter(pk=member.pk, role__in=DECIDERS, user__is_active=True)
-    own = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id)
-    claims = Claim.by_deciders(member.organization_id).filter(tool_call_id=OuterRef("tool_call_id"), until__gt=Now())
-    others = claims.exclude(user_id=member.user_id).values("user__username")
-    found = own.annotate(has_rules=HAS_RULES, is_approvers=Exists(still), claimed_by=others[:1])
-    card = found.select_related("tool_call", "decided_by", "run").first()
+    card = _select_own_cards(member, [approval_id]).first()
     if card is None:
         raise NotFound(f"there is no approval {approval_id}")
     return card
+
+
+def _select_own_cards(member: Membership, approval_ids: Collection[int]) -> QuerySet[Approval]:
+    """Select these cards, annotated with `has_rules`, `is_overdue`, and `is_approvers` if the member may decide them.
+
+    `claimed_by` is the username of another person who has taken it; None without one.
+    """
+    still = Membership.objects.filter(pk=member.pk, role__in=DECIDERS, user__is_active=True)
+    own = Approval.objects.filter(organization_id=member.organization_id, pk__in=approval_ids)
+    claims = Claim.by_deciders(member.organization_id).filter(tool_call_id=OuterRef("tool_call_id"), until__gt=Now())
+    others = claims.exclude(user_id=member.user_id).values("user__username")
+    is_overdue = ExpressionWrapper(Q(expires_at__lte=Now()), BooleanField())
+    found = own.annotate(has_rules=HAS_RULES, is_approvers=Exists(still), claimed_by=others[:1], is_overdue=is_overdue)
+    return found.select_related("tool_call", "decided_by", "run")

@@ -4,14 +4,13 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Role
 from agents.approvals.closed_cards import refuse_closed
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs.engine import next_step
 from agents.runs.engine.cards import publish_decision
 from agents.runs.engine.suspension import end_suspended, shorten_answer
 from agents.runs.engine.transaction import Transaction, run_transaction
 from agents.runs.events import QuestionAnswered
-from agents.runs.models import ToolCall
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, ToolCall
 from tools.contract import ToolResult
 
 MAX_ANSWER = 20_000
@@ -29,7 +28,7 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
         Conflict: it is no question, or the run was cancelled.
     """
     if not member.may(Role.OPERATOR):
-        raise Forbidden(f"{member.as_noun} may not answer questions")
+        raise Forbidden(f"{member.as_noun} cannot answer questions")
     answer_text = _check_answer(text, decision_id)
     cards = Approval.objects.filter(organization_id=member.organization_id).select_related("tool_call", "decided_by")
     run_id = cards.filter(pk=approval_id).values_list("run_id", flat=True).first()

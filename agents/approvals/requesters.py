@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 from django.db.models import Q
 
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.row_ids import parse_row_id_or_none
-from agents.runs.models import Message, Origin, Run, ToolCall
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, Message, Origin, Run, ToolCall
 from agents.runs.models.run import SCHEDULE_REQUEST_PREFIX
-from agents.triggers.models import ReceivedMessage
+from agents.runs.origins import ORIGINS, Act
 from tools.schedules.models import Schedule
 
 CREATE_SCHEDULE = "schedule.create"
@@ -31,6 +30,20 @@ class Requester:
     user_id: int
     name: str
     act: str
+
+
+class _People(NamedTuple):
+    """The people who acted, by run or by call.
+
+    Attributes:
+        edits: by call; those in all of a run's calls are in `edits_by_run`.
+    """
+
+    messages: People
+    answers: People
+    reasons: People
+    edits: People
+    edits_by_run: People
 
 
 class _RunOrigin(NamedTuple):
@@ -56,12 +69,14 @@ class _ScheduleOrigin(NamedTuple):
 
 @dataclass
 class _RequestOrigins:
-    """The runs and calls of some cards, and everything that led to them."""
+    """The runs and calls of some cards, everything that led to them, and every run whose answer they could read."""
 
     runs: dict[int, _RunOrigin] = field(default_factory=dict)
+    children: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """The runs that each run delegated."""
     schedules: dict[int, _ScheduleOrigin] = field(default_factory=dict)
-    triggers: dict[int, list[tuple[int, str, str]]] = field(default_factory=dict)
-    """The people behind the trigger of a run, and whoever sent its message again."""
+    acts: dict[int, list[Act]] = field(default_factory=dict)
+    """What the subject says that started the run: the people behind a trigger, and whoever sent its message again."""
     callers: dict[int, int | None] = field(default_factory=dict)
     """The calling call of each call that a tool or a recipe made."""
     creations: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -89,6 +104,16 @@ class _RequestOrigins:
                 ahead += self.list_parents(self.runs[pk])
         return list(found.values())
 
+    def list_delegated(self, run_id: int) -> list[_RunOrigin]:
+        """List the runs that this run and those before it delegated, at any level: their answers come back to it."""
+        chain = [run.pk for run in self.list_chain(run_id)]
+        found, ahead = dict[int, _RunOrigin](), list(chain)
+        for pk in ahead:
+            for child in sorted(self.children[pk] - found.keys() - set(chain)):
+                found[child] = self.runs[child]
+                ahead.append(child)
+        return list(found.values())
+
     def list_callers(self, call_id: int | None) -> Iterator[int]:
         """Yield the call and the calls that led to it."""
         while call_id is not None:
@@ -99,11 +124,12 @@ class _RequestOrigins:
 def find_requesters(cards: Collection[Approval]) -> dict[int, list[Requester]]:
     """Find, by card id, the people who asked for the card's call, each once with their first act.
 
-    Consider the call's run and the runs that led to it. A person asked for the call by starting one of these, creating
-    its schedule, sending it a message, answering its question, giving it a reason that its employee read, or editing
-    the call or one that led to it. Continuing a run counts as sending a message.
+    Consider the call's run, the runs that led to it, and the runs that any of these delegated. A person asked for the
+    call by starting one of these, creating its schedule, sending it a message, answering its question, giving it a
+    reason that its employee read, or editing the call, one that led to it, or one in a delegated run. Continuing a run
+    counts as sending a message.
 
-    Costs five queries for any number of cards, and two more for each level of runs above them.
+    Costs five queries for any number of cards, and two more for each level of runs above or below them.
     """
     if not cards:
         return {}
@@ -112,11 +138,12 @@ def find_requesters(cards: Collection[Approval]) -> dict[int, list[Requester]]:
     later = Message.objects.filter(run_id__in=runs, number__gt=1)  # the first is the task
     messages = _group_people(later.values_list("run_id", "author_id", "author__username").order_by("number"))
     answers, reasons = _load_answers_and_reasons(runs)
-    edits = _load_edits({*origins.callers, *(call for calls in origins.creations.values() for call in calls)})
+    edits = _load_edits(origins)
+    people = _People(messages, answers, reasons, *edits)
     found = {}
     for card in cards:
         by_person: dict[int, Requester] = {}
-        for user_id, name, act in _list_acts(card, origins, (messages, answers, reasons, edits)):
+        for user_id, name, act in _list_acts(card, origins, people):
             by_person.setdefault(user_id, Requester(user_id, name, act))
         found[card.pk] = list(by_person.values())
     return found
@@ -128,44 +155,57 @@ def describe_requesters(requesters: Iterable[Requester]) -> str:
     return acts[0] if len(acts) == 1 else f"{', '.join(acts[:-1])}, and {acts[-1]}" if acts else ""
 
 
-def _list_acts(card: Approval, origins: _RequestOrigins, people: tuple[People, ...]) -> Iterator[tuple[int, str, str]]:
-    messages, answers, reasons, edits = people
-    for run in origins.list_chain(card.run_id):
-        which = "this run" if run.pk == card.run_id else "a run that led to this one"
-        if run.created_by_id is not None:
-            yield run.created_by_id, run.created_by__username, f"started {which}"
+def _list_acts(card: Approval, origins: _RequestOrigins, people: _People) -> Iterator[tuple[int, str, str]]:
+    chain, delegated = origins.list_chain(card.run_id), origins.list_delegated(card.run_id)
+    for run in chain:
+        yield from _list_acts_in(run, "this run" if run.pk == card.run_id else "a run that led to this one", people)
         schedule = origins.find_schedule(run)
         if schedule is not None and schedule.made_by_id is not None:
             yield schedule.made_by_id, schedule.made_by__username, "created the schedule"
-        for user_id, name, act in origins.triggers.get(run.pk, ()):
-            yield user_id, name, act
-        for user_id, name in messages[run.pk].items():
-            yield user_id, name, f"sent a message to {which}"
-        for user_id, name in answers[run.pk].items():
-            yield user_id, name, f"answered a question in {which}"
-        for user_id, name in reasons[run.pk].items():
-            yield user_id, name, f"gave a reason in {which}"
+        yield from origins.acts.get(run.pk, ())
     for call_id in origins.list_callers(card.tool_call_id):
-        for user_id, name in edits[call_id].items():
+        for user_id, name in people.edits[call_id].items():
             yield user_id, name, "edited this call"
-    for run in origins.list_chain(card.run_id):
+    for run in chain:
         led = {*origins.list_callers(run.parent_call_id)}
         led |= origins.creations[run.pk] if run.pk != card.run_id else set()
         for call_id in led:
-            for user_id, name in edits[call_id].items():
+            for user_id, name in people.edits[call_id].items():
                 yield user_id, name, "edited a call that led to this one"
+    for run in delegated:
+        yield from _list_acts_in(run, "a delegated run", people)
+        led_below = (people.edits[call_id] for call_id in origins.list_callers(run.parent_call_id))
+        for found in (people.edits_by_run[run.pk], *led_below):
+            for user_id, name in found.items():
+                yield user_id, name, "edited a call of a delegated run"
+
+
+def _list_acts_in(run: _RunOrigin, which: str, people: _People) -> Iterator[tuple[int, str, str]]:
+    if run.created_by_id is not None:
+        yield run.created_by_id, run.created_by__username, f"started {which}"
+    for user_id, name in people.messages[run.pk].items():
+        yield user_id, name, f"sent a message to {which}"
+    for user_id, name in people.answers[run.pk].items():
+        yield user_id, name, f"answered a question in {which}"
+    for user_id, name in people.reasons[run.pk].items():
+        yield user_id, name, f"gave a reason in {which}"
 
 
 def _load_origins(cards: Collection[Approval]) -> _RequestOrigins:
     origins = _RequestOrigins()
-    wanted = {card.run_id for card in cards}
+    wanted, asked = {card.run_id for card in cards}, set[int]()
     while wanted:
-        rows = Run.objects.filter(pk__in=wanted).order_by().values_list(*_RunOrigin._fields)
-        found_runs = [_RunOrigin(*row) for row in rows]
-        origins.runs |= {run.pk: run for run in found_runs}
-        _add_schedules(origins, found_runs)
-        _add_triggers(origins, found_runs)
-        wanted = {pk for run in found_runs for pk in origins.list_parents(run)} - origins.runs.keys()
+        rows = Run.objects.filter(Q(pk__in=wanted) | Q(parent_id__in=wanted)).order_by()
+        found_runs = [_RunOrigin(*row) for row in rows.values_list(*_RunOrigin._fields)]
+        asked |= wanted
+        new = [run for run in found_runs if run.pk not in origins.runs]
+        origins.runs |= {run.pk: run for run in new}
+        for run in new:
+            if run.parent_id is not None:
+                origins.children[run.parent_id].add(run.pk)
+        _add_schedules(origins, new)
+        _add_acts(origins, new)
+        wanted = {pk for run in new for pk in (run.pk, *origins.list_parents(run))} - asked
     _add_callers(origins, {card.tool_call_id for card in cards})
     return origins
 
@@ -184,13 +224,11 @@ def _add_schedules(origins: _RequestOrigins, runs: Iterable[_RunOrigin]) -> None
             origins.creations[run_id].add(call_id)
 
 
-def _add_triggers(origins: _RequestOrigins, runs: Iterable[_RunOrigin]) -> None:
-    """Add the people behind runs that triggers started; no statement runs if there is none."""
-    ids = [run.pk for run in runs if run.origin == Origin.TRIGGER]
-    if not ids:
-        return
-    for run_id, people in ReceivedMessage.objects.filter(run_id__in=ids).values_list("run_id", "requesters"):
-        origins.triggers[run_id] = [(user_id, name, act) for user_id, name, act in people]
+def _add_acts(origins: _RequestOrigins, runs: Iterable[_RunOrigin]) -> None:
+    """Add the people behind runs that another subject started; no statement runs if there is none."""
+    for origin, source in ORIGINS.items():
+        if ids := [run.pk for run in runs if run.origin == origin]:
+            origins.acts |= source.load_acts(ids)
 
 
 def _add_callers(origins: _RequestOrigins, call_ids: set[int]) -> None:
@@ -208,12 +246,18 @@ def _get_schedule_id(run: _RunOrigin) -> int | None:
     return parse_row_id_or_none(number) if run.origin == Origin.SCHEDULE else None
 
 
-def _load_edits(call_ids: set[int]) -> People:
-    """Load the people who edited each call; an edit replaces a card that nobody approved."""
-    edited = Approval.objects.filter(tool_call_id__in=call_ids, status=ApprovalStatus.SUPERSEDED, start_after=None)
-    return _group_people(
-        edited.values_list("tool_call_id", "decided_by_id", "decided_by__username").order_by("sequence")
-    )
+def _load_edits(origins: _RequestOrigins) -> tuple[People, People]:
+    """Load the people who edited each call, and those who edited one of a delegated run, by call and by run.
+
+    An edit replaces a card that nobody approved.
+    """
+    calls = {*origins.callers, *(call for calls in origins.creations.values() for call in calls)}
+    delegated = {child for children in origins.children.values() for child in children}
+    wanted = Q(tool_call_id__in=calls) | Q(run_id__in=delegated) if delegated else Q(tool_call_id__in=calls)
+    edited = Approval.objects.filter(wanted, status=ApprovalStatus.SUPERSEDED, start_after=None).order_by("sequence")
+    rows = list(edited.values_list("tool_call_id", "run_id", "decided_by_id", "decided_by__username"))
+    by_call = _group_people((call_id, user_id, name) for call_id, _, user_id, name in rows)
+    return by_call, _group_people(row[1:] for row in rows)
 
 
 def _load_answers_and_reasons(run_ids: Collection[int]) -> tuple[People, People]:

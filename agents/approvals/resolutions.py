@@ -4,15 +4,14 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import Membership
 from agents.approvals.decisions import MAX_REASON
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.own_cards import require_approver
 from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.runs.engine import next_step
-from agents.runs.engine.cards import close_unknown_card
 from agents.runs.engine.results import build_end_columns, keep_marks
 from agents.runs.engine.transaction import run_transaction
+from agents.runs.engine.unknown_outcomes import close_unknown_card
 from agents.runs.events import CallResolved
-from agents.runs.models import CallStatus, ToolCall
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, ToolCall
 from tools.contract import ErrorCode, ToolError, ToolResult
 
 ACKNOWLEDGED = "acknowledged"

@@ -6,11 +6,12 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from agents.accounts.models import Membership
-from agents.approvals.models import Approval, ApprovalStatus, Snooze
+from agents.approvals.models import Snooze
 from agents.platform.refusals import Conflict, Invalid, NotFound
+from agents.runs.models import Approval, ApprovalStatus
 
 MORNING = time(8)
-LONGEST = timedelta(days=60)
+LONGEST_SNOOZE = timedelta(days=60)
 
 
 def snooze(member: Membership, approval_id: int, until: str) -> Snooze:
@@ -68,6 +69,6 @@ def _parse_time(until: str) -> datetime:
     except ValueError:
         raise Invalid("until", f"{until[:40]!r} is not a date such as {now.date():%Y-%m-%d}") from None
     when = datetime.combine(day, MORNING, tzinfo=now.tzinfo)
-    if not now < when <= now + LONGEST:
-        raise Invalid("until", f"choose a day within the next {LONGEST.days} days")
+    if not now < when <= now + LONGEST_SNOOZE:
+        raise Invalid("until", f"choose a day within the next {LONGEST_SNOOZE.days} days")
     return when

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 
-from agents.approvals.models import Approval
 from agents.approvals.unstarted_cards import compute_effect_now
 from agents.approvals.warnings.current_records import RecordState, list_problems
 from agents.approvals.warnings.marks import get_family, read_card
 from agents.runs.engine.cards import compute_digest
+from agents.runs.models import Approval
 from tools.contract import ToolError
 
 LOCAL = frozenset({"files", "schedule"})
@@ -18,7 +18,7 @@ MAX_NAMED = 3
 
 
 def describe_staleness(card: Approval, records: Mapping[int, RecordState]) -> str:
-    """Explain why the call could not start as shown; empty if it could."""
+    """Explain why the call could not start as shown; empty if it could, or if the card shows that it is done."""
     return _join_problems(list_problems(read_card(card).records, records)) or describe_local_staleness(card)
 
 

@@ -1,10 +1,11 @@
 """Approved calls that did not start in time: their cards are replaced by new ones."""
 
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.employees.toolboxes import load_toolbox
+from agents.runs.engine.card_sentences import CallEffect
 from agents.runs.engine.cards import (
-    CallEffect,
     compute_effect_again,
     compute_effect_here,
+    describe_refusal,
     replace_card,
     withdraw,
 )
@@ -12,7 +13,7 @@ from agents.runs.engine.context import load_context
 from agents.runs.engine.next_step import wake_if_possible
 from agents.runs.engine.results import reject
 from agents.runs.engine.transaction import run_transaction
-from agents.runs.models import CallStatus
+from agents.runs.models import Approval, ApprovalStatus, CallStatus
 from tools.contract import ErrorCode, Preview, ToolError
 from tools.toolbox.asked_actions import find_asked_action
 
@@ -49,8 +50,19 @@ def compute_current_effect(card: Approval) -> CallEffect | ToolError:
     return compute_effect_again(card, tool, verdict, context.build_tool_context(call))
 
 
+def compute_effect_to_show(card: Approval) -> CallEffect:
+    """Compute the card's effect again; if the gate now forbids the call, the effect says so."""
+    effect = compute_current_effect(card)
+    if isinstance(effect, CallEffect):
+        return effect
+    return describe_refusal(load_toolbox(card.organization_id).get_tool(card.tool_call.tool), card, effect)
+
+
 def compute_effect_now(card: Approval) -> CallEffect | ToolError:
-    """Compute the card's effect again in this thread, for tools that read only local data."""
+    """Compute the card's effect again in this thread, for tools that read only local data.
+
+    If the tool refuses the call, the effect says why, or that everything is already as wanted.
+    """
     call = card.tool_call
     context = load_context(call.run_id)
     tool, verdict = context.judge_start(call.tool, call)
@@ -59,4 +71,4 @@ def compute_effect_now(card: Approval) -> CallEffect | ToolError:
     try:
         return compute_effect_here(tool, verdict.params, context.build_tool_context(call))
     except ToolError as error:
-        return error
+        return describe_refusal(tool, card, error)

@@ -6,15 +6,17 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.accounts.models import Membership, Organization
 from agents.approval_rules.loading import load_rules, load_voters
-from agents.approvals.models import Approval, Vote
+from agents.approvals.models import Vote
 from agents.approvals.requesters import Requester, describe_requesters, find_requesters
 from agents.employees.toolboxes import load_toolbox
-from agents.platform.refusals import Forbidden
+from agents.platform.refusals import ApprovalsChanged, Forbidden
+from agents.runs.models import Approval, ApprovalStatus
 from tools.contract import Level
 from tools.toolbox.approval_rules import (
     TWO_PERSON_RULE,
@@ -80,6 +82,22 @@ class CardStanding:
     def approved_by(self) -> list[str]:
         """The people whose votes count already, such as `Ben for Fay`."""
         return [vote.name for vote in self.counted]
+
+    @property
+    def represented(self) -> list[tuple[str, str]]:
+        """The approvers for whom another person's vote counts, each with the name on that vote."""
+        silent = [each for each in self.voters.values() if each.may_approve]
+        return [
+            (each.name, vote.name)
+            for each in silent
+            for vote in self.counted
+            if each.id != vote.voter.id and CastVote(each).shares_a_voice_with(vote)
+        ]
+
+    @property
+    def seen(self) -> str:
+        """The approvals that count so far, as one text that changes with them."""
+        return ", ".join(self.approved_by)
 
     @property
     def is_two_person_rule(self) -> bool:
@@ -163,6 +181,14 @@ class VoteRight:
             return ""
         return replace(self.standing, votes=(*self.standing.counted, self.entitlement.vote)).needs
 
+    def refuse_unseen(self, seen: str | None) -> None:
+        """Raise ApprovalsChanged if these are not the approvals that the person saw; None skips the check."""
+        current = self.standing.seen if self.standing else ""
+        if seen is not None and seen != current:
+            by, needs = (self.standing.approved_by, self.standing.needs) if self.standing else ([], "")
+            what = f"it is now approved by {current}" if current else "no approval is left"
+            raise ApprovalsChanged(f"the approvals have changed: {what}", approved_by=by, needs=needs)
+
     @property
     def is_repeated(self) -> bool:
         """True if the member has cast this very vote before."""
@@ -206,6 +232,20 @@ def cast_vote(card: Approval, right: VoteRight, decision_id: str) -> bool:
     return right.entitlement.completes
 
 
+HAS_VOTES = Exists(Vote.objects.filter(approval_id=OuterRef("pk"), withdrawn_at=None))
+"""Annotates cards as `has_votes`, so that without votes nobody pays a query for them."""
+
+
+def list_voters(organization_id: int) -> dict[int, tuple[str, ...]]:
+    """List who has approved each waiting card that needs more people, as usernames by card id."""
+    waiting = {"approval__organization_id": organization_id, "approval__status": ApprovalStatus.PENDING}
+    rows = Vote.objects.filter(**waiting, withdrawn_at=None).order_by("pk")
+    found: dict[int, tuple[str, ...]] = {}
+    for card_id, name in rows.values_list("approval_id", "voter__username"):
+        found[card_id] = (*found.get(card_id, ()), name)
+    return found
+
+
 def has_voted(member: Membership, card: Approval, decision_id: str = "") -> bool:
     """Return True if this member has voted for the card, with this decision if it is given."""
     votes = Vote.objects.filter(approval=card, voter_id=member.user_id, withdrawn_at=None)
@@ -218,11 +258,11 @@ def withdraw_vote(member: Membership, card: Approval) -> bool:
     return bool(votes.update(withdrawn_at=Now()))
 
 
-def keep_votes(card: Approval, replacement: Approval, without: Membership) -> None:
+def keep_votes(card: Approval, replacement: Approval, without_user_id: int) -> None:
     """Copy the votes of other people to the card that replaces this one, if it shows exactly the same."""
     if replacement.digest != card.digest:
         return
-    votes = Vote.objects.filter(approval=card, withdrawn_at=None).exclude(voter_id=without.user_id)
+    votes = Vote.objects.filter(approval=card, withdrawn_at=None).exclude(voter_id=without_user_id)
     columns = ("voter_id", "deputy_for_id", "decision_id", "cast_at")
     rows = [Vote(approval=replacement, **row) for row in votes.order_by("pk").values(*columns)]
     if rows:

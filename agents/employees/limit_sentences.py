@@ -11,8 +11,7 @@ from typing import Any
 from tools.contract import Level, Tool
 from tools.contract.param_schemas import list_types
 from tools.toolbox import Condition, Otherwise, Rule
-from tools.toolbox.conditions import format_number
-from tools.toolbox.param_values import is_number
+from tools.toolbox.param_values import format_number, is_number
 
 Row = dict[str, str]
 """One sentence as a form sends it: `sentence` names its kind, every other key is a blank with its text."""

@@ -28,15 +28,15 @@ def load_provider_config(employee: Employee) -> ProviderConfig:
     return replace(build_provider_config(provider, float(provider.timeout_s)), settings=model_settings)
 
 
-def check_provider(provider: ModelProvider, timeout_s: float) -> None:
-    """Check the provider with a request that costs nothing.
+def check_provider(provider: ModelProvider, timeout_s: float) -> str:
+    """Check the provider with a request that costs nothing; return a warning if its models cannot work as they should.
 
     Raises:
         ProviderError: the provider cannot be used, or lacks the model of an employee.
     """
     employees = provider.employees.filter(is_active=True).exclude(model="").order_by("model")
     models = tuple(employees.values_list("model", flat=True).distinct())
-    build_provider(replace(build_provider_config(provider, timeout_s), models=models)).check()
+    return build_provider(replace(build_provider_config(provider, timeout_s), models=models)).check()
 
 
 def explain_refused_address(kind: str, base_url: str, seconds: float) -> str:
@@ -47,6 +47,16 @@ def explain_refused_address(kind: str, base_url: str, seconds: float) -> str:
     """
     config = ProviderConfig(kind, _find_base_url(kind, base_url), private_hosts=settings.PRIVATE_PROVIDERS)
     return build_provider(config).explain_refusal(seconds)
+
+
+def find_address_problem(kind: str, base_url: str, timeout_s: float) -> None:
+    """Check with a free request, without a key, that a model's server answers at the address.
+
+    Raises:
+        ProviderError: it does not, or not as a model's server without a key.
+    """
+    config = ProviderConfig(kind, base_url, private_hosts=settings.PRIVATE_PROVIDERS, timeout_s=timeout_s)
+    build_provider(config).check()
 
 
 def _find_base_url(kind: str, base_url: str) -> str:
@@ -69,5 +79,6 @@ def build_provider_config(provider: ModelProvider, timeout_s: float) -> Provider
         api_key=provider.api_key,
         script=provider.script,
         timeout_s=timeout_s,
+        answer_timeout_s=float(provider.answer_timeout_s),
         private_hosts=settings.PRIVATE_PROVIDERS,
     )

@@ -9,12 +9,12 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.accounts.models import Organization
+from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
+from agents.employees.due import select_due_sources
 from agents.employees.toolboxes import load_network_access, load_own_credentials
-from agents.notices.models import Notice, NoticeKind
-from agents.notices.outbox import add_fact
 from agents.platform import notify
 from agents.platform.database_connections import release_connection
-from agents.platform.queries.sweeps import select_due_sources
+from agents.platform.log_context import log_for_organization
 from tools.connections.changes import (
     RefreshResult,
     SourceDescription,
@@ -114,6 +114,7 @@ def _read_description(source: Source, limits: FetchLimits) -> SourceDescription 
         ToolError: the source did not answer properly.
     """
     organization = Organization.objects.get(pk=source.organization_id)  # with its newest versions
+    log_for_organization(organization.pk)
     try:
         own = load_own_credentials(organization.pk, organization.credentials_version)
         fields = own.get(source.credentials_service, {})
@@ -150,10 +151,9 @@ def _save(source: Source, found: SourceDescription) -> SourceReport:
 def _tell_of_quarantine(source: Source, result: RefreshResult) -> None:
     """Tell admins of changed tools, which nobody can use until one of them looks."""
     if result.changed:
-        notice = Notice(organization_id=source.organization_id, kind=NoticeKind.QUARANTINE)
-        notice.key = f"{NoticeKind.QUARANTINE}:{source.pk}:{timezone.now().isoformat()}"
-        notice.detail = f"{_count_noun(len(result.changed), 'tool')} of {source.name}"[:200]
-        add_fact(notice)
+        key = f"{source.pk}:{timezone.now().isoformat()}"
+        detail = f"{_count_noun(len(result.changed), 'tool')} of {source.name}"
+        tell(NoticeFact(NoticeKind.QUARANTINE, source.organization_id, key, detail=detail))
 
 
 def _summarize(count: int, result: RefreshResult) -> str:
@@ -163,13 +163,15 @@ def _summarize(count: int, result: RefreshResult) -> str:
         ("Changed", result.changed),
         ("Gone", result.gone),
         ("Back", result.back),
+        ("New titles", result.retitled),
     ):
         if names:
             more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
             parts.append(f"{label}: {', '.join(names[:MAX_NAMED])}{more}.")
     if result.skipped:
-        where, reason = result.skipped[0]
-        parts.append(f"{_count_noun(len(result.skipped), 'operation')} left out, e.g. {where}: {reason}.")
+        named = "; ".join(f"{where}: {reason}" for where, reason in result.skipped[:MAX_NAMED])
+        more = f"; and {len(result.skipped) - MAX_NAMED} more" if len(result.skipped) > MAX_NAMED else ""
+        parts.append(f"{_count_noun(len(result.skipped), 'tool')} left out: {named}{more}.")
     return " ".join(parts)
 
 

@@ -6,27 +6,41 @@ receipt of the approval, once, and that is recorded as the start. Gadget runs no
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
+from django.db.models.functions import Now
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import ToolRule
 from agents.gateway.keys import lock_key
 from agents.gateway.models import AgentKey, AgentRun, Ask, AskedEffect, RefusedAsk
 from agents.platform.queries.writes import insert_rows
 from agents.platform.refusals import Conflict, Forbidden, Invalid
 from agents.runs import stops
-from agents.runs.engine.cards import CallEffect, build_card, hash_params, publish_card, seal
+from agents.runs.engine.card_sentences import CallEffect
+from agents.runs.engine.cards import build_card, hash_params, publish_card, seal
 from agents.runs.engine.transaction import Transaction, new_run_transaction
 from agents.runs.events import PassStarted, RunStarted
-from agents.runs.models import TERMINAL_CALLS, CallStatus, Message, Origin, Pass, Run, RunStatus, ToolCall
+from agents.runs.models import (
+    TERMINAL_CALLS,
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Message,
+    Origin,
+    Pass,
+    Run,
+    RunStatus,
+    ToolCall,
+)
 from agents.runs.models.run import ASK_REQUEST_PREFIX
 from tools.contract import Level, Preview, canonical_json
 from tools.contract.canonical import fingerprint, storable_json
 from tools.toolbox.asked_actions import NOT_RUN_HERE, PREFIX, AskedAction
 
+ASKING_STEP = timedelta(seconds=10)
 MAX_OPEN_ASKS = 100
 """Asks of one key that wait for a decision at the same time."""
 MAX_REFUSED = 5
@@ -97,6 +111,7 @@ def submit(key: AgentKey, asked: AskedRequest) -> tuple[Ask, bool]:
                 _refuse_flood(key)
                 return _create(key, asked, level, effect), True
             if found.key_id == key.pk and _is_same(found, asked, level):
+                note_asking(found)
                 return found, False
             if RefusedAsk.objects.filter(ask=found, key=key).count() < MAX_REFUSED:
                 RefusedAsk.objects.create(ask=found, key=key, params=asked.params)
@@ -117,6 +132,11 @@ def _is_same(found: Ask, asked: AskedRequest, level: Level) -> bool:
 def _has_params(found: Ask, asked: AskedRequest) -> bool:
     """Compare as JSON, where 1, 1.0 and true differ."""
     return hash_params(_get_call(found).params) == hash_params(asked.params)
+
+
+def note_asking(ask: Ask) -> None:
+    """Remember when the agent last asked, to within `ASKING_STEP`."""
+    Ask.objects.filter(pk=ask.pk, last_asked_at__lt=Now() - ASKING_STEP).update(last_asked_at=Now())
 
 
 def check_action(action: str) -> None:

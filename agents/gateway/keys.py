@@ -17,8 +17,9 @@ from agents.accounts.membership import USE_RECORDED_EVERY, hash_secret
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
 from agents.gateway.models import AgentKey, AgentRun
-from agents.platform.minute_counter import count_in_minute
-from agents.platform.queries.gateway import KEY_OWNER
+from agents.gateway.queries import KEY_OWNER
+from agents.platform.log_context import log_for_organization
+from agents.platform.minute_counter import count_or_wait
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, TooManyRequests
 from agents.runs.engine.ending import cancel_unneeded
 from agents.runs.models import ENDED, Run
@@ -95,9 +96,26 @@ def authenticate_key(secret: str) -> AgentKey | None:
     key.membership, key.employee = owner.member, owner.employee
     key.membership.user = owner.user
     key.membership.organization = key.employee.organization = owner.organization
+    log_for_organization(owner.organization.pk)
     if key.last_used_at is None or key.last_used_at < timezone.now() - USE_RECORDED_EVERY:
         AgentKey.objects.filter(pk=key.pk).update(last_used_at=Now())
     return key
+
+
+def explain_refused_key(secret: str) -> str:
+    """Explain to whoever sent this secret why it does not work as an agent key."""
+    if not secret:
+        return "An agent key is needed."
+    if not secret.startswith(KEY_PREFIX):
+        return f"This is not an agent key: those begin with {KEY_PREFIX}."
+    key = AgentKey.objects.filter(hash=hash_secret(secret)).first()
+    if key is None:
+        return "There is no such agent key."
+    if key.revoked_at is not None:
+        return "This agent key was revoked."
+    if key.expires_at <= timezone.now():
+        return f"This agent key expired on {key.expires_at:%Y-%m-%d}."
+    return "The owner of this agent key cannot start runs."
 
 
 def refuse_flood(key: AgentKey) -> None:
@@ -106,8 +124,7 @@ def refuse_flood(key: AgentKey) -> None:
     Raises:
         TooManyRequests
     """
-    count, wait_s = count_in_minute(f"agent-key:{key.pk}")
-    if count > MAX_REQUESTS_PER_MINUTE:
+    if wait_s := count_or_wait(f"agent-key:{key.pk}", MAX_REQUESTS_PER_MINUTE):
         raise TooManyRequests(f"more than {MAX_REQUESTS_PER_MINUTE} requests in a minute", retry_after=wait_s)
 
 

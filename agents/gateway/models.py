@@ -116,6 +116,7 @@ class Ask(models.Model):
         effect: the business effect that it names; None if it names none.
         redeemed_at: when the agent used the approval, which it can do once.
         reported_at: when the agent said what happened.
+        last_asked_at: when the agent last asked, or looked for the answer.
     """
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="ask")
@@ -125,6 +126,7 @@ class Ask(models.Model):
     effect = models.ForeignKey(AskedEffect, on_delete=models.PROTECT, null=True, related_name="asks")
     redeemed_at = models.DateTimeField(null=True)
     reported_at = models.DateTimeField(null=True)
+    last_asked_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         ordering = ("-id",)

@@ -139,4 +139,12 @@ def _encode(raw: bytes) -> str:
 
 
 def _decode(text: str) -> bytes:
-    return urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+    """Decode a text that is spelled as `_encode` spells it; the library would skip strange characters and spare bits.
+
+    Raises:
+        ValueError
+    """
+    raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+    if _encode(raw) != text:
+        raise ValueError("not spelled as it was encoded")
+    return raw

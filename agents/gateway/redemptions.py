@@ -8,14 +8,14 @@ from django.conf import settings
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus, Vote
+from agents.approvals.models import Vote
 from agents.employees.models import ToolRule
 from agents.gateway.asks import MAX_WORDS
 from agents.gateway.models import AgentKey, Ask
 from agents.gateway.receipts import InvalidReceipt, Receipt, digest_params, read_receipt, sign_receipt
 from agents.platform.refusals import Conflict, Expired, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id_or_none
-from agents.runs.engine.cards import close_unknown_card, is_sealed, mark_outcome_unknown, withdraw
+from agents.runs.engine.cards import is_sealed, withdraw
 from agents.runs.engine.ending import cancel_waiting_call, park
 from agents.runs.engine.next_step import wake_if_possible
 from agents.runs.engine.recovery import record_late_effect
@@ -23,13 +23,16 @@ from agents.runs.engine.requested_calls import publish_call_start
 from agents.runs.engine.results import build_end_columns, end_unexecuted, publish_result
 from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import LostRace, Transaction, run_transaction
+from agents.runs.engine.unknown_outcomes import close_unknown_card, mark_outcome_unknown
 from agents.runs.events import CallResolved
-from agents.runs.models import CallStatus, ToolCall
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, ToolCall, WithheldBulk
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
 
 OUTCOME_TIME = timedelta(hours=1)
 """Time after a redemption in which the agent must say what happened; then the outcome is unknown."""
 OUTCOMES = ("succeeded", "failed")
+SHORTEST_PREFIX = 8
+"""Characters of the shortest prefix of effect keys whose asks are cancelled together."""
 _STATUSES = {
     CallStatus.AWAITING_APPROVAL: "waiting",
     CallStatus.APPROVED: "waiting",
@@ -195,6 +198,20 @@ def cancel(key: AgentKey, ask_id: str) -> AskState:
     return load_state(ask)
 
 
+def cancel_effects(key: AgentKey, prefix: str) -> int:
+    """Cancel every open ask of the agent key about an effect whose key has the prefix; return their number.
+
+    Raises:
+        Invalid: the prefix is so short that it could match asks of others who share the agent key.
+    """
+    if len(prefix) < SHORTEST_PREFIX:
+        raise Invalid("effect_key_prefix", f"effect_key_prefix must have at least {SHORTEST_PREFIX} characters")
+    undecided = Q(run__tool_calls__status__in=(CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED))
+    asks = Ask.objects.filter(undecided, key=key, effect__key__startswith=prefix).select_related("effect")
+    found = [ask for ask in asks if ask.effect is not None and ask.effect.key.startswith(prefix)]  # SQLite ignores case
+    return sum(cancel(key, str(ask.pk)).status == CallStatus.CANCELLED for ask in found)
+
+
 def expire_approval(card_id: int) -> bool:
     """End the ask of an approval that was not redeemed in time."""
     card = Approval.objects.select_related("tool_call", "decided_by").get(pk=card_id)
@@ -268,9 +285,8 @@ def _start(tx: Transaction, state: AskState) -> None:
     if not tx.run.may_start:
         raise Conflict(f"nothing may start now: {tx.run.stopped_because}")
     _check_rule(state.call)
-    approved = Approval.objects.filter(
-        pk=state.card.pk, status=ApprovalStatus.APPROVED, start_after__lte=Now(), valid_until__gt=Now()
-    )
+    own = Approval.objects.filter(~WithheldBulk.find_for_approval(), pk=state.card.pk, status=ApprovalStatus.APPROVED)
+    approved = own.filter(start_after__lte=Now(), valid_until__gt=Now())
     if not approved.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
         raise Conflict("this ask was already redeemed, or its approval has expired")
     waiting = ToolCall.objects.filter(pk=state.call.pk, status=CallStatus.APPROVED, attempts=0)

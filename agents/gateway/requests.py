@@ -10,27 +10,19 @@ from typing import Any
 
 from django.db import transaction
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.gateway.keys import lock_key
 from agents.gateway.models import AgentKey, AgentSession
 from agents.gateway.sessions import find_or_start_run
 from agents.platform.queries.writes import insert_rows
 from agents.platform.refusals import Conflict, Invalid
 from agents.runs.engine.context import RunContext, load_context
+from agents.runs.engine.judgment import PlannedCalls
 from agents.runs.engine.next_step import rest, wake_if_possible
-from agents.runs.engine.recounts import count_again
-from agents.runs.engine.requested_calls import (
-    MAX_ROUNDS,
-    CallRequest,
-    PlannedCall,
-    insert_calls,
-    plan_call,
-    preview_card,
-)
+from agents.runs.engine.requested_calls import CallRequest, PlannedCall, insert_calls
 from agents.runs.engine.timing import MAX_OPEN_TICKETS
 from agents.runs.engine.transaction import Transaction, run_transaction
 from agents.runs.events import PassStarted
-from agents.runs.models import TERMINAL_CALLS, CallStatus, Origin, Pass, ToolCall
+from agents.runs.models import TERMINAL_CALLS, Approval, ApprovalStatus, CallStatus, Origin, Pass, ToolCall
 from tools.contract import canonical_json, storable_json
 from tools.toolbox.permissions import Permission
 
@@ -82,29 +74,20 @@ def record_request(key: AgentKey, session: AgentSession | None, request: ToolReq
 
 def _record(key: AgentKey, context: RunContext, request: ToolRequest) -> ToolCall | None:
     """Record the request in the context's run; return None if that run has ended."""
-    wanted = CallRequest(request.tool, request.arguments)
-    plan, rounds = plan_call(context, 0, wanted), MAX_ROUNDS
-    while True:
-        rounds -= 1
-        if plan.permission is Permission.ASK:
-            if (earlier := _find_open_ticket(key, plan)) is not None:
-                return earlier
-            if plan.effect is None:
-                preview_card(context, plan)
-        snapshot = context.keep_snapshot()
-        with _locked_tickets(key, plan), run_transaction(context.run.pk) as tx:
+    judgment = PlannedCalls(context, [CallRequest(request.tool, request.arguments)])
+    if (earlier := _find_open_ticket(key, judgment.only)) is not None:
+        return earlier
+    for _ in judgment.rounds():
+        with _locked_tickets(key, judgment.only), run_transaction(context.run.pk) as tx:
             if tx.run.has_ended or tx.run.cancel_requested_at is not None:
                 return None
-            current = context.with_current_rules()
-            has_changed = not current.has_same_rules(context) or bool(count_again(tx, context, [plan]))
-            if plan.permission is Permission.ASK and (earlier := _find_open_ticket(key, plan)) is not None:
+            objection = judgment.judge_again(tx)
+            if (earlier := _find_open_ticket(key, judgment.only)) is not None:
                 return earlier
-            if not has_changed or not rounds:
-                if has_changed:
-                    plan = plan.replace_without_preview(plan_call(current, 0, wanted))
-                _insert_pass(tx, plan, snapshot)
-                return plan.row
-        context, plan = current, plan.replace_if_changed(plan_call(current, 0, wanted))
+            if objection is None:
+                _insert_pass(tx, judgment.only, judgment.snapshot)
+                return judgment.only.row
+    raise AssertionError("the last round records every request")
 
 
 @contextmanager
@@ -126,7 +109,9 @@ def _locked_tickets(key: AgentKey, plan: PlannedCall) -> Iterator[None]:
 
 
 def _find_open_ticket(key: AgentKey, plan: PlannedCall) -> ToolCall | None:
-    """Return the open call of an equal request that the key has made before."""
+    """Return the open call of an equal request that the key has made before; None for calls that need no ticket."""
+    if plan.permission is not Permission.ASK:
+        return None
     calls = ToolCall.objects.filter(run__agent_run__key=key, status__in=OPEN_TICKETS, parent_call=None)
     return calls.filter(signature=plan.row.signature).order_by("pk").first()
 

@@ -5,12 +5,11 @@ from contextlib import suppress
 from django.db import transaction
 from django.db.models.functions import Now
 
-from agents.employees import budgets
 from agents.gateway.keys import lock_key
 from agents.gateway.models import AgentKey, AgentRun, AgentSession
-from agents.platform.queries.gateway import MAX_CALLS_OF_A_RUN, RUNS_OF_SESSION, RUNS_WITHOUT_SESSION
+from agents.gateway.queries import MAX_CALLS_OF_A_RUN, RUNS_OF_SESSION, RUNS_WITHOUT_SESSION
 from agents.platform.refusals import Conflict
-from agents.runs import stops
+from agents.runs import budgets, stops
 from agents.runs.engine.ending import Ending, end_run
 from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import new_run_transaction, run_transaction

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from agents.gateway.models import AgentKey
-from agents.platform.queries.gateway import AGENT_CALL, CALL_OF_KEY, AgentCall
+from agents.gateway.queries import AGENT_CALL, CALL_OF_KEY, AgentCall
 from agents.platform.refusals import NotFound
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs.engine.ending import cancel_waiting_call

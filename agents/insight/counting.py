@@ -20,6 +20,15 @@ from django.db.models import Max, Model
 from django.db.models.fields.json import KT
 from django.db.models.functions import Now
 
+from agents.insight.figure_queries import (
+    FIGURES_DUE,
+    KEYS,
+    LARGEST,
+    CountedError,
+    Key,
+    add_to_figures,
+    read_transaction_numbers,
+)
 from agents.insight.models import (
     BUCKETS,
     LONGEST_ERROR,
@@ -30,15 +39,6 @@ from agents.insight.models import (
     TotalFigures,
     TotalUse,
 )
-from agents.platform.queries.figures import (
-    KEYS,
-    LARGEST,
-    CountedError,
-    Key,
-    add_to_figures,
-    read_transaction_numbers,
-)
-from agents.platform.queries.sweeps import FIGURES_DUE
 from agents.runs.engine.timing import timing
 from agents.runs.models import CallStatus, Event, EventType, Pass, RunStatus, ToolCall
 
@@ -47,6 +47,8 @@ AT_ONCE = 2_000
 MICROS = 1_000_000
 MAX_COST = 1_000_000
 """The highest cost that a result can report."""
+OTHER_USAGE = (EventType.RUN_TITLED, EventType.ANSWER_UNUSABLE)
+"""The types of events that report usage of a model that belongs to no pass."""
 _TYPES = (
     EventType.TOOL_RESULT,
     EventType.TOOL_REJECTED,
@@ -54,7 +56,7 @@ _TYPES = (
     EventType.APPROVAL_REQUESTED,
     EventType.APPROVAL_DECIDED,
     EventType.RUN_FINISHED,
-    EventType.RUN_TITLED,
+    *OTHER_USAGE,
 )
 _ENDS: dict[str, str] = {CallStatus.SUCCEEDED: "succeeded", CallStatus.FAILED: "failed"}
 _DECISIONS = {"approved": "approved", "denied": "denied"}
@@ -194,9 +196,9 @@ def _count_events(head: FiguresHead, most: int, sums: _Sums) -> int:
     )
     events = [_CountedEvent(*row) for row in rows[:most]]
     calls = _load_calls(events)
-    titles = _load_title_usage(events)
+    others = _load_other_usage(events)
     for event in events:
-        if (used := titles.get(event.pk)) is not None:
+        if (used := others.get(event.pk)) is not None:
             sums.add_use(event.employee_id, event.day, event.currency, **used)
         elif event.type == EventType.RUN_FINISHED:
             if (column := _RUN_ENDS.get(event.status or "")) is not None:
@@ -219,16 +221,21 @@ def _load_calls(events: Iterable[_CountedEvent]) -> dict[int | None, _CountedCal
     return {pk: _CountedCall(seq, status, tool, took) for pk, seq, status, tool, took in found}
 
 
-def _load_title_usage(events: Iterable[_CountedEvent]) -> dict[int, dict[str, int]]:
-    """Return the usage of title requests by event: they call the model, but are not passes."""
-    wanted = [event.pk for event in events if event.type == EventType.RUN_TITLED]
+def _load_other_usage(events: Iterable[_CountedEvent]) -> dict[int, dict[str, int]]:
+    """Return the usage of title requests and unusable answers by event: they call the model, but are not passes."""
+    wanted = [event.pk for event in events if event.type in OTHER_USAGE]
     if not wanted:
         return {}
-    used = ("payload__input_tokens", "payload__output_tokens", "payload__cost")
+    used = ("payload__input_tokens", "payload__output_tokens", "payload__cost", "payload__duration_ms")
     rows = Event.objects.filter(pk__in=wanted).order_by().values_list("pk", *used)
     return {
-        pk: {"input_tokens": given or 0, "output_tokens": got or 0, "cost_micros": _to_micros(cost)}
-        for pk, given, got, cost in rows
+        pk: {
+            "input_tokens": given or 0,
+            "output_tokens": got or 0,
+            "cost_micros": _to_micros(cost),
+            "duration_ms": took or 0,
+        }
+        for pk, given, got, cost, took in rows
     }
 
 

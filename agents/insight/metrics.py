@@ -14,7 +14,6 @@ from datetime import datetime
 from itertools import accumulate
 from platform import python_version
 
-import redis
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 from django.db.models import Count, Max, Min, OuterRef, Q, Subquery
@@ -24,16 +23,20 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from agents.accounts.models import Organization
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
-from agents.employees.budgets import MICROS
 from agents.insight.models import BUCKETS, FiguresHead, TotalFigures, TotalUse
 from agents.notices.models import Delivery, DeliveryStatus, Notice
-from agents.platform.liveness import SWEEPER, WORKER, list_alive
-from agents.runs.models import PARKED, Event, Run, RunStatus
+from agents.platform.database_outages import UNREACHABLE, describe_outage
+from agents.platform.liveness import REDIS, SWEEPER, WORKER, Presence, load_presence
+from agents.platform.schema_version import NotMigratedError, check_migrated
+from agents.platform.writability import BackgroundCheck
+from agents.runs.budgets import MICROS
+from agents.runs.models import IS_PENDING, PARKED, Approval, ApprovalKind, Event, Run, RunStatus
 from agents.webhooks.models import WebhookDelivery, WebhookDeliveryStatus
 
 CACHED_S = 2.0
 """The time for which a response is reused, so that many requests do not load the database."""
+_STARTED_AT = time.monotonic()
+_DATABASE_UP = "1 if the database answers and is migrated."
 _OPEN = (RunStatus.QUEUED, RunStatus.RUNNING, *PARKED)
 _FINISHED = {"succeeded": "runs_succeeded", "failed": "runs_failed", "cancelled": "runs_cancelled"}
 
@@ -75,16 +78,37 @@ class _InstallationCollector(Collector):
         return []  # so that registering does not need the database
 
     def collect(self) -> Iterator[Metric]:
+        _PRESENCE.start()
+        _OUTAGE.start()
         yield _build_version()
-        yield from _count_processes()
+        yield from _count_processes(_PRESENCE.read())
+        if _OUTAGE.read():
+            yield _build_gauge("gadget_database_up", _DATABASE_UP, 0)
+            return
         try:
             found = [*_build_state(), *_build_tool_counters(), *_build_model_counters()]
         except (OperationalError, InterfaceError):
             connection.close()
-            yield _build_gauge("gadget_database_up", "1 if the database answers.", 0)
+            yield _build_gauge("gadget_database_up", _DATABASE_UP, 0)
             return
-        yield _build_gauge("gadget_database_up", "1 if the database answers.", 1)
+        yield _build_gauge("gadget_database_up", _DATABASE_UP, 1)
         yield from found
+
+
+def _find_outage() -> str:
+    """Return why the database does not answer, or is not migrated; empty if it can be read."""
+    try:
+        check_migrated()
+    except NotMigratedError as error:
+        return str(error)
+    except (OperationalError, InterfaceError) as error:
+        return describe_outage(error) or UNREACHABLE
+    return ""
+
+
+_OUTAGE = BackgroundCheck(_find_outage, UNREACHABLE, max_age_s=0.0)
+_PRESENCE = BackgroundCheck(load_presence, Presence(None, None, (REDIS,)), max_age_s=0.0)
+"""Both run in the background, so that the metrics come within two seconds even if a server does not answer at all."""
 
 
 def _build_gauge(name: str, text: str, value: float) -> Metric:
@@ -103,15 +127,12 @@ def _build_version() -> Metric:
     return build
 
 
-def _count_processes() -> Iterator[Metric]:
+def _count_processes(presence: Presence) -> Iterator[Metric]:
+    """Build the numbers of living processes; without Redis nobody can know of any, so they are 0."""
+    yield _build_gauge("gadget_redis_up", "1 if Redis answers.", int(REDIS not in presence.missing))
     alive = GaugeMetricFamily("gadget_processes", "Workers and sweepers that are alive.", labels=["part"])
-    try:
-        for kind in (WORKER, SWEEPER):
-            alive.add_metric([kind], len(list_alive(kind)))
-    except redis.RedisError:
-        yield _build_gauge("gadget_redis_up", "1 if Redis answers.", 0)
-        return
-    yield _build_gauge("gadget_redis_up", "1 if Redis answers.", 1)
+    for kind in (WORKER, SWEEPER):
+        alive.add_metric([kind], len(presence.names.get(kind, ())))
     yield alive
 
 
@@ -154,7 +175,7 @@ def _build_leases() -> Iterator[Metric]:
 
 
 def _build_cards(now: datetime | None) -> Iterator[Metric]:
-    waiting = Approval.objects.filter(status=ApprovalStatus.PENDING).order_by().values_list("kind")
+    waiting = Approval.objects.filter(IS_PENDING).order_by().values_list("kind")
     found = {kind: (many, oldest) for kind, many, oldest in waiting.annotate(Count("pk"), Min("requested_at"))}
     cards = GaugeMetricFamily("gadget_open_cards", "Cards that wait for a person.", labels=["kind"])
     oldest = GaugeMetricFamily("gadget_open_cards_oldest_seconds", "Age of the oldest open card.", labels=["kind"])
@@ -187,10 +208,9 @@ def _build_notices(now: datetime | None) -> Iterator[Metric]:
 def _build_counting(now: datetime | None) -> Iterator[Metric]:
     newest = Event.objects.aggregate(newest=Max("pk"))["newest"] or 0
     head = FiguresHead.objects.filter(pk=FiguresHead.ONLY).first()
-    if head is not None:
-        yield _build_gauge(
-            "gadget_sweep_age_seconds", "Time since a sweeper last looked; about 10 s.", _get_age(head.looked_at, now)
-        )
+    age = _get_age(head.looked_at, now) if head else time.monotonic() - _STARTED_AT
+    text = "Time since a sweeper last looked, or since this process started if none has; about 10 s."
+    yield _build_gauge("gadget_sweep_age_seconds", text, age)
     left = max(0, newest - (head.event_id if head else 0))
     yield _build_gauge("gadget_uncounted_events", "Upper bound of events that are not counted yet.", left)
 

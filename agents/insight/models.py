@@ -193,3 +193,42 @@ class FiguresHead(models.Model):
     def is_done(self) -> bool:
         """True if everything up to the bounds was counted."""
         return (self.event_id, self.pass_id) == (self.event_bound, self.pass_bound)
+
+
+class DecisionFigures(models.Model):
+    """The decisions of people on a day in UTC.
+
+    Attributes:
+        subject: `people`, `tools`, or `employee:ID`.
+        data: nested sums, see `agents.insight.decision_spans`.
+    """
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    day = models.DateField()
+    subject = models.CharField(max_length=40)
+    data = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ("organization", "subject", "day")
+        constraints = (
+            models.UniqueConstraint(fields=("organization", "subject", "day"), name="decision_figures_of_a_day"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.subject} on {self.day}"
+
+
+class DecisionHead(models.Model):
+    """The position of the counting of decisions, locked while a process counts.
+
+    Attributes:
+        until: earlier decisions are counted.
+        newest_id: the newest card at the last count; a later one was not decided before `until`.
+    """
+
+    organization = models.OneToOneField(Organization, on_delete=models.CASCADE, related_name="+")
+    until = models.DateTimeField()
+    newest_id = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"up to {self.until:%Y-%m-%d %H:%M}"

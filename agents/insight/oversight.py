@@ -1,29 +1,21 @@
 """Figures of oversight: how people decide cards, and how often the calls of each tool are denied or edited.
 
-Everything is read from the cards themselves. Days are in UTC, as in all figures.
+Everything is counted from the cards themselves. Days are in UTC, as in all figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, NamedTuple
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
 
 from django.contrib.auth.models import User
-from django.db.models import Case, CharField, Count, Q, QuerySet, Value, When
-from django.db.models.functions import TruncDate
 
 from agents.accounts.models import Organization
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.insight.decision_counts import TIMES, compute_median, get_midnight, load_all_sums
+from agents.insight.decision_spans import APPROVED, DENIED, EDITED, PEOPLE, TOOLS, Data, merge
 from agents.insight.figures import get_today
-from agents.platform.queries.decision_times import (
-    COLUMNS,
-    PersonDecisions,
-    ToolCorrections,
-    fetch_person_decisions,
-    fetch_tool_corrections,
-)
 
 PERIODS = (7, 30, 90)
 """The periods to choose from, in days."""
@@ -32,20 +24,50 @@ MIN_DECISIONS = 50
 """The smallest number of decisions that can lead to a warning."""
 HASTY_PERCENT = 95
 """A larger share of quick approvals leads to a warning."""
-MAX_LOOK_BACK_DAYS = 31
 
-APPROVED, EDITED, DENIED = "approved", "edited", "denied"
-IS_APPROVED = Q(status__in=(ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)) | Q(start_after__isnull=False)
-"""Cards that a person approved, even if the approval was undone or a new card asked again after a change."""
-OUTCOME = Case(
-    When(~Q(kind=ApprovalKind.APPROVAL), then=Value("other")),
-    When(status=ApprovalStatus.DENIED, then=Value(DENIED)),
-    When(IS_APPROVED, then=Value(APPROVED)),
-    When(status=ApprovalStatus.SUPERSEDED, then=Value(EDITED)),
-    default=Value("other"),
-    output_field=CharField(),
-)
-"""A person's decision about a card; `other` answers a question or resolves an unknown outcome."""
+
+class PersonDecisions(NamedTuple):
+    """The decisions of one person.
+
+    Attributes:
+        cards: all decided cards.
+        decisions: the same, with each bulk decision counted as one for each outcome.
+        in_bulk: the bulk decisions among them.
+        approved, edited, denied: cards.
+        quick: the decisions that approved in less than `QUICK_MS`.
+        median_ms: the median time of a decision; of one in bulk, the time for each of its rows.
+    """
+
+    user_id: int
+    cards: int
+    decisions: int
+    in_bulk: int
+    approved: int
+    edited: int
+    denied: int
+    quick: int
+    median_ms: int
+
+
+class ToolCorrections(NamedTuple):
+    """The decided calls of one tool.
+
+    Attributes:
+        calls: the calls with at least one decided card.
+        corrected: the calls that were denied or edited.
+        approved, edited, denied: cards.
+    """
+
+    tool: str
+    calls: int
+    approved: int
+    edited: int
+    denied: int
+    corrected: int
+
+    @property
+    def corrected_percent(self) -> int:
+        return round(100 * self.corrected / self.calls)
 
 
 @dataclass(frozen=True)
@@ -75,58 +97,89 @@ class DayDecisions(NamedTuple):
     denied: int = 0
 
 
+@dataclass(frozen=True)
+class Oversight:
+    """The figures of a period.
+
+    Attributes:
+        people: each person who decided a card, in alphabetical order.
+        tools: the decided calls of each tool, sorted by name.
+        days: the cards that were decided on each day with decisions.
+    """
+
+    people: list[PersonFigures]
+    tools: list[ToolCorrections]
+    days: Mapping[date, DayDecisions]
+
+
 def get_period_start(days: int) -> datetime:
     """Return midnight in UTC at the start of the first of the last `days` days."""
-    return datetime.combine(get_today() - timedelta(days=days - 1), time.min, UTC)
+    return get_midnight(get_today() - timedelta(days=days - 1))
 
 
-def select_decisions(organization_id: int, since: datetime) -> QuerySet[Approval]:
-    """Select the cards of an organization that people have decided since this time.
-
-    This is the one place that defines which decisions are people's. An answer of a standing grant names its maker, but
-    is not their decision.
-    """
-    return Approval.objects.filter(
-        organization_id=organization_id, decided_by__isnull=False, decided_at__gte=since, standing_grant__isnull=True
-    ).order_by()
-
-
-def select_timed_decisions(organization: Organization, since: datetime) -> QuerySet[Any]:
-    """Select the columns that `decision_times` needs, for decisions since this time and some before it.
-
-    A decision from before a card's request does not matter, so looking back for the lifetime of a card is enough.
-    """
-    look_back = timedelta(days=min(organization.card_days, MAX_LOOK_BACK_DAYS))
-    return _select_columns(organization.pk, since - look_back)
+def load_oversight(organization_id: int, days: int) -> Oversight:
+    """Load the figures of the last days, today included."""
+    sums = load_all_sums(organization_id, days, (PEOPLE, TOOLS))
+    return Oversight(
+        _build_people(_add_up(sums[PEOPLE].values())),
+        _build_tools(_add_up(sums[TOOLS].values())),
+        {day: _build_day(data.values()) for day, data in sums[PEOPLE].items()},
+    )
 
 
 def load_person_figures(organization: Organization, days: int) -> list[PersonFigures]:
     """Load the decisions of each person who decided a card, in alphabetical order."""
-    since = get_period_start(days)
-    rows = fetch_person_decisions(select_timed_decisions(organization, since), since)
-    names = dict(User.objects.filter(pk__in=[row.user_id for row in rows]).values_list("pk", "username"))
-    people = [PersonFigures(names[row.user_id], row) for row in rows]
-    return sorted(people, key=lambda person: (person.name.casefold(), person.name))
+    return load_oversight(organization.pk, days).people
 
 
 def load_tool_corrections(organization_id: int, days: int) -> list[ToolCorrections]:
     """Load the figures of the decided calls of each tool, sorted by name."""
-    return fetch_tool_corrections(_select_columns(organization_id, get_period_start(days)))
+    return load_oversight(organization_id, days).tools
 
 
 def load_day_decisions(organization_id: int, days: int) -> Mapping[date, DayDecisions]:
     """Load the cards that were decided on each day with decisions."""
-    rows = select_decisions(organization_id, get_period_start(days)).annotate(outcome=OUTCOME)
-    by_day = rows.exclude(outcome="other").annotate(day=TruncDate("decided_at", tzinfo=UTC)).values("day")
-    counted = by_day.annotate(approved=_count(APPROVED), edited=_count(EDITED), denied=_count(DENIED))
-    return {day: DayDecisions(*numbers) for day, *numbers in counted.values_list("day", *DayDecisions._fields)}
+    return load_oversight(organization_id, days).days
 
 
-def _select_columns(organization_id: int, since: datetime) -> QuerySet[Any]:
-    rows: QuerySet[Any] = select_decisions(organization_id, since).annotate(outcome=OUTCOME)
-    columns: QuerySet[Any] = rows.values(*COLUMNS)
-    return columns
+def _add_up(every: Iterable[Data]) -> Data:
+    total: Data = {}
+    for data in every:
+        merge(total, data)
+    return total
 
 
-def _count(outcome: str) -> Count:
-    return Count("pk", filter=Q(outcome=outcome))
+def _build_people(sums: Data) -> list[PersonFigures]:
+    names = dict(User.objects.filter(pk__in=sums).values_list("pk", "username"))
+    people = [
+        PersonFigures(names[int(user_id)], _build_decisions(int(user_id), data))
+        for user_id, data in sums.items()
+        if int(user_id) in names and data.get(TIMES)
+    ]
+    return sorted(people, key=lambda person: (person.name.casefold(), person.name))
+
+
+def _build_decisions(user_id: int, data: Data) -> PersonDecisions:
+    times = data[TIMES]
+    return PersonDecisions(
+        user_id=user_id,
+        cards=data["cards"],
+        decisions=sum(times.values()),
+        in_bulk=data["in_bulk"],
+        approved=data.get(APPROVED, 0),
+        edited=data.get(EDITED, 0),
+        denied=data.get(DENIED, 0),
+        quick=data["quick"],
+        median_ms=compute_median(times),
+    )
+
+
+def _build_tools(sums: Data) -> list[ToolCorrections]:
+    names = ("calls", APPROVED, EDITED, DENIED, "corrected")
+    tools = [ToolCorrections(tool, *(data.get(name, 0) for name in names)) for tool, data in sorted(sums.items())]
+    return [tool for tool in tools if tool.calls > 0]
+
+
+def _build_day(people: Iterable[Data]) -> DayDecisions:
+    every = list(people)
+    return DayDecisions(*(sum(data.get(name, 0) for data in every) for name in (APPROVED, EDITED, DENIED)))

@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-from django.db.models import Count
+from typing import Any, NamedTuple
 
 from agents.accounts.models import Organization
 from agents.approvals.decisions import DENY_REASONS
-from agents.approvals.models import ApprovalStatus
 from agents.employees.models import Employee
+from agents.insight.decision_counts import TIMES, compute_median, load_sums
+from agents.insight.decision_spans import (
+    APPROVED,
+    DENIED,
+    EDITED,
+    NO_REASON,
+    OWN_WORDS,
+    TOOLS,
+    Data,
+    classify_reason,
+    merge,
+    name_employee,
+)
 from agents.insight.figures import DAYS
-from agents.insight.oversight import get_period_start, select_decisions, select_timed_decisions
-from agents.platform.queries.decision_times import ToolTrust, fetch_tool_trust
+from agents.runs.models import Approval, ApprovalStatus, CallStatus
 
-OWN_WORDS, NO_REASON = "Other reasons", "No reason"
+
+class ToolTrust(NamedTuple):
+    """The decisions about the cards of one tool, and the approved calls that started.
+
+    Attributes:
+        approved, edited, denied: cards.
+        started: the calls that started after an approval.
+        failed: those of them that failed.
+        unknown: those of them whose outcome is unknown.
+        median_ms: the median time for a card.
+    """
+
+    tool: str
+    approved: int
+    edited: int
+    denied: int
+    started: int
+    failed: int
+    unknown: int
+    median_ms: int
 
 
 @dataclass(frozen=True)
@@ -35,23 +64,42 @@ class EmployeeTrust:
 
 def load_employee_trust(employee: Employee, organization: Organization) -> EmployeeTrust:
     """Load the decisions about the cards of one of the organization's employees."""
-    since = get_period_start(DAYS)
-    tools = fetch_tool_trust(select_timed_decisions(organization, since), since, employee.pk)
-    denied = select_decisions(organization.pk, since).filter(status=ApprovalStatus.DENIED, run__employee_id=employee.pk)
-    has_denials = any(tool.denied for tool in tools)
-    reasons = denied.values_list("reason").annotate(many=Count("pk")) if has_denials else []
-    return EmployeeTrust(tools, count_reasons(reasons))
+    total: Data = {}
+    for data in load_sums(organization.pk, DAYS, name_employee(employee.pk)).values():
+        merge(total, data)
+    tools = total.get(TOOLS, {})
+    ends = _load_open_ends([pk for data in tools.values() for pk in data.get("open", ())])
+    built = [_build_tool(tool, data, ends) for tool, data in sorted(tools.items())]
+    return EmployeeTrust(built, _order_reasons(total.get("reasons", {})))
 
 
 def count_reasons(denials: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
     """Count denials by the reasons that cards offer; a person's own words count as other reasons."""
     counted: Counter[str] = Counter()
     for reason, many in denials:
-        counted[_classify_reason(reason)] += many
-    return [(name, counted[name]) for name in (*DENY_REASONS, OWN_WORDS, NO_REASON) if counted[name]]
+        counted[classify_reason(reason)] += many
+    return _order_reasons(counted)
 
 
-def _classify_reason(reason: str) -> str:
-    if not reason.strip():
-        return NO_REASON
-    return next((each for each in DENY_REASONS if reason == each or reason.startswith(f"{each}. ")), OWN_WORDS)
+def _order_reasons(counted: Any) -> list[tuple[str, int]]:
+    return [(name, counted[name]) for name in (*DENY_REASONS, OWN_WORDS, NO_REASON) if counted.get(name)]
+
+
+def _load_open_ends(ids: Sequence[int]) -> dict[int, str]:
+    """Load the state of the calls that had not ended when their cards were counted, of those that have started."""
+    started = Approval.objects.filter(pk__in=ids, status=ApprovalStatus.CONSUMED) if ids else Approval.objects.none()
+    return dict(started.values_list("pk", "tool_call__status"))
+
+
+def _build_tool(tool: str, data: Data, ends: dict[int, str]) -> ToolTrust:
+    found = Counter(ends[pk] for pk in data.get("open", ()) if pk in ends)
+    return ToolTrust(
+        tool=tool,
+        approved=data.get(APPROVED, 0),
+        edited=data.get(EDITED, 0),
+        denied=data.get(DENIED, 0),
+        started=data.get("started", 0) + found.total(),
+        failed=data.get("failed", 0) + found[CallStatus.FAILED],
+        unknown=found[CallStatus.OUTCOME_UNKNOWN],
+        median_ms=compute_median(data[TIMES]),
+    )

@@ -1,21 +1,23 @@
-"""Answers to tool calls: the result of a call that has ended, or the ticket of one that waits for people."""
+"""Answers to calls of tools: the tools as clients see them, and the ticket of a call that waits for people."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Container
+from typing import Any
 
 import mcp_types as types
 from django.urls import reverse
 
 from agents.gateway.tickets import Ticket
+from agents.mcp_server.names import CANCEL_TOOL, TICKET_TOOL, get_served_name, name_as_served
+from agents.mcp_server.results import build_page, build_result
 from agents.runs.models import CallStatus
 from tools.contract import Tool
 from tools.contract.level import Level
 
-LARGEST_STRUCTURE = 64_000
-"""Characters of JSON up to which a result is also sent as structured content."""
-TICKET_TOOL, CANCEL_TOOL = "gadget.ticket", "gadget.cancel"
 MAX_WAIT_S = 30
+MAX_START = 10**9
 _TICKET_PARAM = {"type": "string", "description": "The ticket, as a waiting call returned it."}
 TICKET_TOOLS = (
     types.Tool(
@@ -35,6 +37,12 @@ TICKET_TOOLS = (
                     "maximum": MAX_WAIT_S,
                     "default": 0,
                     "description": "Seconds to wait for the call to end.",
+                },
+                "start": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "maximum": MAX_START,
+                    "description": "Where to continue in a large result, as an earlier answer named it.",
                 },
             },
             "required": ["ticket"],
@@ -58,13 +66,17 @@ TICKET_TOOLS = (
 """The tools that every agent has."""
 
 
-def describe_tool(tool: Tool) -> types.Tool:
-    """Describe a tool for a client. Its level is a hint there: the gate decides, whatever the client believes."""
+def describe_tool(tool: Tool, names: Container[str]) -> types.Tool:
+    """Describe a tool for a client. Its level is a hint there: the gate decides, whatever the client believes.
+
+    Args:
+        names: those of the tools that the client sees; descriptions call them by their served names.
+    """
     return types.Tool(
-        name=tool.name,
+        name=get_served_name(tool.name),
         title=tool.title,
-        description=tool.description,
-        input_schema={"type": "object", **tool.schema},
+        description=name_as_served(tool.description, names),
+        input_schema={"type": "object", **_describe_as_served(tool.schema, names)},
         annotations=types.ToolAnnotations(
             title=tool.title,
             read_only_hint=not tool.has_side_effects,
@@ -75,29 +87,48 @@ def describe_tool(tool: Tool) -> types.Tool:
     )
 
 
-def build_answer(ticket: Ticket, site: str) -> types.CallToolResult:
+def _describe_as_served(schema: dict[str, Any], names: Container[str]) -> dict[str, Any]:
+    """Copy a schema with the served names of tools in its descriptions."""
+
+    def copy(part: Any) -> Any:
+        if isinstance(part, list):
+            return [copy(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        copied = {name: copy(each) for name, each in part.items()}
+        if isinstance(text := copied.get("description"), str):
+            copied["description"] = name_as_served(text, names)
+        return copied
+
+    return {name: copy(each) for name, each in schema.items()}
+
+
+def build_answer(ticket: Ticket, site: str, start: int | None = None) -> types.CallToolResult:
     """Answer with the result of an ended call, or with the ticket of one that waits.
 
     Args:
         site: the origin of this installation, as the client reaches it.
+        start: the first piece of a large result that the client asks for.
     """
     if not ticket.has_ended:
-        return _build_ticket_answer(ticket, site)
-    text = types.TextContent(text=ticket.content or str(CallStatus(ticket.call.status).label))
-    result = ticket.result
-    error = result.error if result is not None else None
-    if result is None or error is not None:
-        known = {"status": str(ticket.call.status), "code": str(error.code) if error else ""}
-        return types.CallToolResult(content=[text], structured_content=known, is_error=True)
-    fits = isinstance(result.data, dict) and len(json.dumps(result.data, default=str)) <= LARGEST_STRUCTURE
-    return types.CallToolResult(content=[text], structured_content=result.data if fits else None, is_error=False)
+        return _build_told(ticket, site, _advise(ticket))
+    return build_result(ticket) if start is None else build_page(ticket, start)
 
 
-def _build_ticket_answer(ticket: Ticket, site: str) -> types.CallToolResult:
-    described = ticket.describe(build_address(ticket, site))
-    return types.CallToolResult(
-        content=[types.TextContent(text=f"{json.dumps(described)}\n{_advise(ticket)}")], structured_content=described
-    )
+def build_cancellation(ticket: Ticket, site: str) -> types.CallToolResult:
+    """Answer a cancellation: say whether it came in time."""
+    if ticket.call.status == CallStatus.CANCELLED:
+        return _build_told(ticket, site, "The call is cancelled. It did not run.")
+    state = ticket.status.replace("_", " ")
+    advice = f"It was too late to cancel this call: it is {state}. Call {TICKET_TOOL} with this ticket for its result."
+    return _build_told(ticket, site, advice, is_error=True)
+
+
+def _build_told(ticket: Ticket, site: str, guidance: str, *, is_error: bool = False) -> types.CallToolResult:
+    """Tell the state of a call with guidance, in the structure and the text alike: clients show either."""
+    described = {**ticket.describe(build_address(ticket, site)), "guidance": guidance}
+    text = types.TextContent(text=json.dumps(described, ensure_ascii=False))
+    return types.CallToolResult(content=[text], structured_content=described, is_error=is_error)
 
 
 def _advise(ticket: Ticket) -> str:

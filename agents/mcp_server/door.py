@@ -6,7 +6,6 @@ signed token, and what belongs to it is in the database.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +13,21 @@ from typing import Any
 from django.conf import settings
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from agents.gateway.keys import refuse_flood
+from agents.gateway.keys import explain_refused_key, refuse_flood
 from agents.gateway.sessions import end_session
 from agents.mcp_server.callers import SCOPE_KEY, Caller, SessionToken, find_caller
 from agents.mcp_server.database import DOOR, database_to_async
-from agents.platform.minute_counter import count_in_minute
+from agents.mcp_server.messages import (
+    BadMessage,
+    accept_both,
+    build_error,
+    check_version,
+    opens_session,
+    read_message,
+    takes_only_json,
+)
+from agents.platform.minute_counter import count_or_wait
 from agents.platform.refusals import TooManyRequests
 
 PATH = "/mcp"
@@ -62,19 +68,23 @@ class McpDoor:
             if scope["method"] != "POST":
                 raise _Refusal(405, "Only POST and DELETE are served here.", ((b"allow", b"POST, DELETE"),))
             body = await _read_body(receive)
+            message = read_message(body)
+            check_version(scope, message)
         except _Refusal as refusal:
-            error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": refusal.message}}
-            await _answer(send, refusal.status, json.dumps(error).encode(), refusal.headers)
+            await _answer(send, refusal.status, build_error(-32600, refusal.message), refusal.headers)
             return
-        if _opens_session(scope, body):
+        except BadMessage as problem:
+            await _answer(send, 400, build_error(problem.code, problem.text, problem.message_id, problem.data))
+            return
+        if opens_session(scope, message):
             send = _add_session(send, str(SessionToken.create(caller.key)))
         await self._serve({**scope, SCOPE_KEY: caller}, _replay(body, receive), send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the SDK serve the request; its manager lives as long as the request, so nothing outlives it."""
-        manager = StreamableHTTPSessionManager(self._server, stateless=True)
+        manager = StreamableHTTPSessionManager(self._server, stateless=True, json_response=takes_only_json(scope))
         async with manager.run():
-            await manager.handle_request(scope, receive, send)
+            await manager.handle_request(accept_both(scope), receive, send)
 
 
 async def _admit(scope: Scope) -> Caller:
@@ -84,10 +94,11 @@ async def _admit(scope: Scope) -> Caller:
     key = secret.strip() if scheme.lower() == "bearer" else ""
     found: Caller | None = await _find_caller(key, headers.get(SESSION_HEADER), site)
     if found is None:
-        count, wait_s = count_in_minute(f"wrong-agent-keys:{(scope.get('client') or ['?'])[0]}")
-        if count > MAX_WRONG_KEYS_PER_MINUTE:
+        address = (scope.get("client") or ["?"])[0]
+        if wait_s := count_or_wait(f"wrong-agent-keys:{address}", MAX_WRONG_KEYS_PER_MINUTE):
             raise _Refusal(429, "Too many wrong keys.", ((b"retry-after", b"%d" % wait_s),))
-        raise _Refusal(401, "A working agent key is needed.", ((b"www-authenticate", b'Bearer realm="Gadget"'),))
+        why = await _explain_refused_key(key)
+        raise _Refusal(401, why, ((b"www-authenticate", _build_challenge(why if key else "")),))
     try:
         refuse_flood(found.key)
     except TooManyRequests as refusal:
@@ -98,6 +109,13 @@ async def _admit(scope: Scope) -> Caller:
 
 
 _find_caller = database_to_async(find_caller, DOOR)
+_explain_refused_key = database_to_async(explain_refused_key, DOOR)
+
+
+def _build_challenge(why: str) -> bytes:
+    """Build `WWW-Authenticate` as RFC 6750 has it: without a key there is no error yet."""
+    error = f', error="invalid_token", error_description="{why}"' if why else ""
+    return f'Bearer realm="Gadget"{error}'.encode()
 
 
 @database_to_async
@@ -130,20 +148,6 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return await receive()
 
     return receive_again
-
-
-def _opens_session(scope: Scope, body: bytes) -> bool:
-    """Return True for the request with which a client of an earlier revision begins."""
-    named = [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == _VERSION_HEADER]
-    if b"initialize" not in body or (named and named[0] not in HANDSHAKE_PROTOCOL_VERSIONS):
-        return False
-    try:
-        return bool(json.loads(body)["method"] == "initialize")
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return False
-
-
-_VERSION_HEADER = MCP_PROTOCOL_VERSION_HEADER.lower().encode()
 
 
 def _add_session(send: Send, session: str) -> Send:

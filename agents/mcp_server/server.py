@@ -13,19 +13,22 @@ from mcp.shared.exceptions import MCPError
 from agents.employees.toolboxes import load_toolbox
 from agents.gateway.models import AgentKey
 from agents.gateway.requests import ToolRequest, record_request
-from agents.gateway.tickets import Ticket, cancel_ticket, find_ticket, load_ticket
+from agents.gateway.tickets import Ticket
 from agents.mcp_server.answers import (
-    CANCEL_TOOL,
+    MAX_START,
     MAX_WAIT_S,
-    TICKET_TOOL,
     TICKET_TOOLS,
     build_answer,
+    build_cancellation,
     build_refusal,
     describe_tool,
 )
 from agents.mcp_server.callers import Caller, get_caller
 from agents.mcp_server.database import database_to_async
+from agents.mcp_server.failures import hide_failures
+from agents.mcp_server.names import CANCEL_TOOL, TICKET_TOOL, find_tool_name, get_own_name
 from agents.mcp_server.tasks import add_tasks, build_task, knows_tasks
+from agents.mcp_server.tickets import cancel_ticket, find_ticket, load_ticket
 from agents.platform.refusals import Refusal
 from agents.runs.engine.context import load_grants
 from agents.runs.models import TERMINAL_CALLS, CallStatus
@@ -52,9 +55,9 @@ def build_server(version: str) -> Server[Any]:
         title="Gadget",
         instructions=INSTRUCTIONS,
         cache_hints={"tools/list": CacheHint(ttl_ms=0, scope="private")},
-        on_list_tools=_list_tools,
+        on_list_tools=hide_failures(_list_tools),
         get_tool_input_schema=lambda _: None,  # no schema here asks for headers, so no call lists all tools for them
-        on_call_tool=_call_tool,  # type: ignore[arg-type]  # a task is a dict, as the extension has it
+        on_call_tool=hide_failures(_call_tool),  # type: ignore[arg-type]  # a task is a dict, as the extension has it
     )
     add_tasks(server)
     return server
@@ -69,37 +72,41 @@ def _load_tools(key: AgentKey) -> list[types.Tool]:
     employee = key.employee
     toolbox = load_toolbox(employee.organization_id)
     tools = toolbox.available_tools(load_grants(employee.pk, employee.mode), toolbox.policy)
-    return [describe_tool(tool) for tool in tools]
+    names = {tool.name for tool in tools}
+    return [describe_tool(tool, names) for tool in tools]
 
 
 async def _call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult | dict[str, Any]:
     caller, arguments = get_caller(context), params.arguments or {}
     try:
-        if params.name == TICKET_TOOL:
+        name = get_own_name(params.name)
+        if name == TICKET_TOOL:
             return await _look_up(context, caller, arguments)
-        if params.name == CANCEL_TOOL:
-            return build_answer(await _cancel(caller.key, _read_ticket(arguments)), caller.site)
-        return await _record_and_wait(context, caller, ToolRequest(params.name, arguments))
+        if name == CANCEL_TOOL:
+            return build_cancellation(await _cancel(caller.key, _read_ticket(arguments)), caller.site)
+        return await _record_and_wait(context, caller, ToolRequest(name, arguments))
     except Refusal as refusal:
         return build_refusal(refusal.detail)
 
 
 async def _look_up(context: Context, caller: Caller, arguments: dict[str, Any]) -> types.CallToolResult:
-    wait_s = arguments.get("wait_s", 0)
+    wait_s, start = arguments.get("wait_s", 0), arguments.get("start")
     if isinstance(wait_s, bool) or not isinstance(wait_s, int | float) or not 0 <= wait_s <= MAX_WAIT_S:
         raise MCPError(types.INVALID_PARAMS, f"wait_s must be a number from 0 to {MAX_WAIT_S}")
+    if start is not None and (type(start) is not int or not 0 <= start <= MAX_START):
+        raise MCPError(types.INVALID_PARAMS, f"start must be an integer from 0 to {MAX_START}")
     ticket = await _find(caller.key, _read_ticket(arguments))
-    if ticket.has_ended or not wait_s:
-        return build_answer(ticket, caller.site)
-    await wait_for_call(ticket.call, _has_ended, wait_s, _report_to(context))
-    return build_answer(await _find(caller.key, ticket.id), caller.site)
+    if not ticket.has_ended and wait_s:
+        await wait_for_call(ticket.call, _has_ended, wait_s, _report_to(context))
+        ticket = await _find(caller.key, ticket.id)
+    return build_answer(ticket, caller.site, start)
 
 
 async def _record_and_wait(
     context: Context, caller: Caller, request: ToolRequest
 ) -> types.CallToolResult | dict[str, Any]:
     ticket = await _record(caller, request)
-    if ticket.is_unknown_tool:
+    if ticket is None or ticket.is_unknown_tool:
         raise MCPError(types.INVALID_PARAMS, f"there is no tool {request.tool[:120]!r}")
     has_tasks = knows_tasks(context)
     if ticket.ends_by_itself:
@@ -136,9 +143,14 @@ def _read_ticket(arguments: dict[str, Any]) -> str:
 
 
 @database_to_async
-def _record(caller: Caller, request: ToolRequest) -> Ticket:
-    call = record_request(caller.key, caller.load_session(), request)
-    return Ticket(call, "starting") if call.status == CallStatus.READY else load_ticket(call.pk)
+def _record(caller: Caller, request: ToolRequest) -> Ticket | None:
+    """Record the call of the tool that the client means; return None if it can mean none."""
+    tools = load_toolbox(caller.key.employee.organization_id).tools()
+    name = find_tool_name(request.tool, (tool.name for tool in tools))
+    if name is None:
+        return None
+    call = record_request(caller.key, caller.load_session(), ToolRequest(name, request.arguments))
+    return Ticket(call, "starting") if call.status == CallStatus.READY else load_ticket(caller.key, call.pk)
 
 
 @database_to_async

@@ -15,10 +15,12 @@ from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agents.gateway.models import AgentKey
-from agents.gateway.tickets import Ticket, cancel_ticket, find_ticket
+from agents.gateway.tickets import Ticket
 from agents.mcp_server.answers import build_address, build_answer
 from agents.mcp_server.callers import Caller, get_caller
 from agents.mcp_server.database import database_to_async
+from agents.mcp_server.failures import hide_failures
+from agents.mcp_server.tickets import cancel_ticket, find_ticket
 from agents.platform.refusals import Refusal
 from agents.runs.models import CallStatus
 
@@ -45,9 +47,9 @@ class TaskParams(types.RequestParams):
 def add_tasks(server: Server[Any]) -> None:
     """Let the server answer the methods of the extension."""
     server.extensions[EXTENSION] = {}
-    server.add_request_handler("tasks/get", TaskParams, _get)
-    server.add_request_handler("tasks/cancel", TaskParams, _cancel)
-    server.add_request_handler("tasks/update", TaskParams, _update)
+    server.add_request_handler("tasks/get", TaskParams, hide_failures(_get))
+    server.add_request_handler("tasks/cancel", TaskParams, hide_failures(_cancel))
+    server.add_request_handler("tasks/update", TaskParams, hide_failures(_update))
 
 
 def knows_tasks(context: Context) -> bool:

@@ -1,4 +1,4 @@
-"""The Django app of this folder's models."""
+"""The Django app of this folder's models, which listens to the facts that other subjects tell."""
 
 from django.apps import AppConfig
 
@@ -6,3 +6,12 @@ from django.apps import AppConfig
 class NoticesConfig(AppConfig):
     name = "agents.notices"
     verbose_name = "Notices"
+
+    def ready(self) -> None:
+        from agents.accounts import notice_facts
+        from agents.approvals import break_glass
+        from agents.notices.channels import can_reach_admins
+        from agents.notices.outbox import write_facts
+
+        notice_facts.LISTENERS.append(write_facts)
+        break_glass.REACHES.append(can_reach_admins)

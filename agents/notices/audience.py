@@ -7,18 +7,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from agents.accounts.models import Membership, Organization, Role
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.accounts.notice_facts import NoticeKind
 from agents.approvals.votes import CardStanding, find_standings
-from agents.notices.models import (
-    ADMIN_KINDS,
-    CARD_KINDS,
-    RUN_KINDS,
-    SHARED_KINDS,
-    Channel,
-    FollowedRun,
-    Notice,
-    NoticeKind,
-)
+from agents.notices.models import ADMIN_KINDS, CARD_KINDS, RUN_KINDS, SHARED_KINDS, Channel, FollowedRun, Notice
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 
 @dataclass(frozen=True)
@@ -62,13 +54,13 @@ class Audience:
     def explain_drop(self, notice: Notice, channel: Channel) -> str:
         """Say why this notice is not sent by this channel any more; empty if it is."""
         if notice.kind == NoticeKind.CODE:
-            return "the address is confirmed already" if channel.confirmed_at else ""
+            return "the address is already confirmed" if channel.confirmed_at else ""
         if notice.kind == NoticeKind.BREAK_GLASS:
             return ""  # whoever broke the glass could take the role from those who are to be told
         if notice.kind in CARD_KINDS and notice.approval and notice.approval.status != ApprovalStatus.PENDING:
             return "the card is closed"
         if channel.is_shared:
-            return "" if self.concerns_all(notice) and self.is_led(channel) else "nobody needs it"
+            return "" if self.concerns_all(notice) and self.is_led(channel) else "it is no longer needed"
         is_meant = any(member.pk == channel.membership_id for member in self.find(notice))
         return "" if is_meant else "it is no longer for this person"
 

@@ -19,9 +19,9 @@ from django.utils.module_loading import import_string
 
 from agents.accounts import audit
 from agents.accounts.models import AuditEntry, Membership, Organization, Role
-from agents.notices.models import Channel, ChannelKind, Delivery, Notice, NoticeKind
-from agents.notices.outbox import send_soon
-from agents.notices.texts import clean_name
+from agents.accounts.notice_facts import NoticeKind, clean_name
+from agents.notices.models import Channel, ChannelKind, Delivery, Notice
+from agents.notices.outbox import add_fact, send_soon
 from agents.notices.web_push import Subscription
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 
@@ -40,6 +40,13 @@ def can_send_mail() -> bool:
 def accepts_addresses() -> bool:
     """Return True if members may add e-mail addresses: without a mail server only in the demo, which shows messages."""
     return can_send_mail() or settings.GADGET_SHOWS_MESSAGES
+
+
+def can_reach_admins(organization: Organization, admins: QuerySet[Membership]) -> bool:
+    """Return True if one of these admins has a confirmed address, or the organization has one for emergencies."""
+    channels = Channel.objects.filter(membership__in=admins, confirmed_at__isnull=False)
+    reaching = channels if accepts_addresses() else channels.exclude(kind=ChannelKind.EMAIL)
+    return reaching.exists() or bool(organization.break_glass_address and can_send_mail())
 
 
 def add_email(member: Membership, address: str) -> Channel:
@@ -75,7 +82,7 @@ def confirm_channel(member: Membership, channel_id: int, code: str) -> Channel:
     with transaction.atomic():
         channel = _lock_own(member, channel_id)
         if channel.confirmed_at is not None:
-            raise Conflict("This address is confirmed already.")
+            raise Conflict("This address is already confirmed.")
         if channel.wrong_codes >= MAX_WRONG_CODES:
             raise Conflict("Too many wrong codes. Remove the address and add it again.")
         is_right = bool(channel.code) and secrets.compare_digest("".join(code.split()).encode(), channel.code.encode())
@@ -130,7 +137,9 @@ def add_browser(member: Membership, subscription: Subscription, name: str) -> Ch
     address = subscription.dump()
     with transaction.atomic():
         Channel.objects.filter(membership=member, fingerprint=_find_fingerprint(address)).delete()
-        return _add(member, ChannelKind.PUSH, address, clean_name(name)[:60] or "Browser")
+        channel = _add(member, ChannelKind.PUSH, address, clean_name(name)[:60] or "Browser")
+        Channel.objects.filter(pk=channel.pk).update(host=subscription.host[:200])
+        return channel
 
 
 def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Channel:
@@ -152,7 +161,7 @@ def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Ch
     try:
         with transaction.atomic():
             channel = _add(member, ChannelKind.CHAT, address, f"{service} for everyone" if is_shared else service)
-            Channel.objects.filter(pk=channel.pk).update(is_shared=is_shared)
+            Channel.objects.filter(pk=channel.pk).update(is_shared=is_shared, host=service[:200])
             return channel
     except IntegrityError:
         raise Conflict("You have added this address already.") from None
@@ -175,8 +184,12 @@ def find_break_glass_channel(organization: Organization) -> Channel | None:
 
 
 def forget_channel(channel: Channel) -> None:
-    """Remove a channel whose address is gone."""
+    """Remove a channel whose address is gone, and tell its person by their other channels."""
     with transaction.atomic():
+        key = f"{NoticeKind.CHANNEL_LOST}:{channel.pk}"
+        lost = Notice(organization_id=channel.membership.organization_id, key=key, kind=NoticeKind.CHANNEL_LOST)
+        lost.user_id, lost.detail = channel.membership.user_id, channel.label[:200]
+        add_fact(lost)
         entry = audit.NewEntry("gadget", "channel_removed", f"channel:{channel.pk}", {"kind": channel.kind})
         audit.append(channel.membership.organization_id, [entry])
         Channel.objects.filter(pk=channel.pk).delete()

@@ -126,7 +126,7 @@ def send_chat(address: str, message: OutgoingMessage) -> None:
     """
     chat = ChatAddress.parse(address)
     if chat is None:
-        raise DeliveryError("the address is not valid any more", is_final=True)
+        raise DeliveryError("the address is no longer valid", is_final=True)
     items = tuple((sentence.translate(_LIVE), link) for sentence, link in message.items)
     if len(items) > MAX_ITEMS:
         items = ((message.subject.translate(_LIVE), f"{settings.GADGET_LINK_BASE}{message.path}"),)
@@ -145,7 +145,8 @@ def find_service(address: str) -> str:
     if chat.server and not may_reach(chat.server, chat.hosts):
         raise Invalid("chat", f"The server {chat.server[:100]} is not in GADGET_CHAT_HOSTS. Ask an administrator.")
     if chat.server and not chat.sender.secure and not _is_named(chat.server):
-        raise Invalid("chat", f"{chat.server[:100]} is reached by https alone. Add an s to what stands before ://.")
+        scheme = address.partition("://")[0].lower()
+        raise Invalid("chat", f"Use https: change {scheme}:// to {scheme}s://.")
     return chat.service
 
 

@@ -12,8 +12,9 @@ from django.db import transaction
 
 from agents.accounts import audit
 from agents.accounts.models import Membership
-from agents.notices.models import NoticeChoices, NoticeKind
-from agents.notices.pace import Pace, PaceRules
+from agents.accounts.notice_facts import NoticeKind
+from agents.notices.models import NoticeChoices
+from agents.notices.pace import Pace, PaceRules, find_default_pace
 from agents.platform.refusals import Invalid
 
 logger = logging.getLogger(__name__)
@@ -53,11 +54,11 @@ def save_choices(member: Membership, paces: Mapping[str, str], times: ChosenTime
         Invalid: a pace, a time or the time zone does not exist, or only one end of the quiet hours is given.
     """
     row = load_choices(member)
-    texts = {kind: row.paces.get(kind.value, Pace.AT_ONCE) for kind in CHOSEN_KINDS} | dict(paces)
+    texts = {kind: row.paces.get(kind.value, find_default_pace(kind.value)) for kind in CHOSEN_KINDS} | dict(paces)
     chosen = {kind.value: _read_pace(kind, texts[kind]) for kind in CHOSEN_KINDS}
     if bool(times.quiet_from) != bool(times.quiet_until):
         raise Invalid(
-            "quiet_until" if times.quiet_from else "quiet_from", "Enter both ends of the quiet hours, or none."
+            "quiet_until" if times.quiet_from else "quiet_from", "Enter a start and an end, or leave both empty."
         )
     if times.time_zone not in available_timezones():
         raise Invalid("time_zone", f"{times.time_zone[:60]!r} is not a time zone such as Europe/London.")
@@ -65,7 +66,7 @@ def save_choices(member: Membership, paces: Mapping[str, str], times: ChosenTime
     row.quiet_from = _read_time("quiet_from", times.quiet_from) if times.quiet_from else None
     row.quiet_until = _read_time("quiet_until", times.quiet_until) if times.quiet_until else None
     if row.quiet_from is not None and row.quiet_from == row.quiet_until:
-        raise Invalid("quiet_until", "The quiet hours end when they begin. Choose a later end.")
+        raise Invalid("quiet_until", "Start and end are the same.")
     row.digest_at = _read_time("digest_at", times.digest_at)
     row.time_zone = times.time_zone
     with transaction.atomic():

@@ -8,8 +8,9 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Role
+from agents.accounts.notice_facts import NoticeKind
 from agents.notices.channels import can_send_mail
-from agents.notices.models import Delivery, DeliveryStatus, Notice, NoticeKind
+from agents.notices.models import Delivery, DeliveryStatus, Notice
 from agents.notices.outbox import send_soon
 from agents.notices.texts import NoticeText, describe
 from agents.platform.refusals import Conflict, NotFound

@@ -11,31 +11,10 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from agents.accounts.models.organization import Membership, Organization
-from agents.approvals.models import Approval
+from agents.accounts.notice_facts import NoticeKind
 from agents.platform.encrypted_fields import EncryptedTextField
+from agents.runs.models import Approval
 from agents.runs.models.run import Run
-
-
-class NoticeKind(models.TextChoices):
-    """The kinds of facts that people are told."""
-
-    CARD = "card", "A decision is waiting"
-    QUESTION = "question", "An employee has a question"
-    UNKNOWN = "unknown", "The outcome of a call is unknown"
-    CARD_EXPIRING = "card_expiring", "A decision expires soon"
-    CARD_EXPIRED = "card_expired", "Nobody decided in time"
-    RUN_FAILED = "run_failed", "A run of yours failed"
-    RUN_ENDED = "run_ended", "A run that you follow has ended"
-    ESCALATED = "escalated", "A decision waits for a second group too"
-    STUCK = "stuck", "A decision can be made by nobody"
-    BREAK_GLASS = "break_glass", "An admin approved alone in an emergency"
-    STOPPED = "stopped", "Somebody stopped work"
-    BUDGET = "budget", "A budget is used up"
-    QUARANTINE = "quarantine", "Changed tools wait for an admin"
-    SCHEDULE = "schedule", "Your schedule did not start"
-    WEBHOOK_OFF = "webhook_off", "A webhook was switched off"
-    CODE = "code", "A new address is confirmed"
-
 
 CARD_KINDS = (
     *(NoticeKind.CARD, NoticeKind.QUESTION, NoticeKind.UNKNOWN, NoticeKind.CARD_EXPIRING),
@@ -105,6 +84,7 @@ class Channel(models.Model):
         address: encrypted, because addresses of some kinds are secrets.
         label: what pages show to others than its owner.
         fingerprint: a keyed hash of the address, by which an address is not added twice.
+        host: the server that takes its messages, such as a push service; empty if it is not known.
         is_shared: it is for the whole organization, as long as its member is an admin.
         code: the code that was sent there, while it is unconfirmed.
         wrong_codes: the number of wrong codes that were entered.
@@ -117,6 +97,7 @@ class Channel(models.Model):
     address = EncryptedTextField()
     label = models.CharField(max_length=200)
     fingerprint = models.CharField(max_length=64)
+    host = models.CharField(max_length=200, blank=True, default="", db_default="")
     is_shared = models.BooleanField(default=False)
     code = EncryptedTextField(blank=True)
     wrong_codes = models.PositiveSmallIntegerField(default=0)

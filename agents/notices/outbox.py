@@ -2,42 +2,51 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Sequence
 from functools import partial
 
 from django.db import IntegrityError, transaction
 
-from agents.approvals.models import Approval
-from agents.notices.models import Notice, NoticeKind
+from agents.accounts.notice_facts import NoticeFact, NoticeKind
+from agents.notices.models import Notice
 from agents.platform import notify
-from agents.runs.models import Run
+from agents.platform.queries.writes import insert_rows
+from agents.runs.models import Approval, Run
+from agents.runs.notice_facts import build_card_fact, build_run_fact
+
+MAX_DETAIL = 200
+
+
+def build_notice(fact: NoticeFact) -> Notice:
+    """Build the notice of a fact."""
+    return Notice(
+        organization_id=fact.organization_id,
+        key=f"{fact.kind}:{fact.key}",
+        kind=fact.kind,
+        run_id=fact.run_id,
+        approval_id=fact.approval_id,
+        user_id=fact.user_id,
+        detail=fact.detail[:MAX_DETAIL],
+    )
+
+
+def write_facts(facts: Sequence[NoticeFact]) -> None:
+    """Write the notices of these facts inside the caller's transaction, and ask the workers to send them."""
+    insert_rows([build_notice(fact) for fact in facts if not fact.is_repeatable])
+    repeatable = [build_notice(fact) for fact in facts if fact.is_repeatable]
+    if repeatable:
+        Notice.objects.bulk_create(repeatable, ignore_conflicts=True)
+    send_soon()
 
 
 def build_card_notice(kind: NoticeKind, card: Approval) -> Notice:
     """Build the notice of a card; there is one of each kind for each card."""
-    return Notice(
-        organization_id=card.organization_id,
-        key=f"{kind}:{card.pk}",
-        kind=kind,
-        run_id=card.run_id,
-        approval_id=card.pk,
-    )
+    return build_notice(build_card_fact(kind, card))
 
 
 def build_run_notice(kind: NoticeKind, run: Run) -> Notice:
-    """Build the notice of a run that ended; a run that was continued may end again."""
-    key = f"{kind}:{run.pk}:{run.next_event_seq}"
-    return Notice(organization_id=run.organization_id, key=key, kind=kind, run_id=run.pk)
-
-
-def build_budget_notice(run: Run, now: datetime) -> Notice:
-    """Build the notice that the employee's runs end for lack of a budget; there is one in each month."""
-    return Notice(
-        organization_id=run.organization_id,
-        key=f"{NoticeKind.BUDGET}:{run.employee_id}:{now:%Y-%m}",
-        kind=NoticeKind.BUDGET,
-        detail=f"runs of {run.employee.name}"[:200],
-    )
+    """Build the notice of a run that ended."""
+    return build_notice(build_run_fact(kind, run))
 
 
 def add_notice(notice: Notice) -> bool:

@@ -7,10 +7,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 
-from agents.notices.models import NoticeKind
+from agents.accounts.notice_facts import NoticeKind
+from agents.notices.models import CARD_KINDS, RUN_KINDS
 
 UNDELAYED = (NoticeKind.BREAK_GLASS,)
 """Kinds that quiet hours do not delay."""
+
+
+AT_ONCE_BY_DEFAULT = frozenset((*CARD_KINDS, *RUN_KINDS, NoticeKind.BREAK_GLASS, NoticeKind.CODE))
+"""Kinds that people are told at once unless they choose otherwise; all others come in the daily digest."""
 
 
 class Pace(StrEnum):
@@ -20,6 +25,11 @@ class Pace(StrEnum):
     HOURLY = "hourly"
     DAILY = "daily"
     NEVER = "never"
+
+
+def find_default_pace(kind: str) -> Pace:
+    """Return the pace of a kind for which the person has chosen none."""
+    return Pace.AT_ONCE if kind in AT_ONCE_BY_DEFAULT else Pace.DAILY
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,7 @@ class PaceRules:
 
         The time has the zone UTC and is never before `now`.
         """
-        pace = self.paces.get(kind, Pace.AT_ONCE)
+        pace = self.paces.get(kind, find_default_pace(kind))
         if pace == Pace.NEVER:
             return None
         due = now

@@ -1,8 +1,8 @@
 """Reminders: notices of cards that expire soon."""
 
-from agents.approvals.models import Approval
-from agents.notices.models import NoticeKind
+from agents.accounts.notice_facts import NoticeKind
 from agents.notices.outbox import add_notice, build_card_notice
+from agents.runs.models import Approval
 
 
 def remind(approval_id: int) -> bool:

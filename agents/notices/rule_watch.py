@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 
 from agents.accounts.models import Organization
+from agents.accounts.notice_facts import NoticeKind
 from agents.approval_rules.models import ApprovalRule
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.votes import CardStanding, find_standings
-from agents.notices.models import Notice, NoticeKind
+from agents.notices.models import Notice
 from agents.notices.outbox import add_notice, build_card_notice
 from agents.platform.error_boundary import log_and_continue
 from agents.runs.engine.timing import timing
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 EVERY_S = 30.0
 MAX_CARDS = 200

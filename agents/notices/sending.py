@@ -7,35 +7,46 @@ that were being sent. All that is due for one channel goes out in one message.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import sha256
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.accounts.notice_facts import NoticeKind
 from agents.notices.audience import Audience
 from agents.notices.channels import can_send_mail, forget_channel
 from agents.notices.failures import DeliveryError
 from agents.notices.mail import send_mail
-from agents.notices.models import CARD_KINDS, Channel, ChannelKind, Delivery, DeliveryStatus, NoticeKind
+from agents.notices.models import CARD_KINDS, Channel, ChannelKind, Delivery, DeliveryStatus
 from agents.notices.texts import SEVERAL, OutgoingMessage, count_waiting, write_message
-from agents.notices.web_push import push, send_push
+from agents.notices.web_push import SILENT_PUSH_HOSTS, Subscription, push, send_push
+from agents.platform.error_boundary import log_and_continue
+from agents.platform.log_context import log_for_organization
 from agents.runs.engine.timing import timing
+from agents.runs.models import Approval, ApprovalStatus
 
 logger = logging.getLogger(__name__)
 
+CLOSED = tuple(status for status in ApprovalStatus if status != ApprovalStatus.PENDING)
 MAX_IN_ONE_MESSAGE = 100
+MAX_CLOSED = 100
 MAX_TRIES = 8
 MAX_GONE_ANSWERS = 3
-TRY_S = 300.0
-"""Seconds after which a try counts as lost; longer than every sender's own time limit."""
+TRY_S = 30.0
+"""Seconds after which a try counts as lost, unless its sender renews it."""
+RENEWED_EVERY_S = 10.0
+MAX_AT_ONE_HOST = 2
+"""Messages that one process sends to one host at the same time, so that a host that hangs leaves senders for others."""
 _RELATED = ("channel__membership__organization", "notice__organization", "notice__run__employee")
 _RELATED_TO_CARD = ("notice__approval__tool_call", "notice__approval__run__employee")
 
@@ -56,11 +67,59 @@ class DeliveryBatch:
         return f"{sha256(ids.encode()).hexdigest()[:32]}.gadget"
 
 
-def send_next(kind: ChannelKind) -> bool:
-    """Send the next message by a channel of this kind; return False if nothing is due."""
-    batch = _take_batch(kind)
+class _Receivers:
+    """The receivers to which this process sends now."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._channels: set[int] = set()
+        self._hosts: Counter[str] = Counter()
+
+    def list_busy(self) -> tuple[list[int], list[str]]:
+        """List the channels and hosts to which nothing more is sent until a message to them has ended."""
+        with self._lock:
+            return sorted(self._channels), [host for host, number in self._hosts.items() if number >= MAX_AT_ONE_HOST]
+
+    def enter(self, channel: Channel) -> bool:
+        """Count a message to the channel; return False if it or its host is busy."""
+        with self._lock:
+            if channel.pk in self._channels or self._hosts[channel.host] >= MAX_AT_ONE_HOST:
+                return False
+            self._channels.add(channel.pk)
+            self._hosts.update(_list_hosts(channel))
+            return True
+
+    def leave(self, channel: Channel) -> None:
+        """End the counting of a message to the channel."""
+        with self._lock:
+            self._channels.discard(channel.pk)
+            self._hosts.subtract(_list_hosts(channel))
+
+
+def _list_hosts(channel: Channel) -> list[str]:
+    return [channel.host] if channel.host else []
+
+
+_RECEIVERS = _Receivers()
+
+
+def send_next(kind: ChannelKind, *, only_healthy: bool = False) -> bool:
+    """Send the next message by a channel of this kind; return False if nothing is due.
+
+    Args:
+        only_healthy: only by channels whose last message arrived, so that failing ones never delay them.
+    """
+    batch = _take_batch(kind, _RECEIVERS, only_healthy=only_healthy)
     if batch is None:
         return False
+    try:
+        return _send_batch(kind, batch)
+    finally:
+        _RECEIVERS.leave(batch.channel)
+
+
+def _send_batch(kind: ChannelKind, batch: DeliveryBatch) -> bool:
+    log_for_organization(batch.deliveries[0].notice.organization_id)
     if batch.deliveries[0].tries >= MAX_TRIES:
         _end(batch, DeliveryStatus.FAILED, "each try ended without a result; the log of the workers says why")
         return True
@@ -73,7 +132,8 @@ def send_next(kind: ChannelKind) -> bool:
         _end(needed, DeliveryStatus.SHOWN)
         return True
     try:
-        _send(needed, send)
+        with _renewing(needed):
+            _send(needed, send)
     except DeliveryError as error:
         _record_failure(needed, error)
     except Exception:
@@ -82,6 +142,10 @@ def send_next(kind: ChannelKind) -> bool:
     else:
         _end(needed, DeliveryStatus.SENT)
         if kind == ChannelKind.PUSH:
+            if not needed.channel.host:  # it was added before hosts were kept
+                host = Subscription.parse(needed.channel.address).host
+                Channel.objects.filter(pk=needed.channel.pk).update(host=host[:200])
+            _select_closed(needed.channel).update(is_on_screen=False)
             shown = [each.pk for each in needed.deliveries if each.notice.kind in CARD_KINDS]
             Delivery.objects.filter(pk__in=shown).update(is_on_screen=True)
         failing = Channel.objects.filter(pk=needed.channel.pk, failing_since__isnull=False)
@@ -94,13 +158,25 @@ def _send(batch: DeliveryBatch, send: Send | None) -> None:
         raise DeliveryError("there is no mail server")
     if not batch.channel.address:
         raise DeliveryError("the address cannot be read, because its encryption key is missing", is_final=True)
-    send(batch.channel.address, write_message([each.notice for each in batch.deliveries], batch.channel, batch.key))
+    message = write_message([each.notice for each in batch.deliveries], batch.channel, batch.key)
+    if batch.channel.kind == ChannelKind.PUSH:
+        closed = _select_closed(batch.channel).values_list("notice__approval", flat=True).distinct()
+        message = replace(message, closes=tuple(f"card-{pk}" for pk in closed[:MAX_CLOSED]))
+    send(batch.channel.address, message)
+
+
+def _select_closed(channel: Channel) -> QuerySet[Delivery]:
+    """Select the notifications that are on the browser's screen although their cards are closed."""
+    return Delivery.objects.filter(channel=channel, is_on_screen=True, notice__approval__status__in=CLOSED)
 
 
 def withdraw_next() -> bool:
-    """Take the notifications of closed cards off one browser's screen, at most once; return False if there are none."""
-    closed = [status for status in ApprovalStatus if status != ApprovalStatus.PENDING]
-    shown = Delivery.objects.filter(is_on_screen=True, notice__approval__status__in=closed)
+    """Take the notifications of closed cards off one browser's screen, at most once; return False if there are none.
+
+    Where a push service counts messages that show nothing, the next visible message closes them.
+    """
+    shown = Delivery.objects.filter(is_on_screen=True, notice__approval__status__in=CLOSED)
+    shown = shown.exclude(channel__host__in=SILENT_PUSH_HOSTS)
     if not shown.exists():
         return False
     with transaction.atomic():
@@ -131,9 +207,42 @@ def _find_sender(kind: ChannelKind) -> Send | None:
     return send_chat
 
 
-def _take_batch(kind: ChannelKind) -> DeliveryBatch | None:
-    """Take what is due for one channel, and record that a try begins. With nothing due, no lock is taken."""
+@contextmanager
+def _renewing(batch: DeliveryBatch) -> Iterator[None]:
+    """Keep other senders from the batch during a slow try; they may take a killed sender's batch after `TRY_S`."""
+    ended = threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(RENEWED_EVERY_S * timing().scale):
+            with log_and_continue("renewing a message that is being sent"):
+                _select(batch).update(due_at=Now() + timedelta(seconds=TRY_S * timing().scale))
+            connection.close()
+
+    thread = threading.Thread(target=renew, name="renew-message", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _take_batch(
+    kind: ChannelKind, receivers: _Receivers | None = None, *, only_healthy: bool = False
+) -> DeliveryBatch | None:
+    """Take what is due for one channel that is not busy, and record that a try begins.
+
+    With nothing due, no lock is taken.
+    """
+    receivers = receivers or _Receivers()
     due = Delivery.objects.filter(status=DeliveryStatus.WAITING, due_at__lte=Now(), channel__kind=kind)
+    channels, hosts = receivers.list_busy()
+    if channels:
+        due = due.exclude(channel_id__in=channels)
+    if hosts:
+        due = due.exclude(channel__host__in=hosts)
+    if only_healthy:
+        due = due.filter(channel__failing_since=None)
     if not due.exists():
         return None
     with transaction.atomic():
@@ -150,6 +259,9 @@ def _take_batch(kind: ChannelKind) -> DeliveryBatch | None:
         Delivery.objects.filter(pk__in=ids).update(
             tries=F("tries") + 1, due_at=Now() + timedelta(seconds=TRY_S * timing().scale)
         )
+        if not receivers.enter(first.channel):  # another thread has just begun there; this one looks again
+            transaction.set_rollback(True)
+            return None
     return DeliveryBatch(first.channel, taken)
 
 
@@ -182,7 +294,7 @@ def _record_failure(batch: DeliveryBatch, error: DeliveryError) -> None:
     if is_last:
         _end(batch, DeliveryStatus.FAILED, error.problem)
     else:
-        next_try = timezone.now() + find_pause(tries)
+        next_try = timezone.now() + max(find_pause(tries), timedelta(seconds=error.retry_after_s * timing().scale))
         _select(batch).update(due_at=next_try, problem=error.problem[:300])
         others = Delivery.objects.filter(channel=batch.channel, status=DeliveryStatus.WAITING, due_at__lt=next_try)
         others.update(due_at=next_try)

@@ -11,10 +11,11 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.accounts.models import Organization
+from agents.accounts.notice_facts import NoticeKind
 from agents.notices.audience import Audience
 from agents.notices.channels import find_break_glass_channel
 from agents.notices.choices import load_pace_rules
-from agents.notices.models import Channel, ChannelKind, Delivery, Notice, NoticeKind
+from agents.notices.models import Channel, ChannelKind, Delivery, Notice
 from agents.notices.pace import PaceRules
 from agents.platform.error_boundary import log_and_continue
 

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.urls import reverse
 
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.accounts.notice_facts import NoticeKind, clean_name
 from agents.employees.toolboxes import load_toolbox
-from agents.notices.models import Channel, Notice, NoticeKind
-from agents.runs.models import RunStatus
+from agents.notices.models import Channel, Notice
+from agents.runs.models import IS_PENDING, Approval, RunStatus
 
-MAX_NAME = 80
 SEVERAL = "several"
 """The tag of a message about several notices."""
 _FACTS = {
@@ -22,34 +21,36 @@ _FACTS = {
     NoticeKind.QUESTION: "A question is waiting",
     NoticeKind.UNKNOWN: "We don’t know whether a call happened",
     NoticeKind.CARD_EXPIRING: "A decision expires soon",
-    NoticeKind.CARD_EXPIRED: "Nobody decided in time",
+    NoticeKind.CARD_EXPIRED: "A card expired",
     NoticeKind.RUN_FAILED: "A run failed",
     NoticeKind.RUN_ENDED: "A run that you follow has ended",
-    NoticeKind.ESCALATED: "A decision waits for a second group too",
-    NoticeKind.STUCK: "A decision can be made by nobody, because its approval rule cannot be met",
+    NoticeKind.ESCALATED: "A decision was escalated",
+    NoticeKind.STUCK: "No one can decide a card, because its approval rule cannot be met",
     NoticeKind.BREAK_GLASS: "Break-glass: an admin approved alone",
     NoticeKind.STOPPED: "Work was stopped",
     NoticeKind.BUDGET: "A budget is used up",
-    NoticeKind.QUARANTINE: "Changed tools wait for you",
+    NoticeKind.QUARANTINE: "Tools changed: review needed",
     NoticeKind.SCHEDULE: "Your schedule did not start",
     NoticeKind.WEBHOOK_OFF: "A webhook was switched off, because its receiver fails",
+    NoticeKind.CHANNEL_LOST: "You are no longer notified here, because the address is gone",
 }
 _COUNTED = {
     NoticeKind.CARD: ("decision is waiting", "decisions are waiting"),
     NoticeKind.QUESTION: ("question is waiting", "questions are waiting"),
     NoticeKind.UNKNOWN: ("call has an unknown outcome", "calls have an unknown outcome"),
     NoticeKind.CARD_EXPIRING: ("decision expires soon", "decisions expire soon"),
-    NoticeKind.CARD_EXPIRED: ("decision was not made in time", "decisions were not made in time"),
+    NoticeKind.CARD_EXPIRED: ("card expired", "cards expired"),
     NoticeKind.RUN_FAILED: ("run failed", "runs failed"),
     NoticeKind.RUN_ENDED: ("run has ended", "runs have ended"),
-    NoticeKind.ESCALATED: ("decision waits for a second group too", "decisions wait for a second group too"),
-    NoticeKind.STUCK: ("decision can be made by nobody", "decisions can be made by nobody"),
+    NoticeKind.ESCALATED: ("decision was escalated", "decisions were escalated"),
+    NoticeKind.STUCK: ("card that no one can decide", "cards that no one can decide"),
     NoticeKind.BREAK_GLASS: ("card was approved by break-glass", "cards were approved by break-glass"),
     NoticeKind.STOPPED: ("stop", "stops"),
     NoticeKind.BUDGET: ("budget is used up", "budgets are used up"),
     NoticeKind.QUARANTINE: ("source has changed tools", "sources have changed tools"),
     NoticeKind.SCHEDULE: ("schedule did not start", "schedules did not start"),
     NoticeKind.WEBHOOK_OFF: ("webhook was switched off", "webhooks were switched off"),
+    NoticeKind.CHANNEL_LOST: ("address is gone", "addresses are gone"),
 }
 _PAGES = {
     NoticeKind.STOPPED: "stop",
@@ -57,6 +58,7 @@ _PAGES = {
     NoticeKind.QUARANTINE: "admin:connections_source_changelist",
     NoticeKind.SCHEDULE: "schedules",
     NoticeKind.WEBHOOK_OFF: "webhooks",
+    NoticeKind.CHANNEL_LOST: "notices",
 }
 """The pages of kinds that are about neither a card nor a run."""
 
@@ -81,6 +83,7 @@ class OutgoingMessage:
         tag: a later message with the same tag takes the place of this one; at most 32 letters, digits, - and _.
         waiting: the number of cards that wait in the organization.
         settings_link: the page on which the receiver changes what they are told.
+        closes: the tags of earlier messages that leave a browser's screen with this one.
         code: the code that confirms the channel, if that is what it is about; `channel_id` names the channel.
     """
 
@@ -93,12 +96,13 @@ class OutgoingMessage:
     settings_link: str
     code: str = ""
     channel_id: int = 0
+    closes: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """The message as plain text."""
         items = [f"{sentence}\n{link}" if link else sentence for sentence, link in self.items]
-        return "\n\n".join([*items, f"Change what you are told:\n{self.settings_link}\n"])
+        return "\n\n".join([*items, f"Change your notices:\n{self.settings_link}\n"])
 
 
 def describe(notice: Notice, channel: Channel) -> NoticeText:
@@ -151,7 +155,7 @@ def write_message(notices: Sequence[Notice], channel: Channel, key: str) -> Outg
 
 def count_waiting(organization_id: int) -> int:
     """Count the organization's cards that wait for people."""
-    return Approval.objects.filter(organization_id=organization_id, status=ApprovalStatus.PENDING).count()
+    return Approval.objects.filter(IS_PENDING, organization_id=organization_id).count()
 
 
 def _tag(notice: Notice) -> str:
@@ -163,12 +167,6 @@ def count_kinds(kinds: Collection[str]) -> str:
     """Count notices by kind, such as `3 decisions are waiting, 1 run has ended`."""
     counted = Counter(NoticeKind(kind) for kind in kinds)
     return ", ".join(f"{number} {_COUNTED[kind][number > 1]}" for kind, number in counted.items() if kind in _COUNTED)
-
-
-def clean_name(name: str) -> str:
-    """Return a name in one line, without hidden characters and not longer than 80 characters."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in name).split())
-    return line if len(line) <= MAX_NAME else f"{line[: MAX_NAME - 1]}…"
 
 
 def _describe_card(notice: Notice) -> str:

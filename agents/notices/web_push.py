@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import asdict, dataclass
@@ -21,12 +22,14 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
+from agents.accounts.notice_facts import clean_name
 from agents.notices.failures import DeliveryError
 from agents.notices.models import PushKey
 from agents.notices.texts import OutgoingMessage
 from agents.platform.database_connections import release_connection
 from tools.contract import NetworkAccess, ToolError
-from tools.network import NetworkLimits, get_host, read_url, request
+from tools.network import ClientResponse, NetworkLimits, get_host, read_url, request
+from tools.network.urls import parse_ip
 
 RECORD_SIZE = 4096
 POINT_BYTES = 65
@@ -35,7 +38,13 @@ TOKEN_S = 12 * 3600
 KEPT_S = 24 * 3600
 """Seconds for which the push service keeps a message for a browser that is not running."""
 GONE = (404, 410)
-_LIMITS = NetworkLimits(total_s=20.0, response_bytes=20_000, redirects=0)
+REFUSED = (401, 403)
+LONGEST_WAIT_S = 24 * 3600.0
+"""The longest time for which a push service can make us wait."""
+MAX_WORDS = 300
+SILENT_PUSH_HOSTS = ("web.push.apple.com", "api.push.apple.com")
+"""Services that end a subscription after a few pushes that show nothing; the next visible push closes old ones."""
+_LIMITS = NetworkLimits(total_s=10.0, response_bytes=20_000, redirects=0)
 
 
 @dataclass(frozen=True)
@@ -68,12 +77,27 @@ class Subscription:
             scheme = ""
         if len(self.endpoint) > 1000 or scheme not in ("https", "http") or (scheme == "http" and not settings.DEBUG):
             return "the address of the push service is not valid"
+        if self._is_private():
+            return "the push service has a private address, which this installation does not allow"
         try:
             _read_point(decode(self.p256dh))
             has_secret = len(decode(self.auth)) == SECRET_BYTES
         except ValueError:
             return "the browser's key is not valid"
         return "" if has_secret else "the browser's secret is not valid"
+
+    def _is_private(self) -> bool:
+        """Return True for a private address or host name that GADGET_PRIVATE_PUSH_HOSTS does not name."""
+        host, allowed = get_host(read_url(self.endpoint)), settings.PRIVATE_PUSH_HOSTS
+        number = parse_ip("127.0.0.1" if host == "localhost" else host)
+        if number is None:
+            return "." not in host and not any(entry.name == host for entry in allowed.entries)
+        return not number.is_global and not allowed.may_cover(host, number)
+
+    @property
+    def host(self) -> str:
+        """The host of the push service."""
+        return get_host(read_url(self.endpoint))
 
 
 def send_push(address: str, message: OutgoingMessage) -> None:
@@ -90,6 +114,7 @@ def send_push(address: str, message: OutgoingMessage) -> None:
         "path": message.path,
         "tag": message.tag,
         "waiting": message.waiting,
+        **({"close": list(message.closes)} if message.closes else {}),
     }
     if message.code:
         shown |= {"title": "Gadget can reach this browser", "code": message.code, "channel": message.channel_id}
@@ -129,7 +154,22 @@ def push(address: str, content: dict[str, Any], topic: str = "") -> None:
     if answer.status in GONE:
         raise DeliveryError(f"the browser is gone: {host} answered {answer.status}", is_gone=True)
     if not 200 <= answer.status < 300:
-        raise DeliveryError(f"{host} answered {answer.status}", is_final=answer.status in (400, 413))
+        raise _describe_refusal(host, answer)
+
+
+def _describe_refusal(host: str, answer: ClientResponse) -> DeliveryError:
+    """Describe an answer that is no success, with the service's own words.
+
+    An answer that refuses our key or signature ends the subscription, as if the browser were gone: it was made for
+    another key, and the browser has to be added again.
+    """
+    words = clean_name(answer.content[:MAX_WORDS].decode("utf-8", "replace"))
+    problem = f"{host} answered {answer.status}{f': {words}' if words else ''}"
+    if answer.status in REFUSED:
+        return DeliveryError(f"{problem}. Add this browser again.", is_gone=True)
+    waits = answer.headers.get("retry-after", "")
+    retry_after_s = min(float(waits), LONGEST_WAIT_S) if re.fullmatch(r"[0-9]{1,9}", waits) else 0.0
+    return DeliveryError(problem, is_final=answer.status in (400, 413), retry_after_s=retry_after_s)
 
 
 def encrypt(plain: bytes, subscription: Subscription) -> bytes:
@@ -148,12 +188,17 @@ def encrypt(plain: bytes, subscription: Subscription) -> bytes:
 def sign(endpoint: str, key: ec.EllipticCurvePrivateKey) -> str:
     """Build the Authorization header that shows the push service who sends."""
     parts = urlsplit(endpoint)
-    subject = f"mailto:{settings.DEFAULT_FROM_EMAIL}"
-    claims = {"aud": f"{parts.scheme}://{parts.netloc}", "exp": int(time.time()) + TOKEN_S, "sub": subject}
+    claims = {"aud": f"{parts.scheme}://{parts.netloc}", "exp": int(time.time()) + TOKEN_S, "sub": find_contact()}
     signed = f"{_encode_json({'typ': 'JWT', 'alg': 'ES256'})}.{_encode_json(claims)}"
     r, s = decode_dss_signature(key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
     signature = encode(r.to_bytes(32, "big") + s.to_bytes(32, "big"))
     return f"vapid t={signed}.{signature}, k={encode(encode_point(key.public_key()))}"
+
+
+def find_contact() -> str:
+    """Return the contact that push services demand: the first origin, else the sender's address."""
+    secure = next((origin for origin in settings.ALLOWED_ORIGINS if origin.startswith("https://")), "")
+    return secure or f"mailto:{settings.DEFAULT_FROM_EMAIL}"
 
 
 def load_key() -> ec.EllipticCurvePrivateKey:

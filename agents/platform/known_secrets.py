@@ -5,16 +5,30 @@ This imports nothing from Django, because the log is set up first.
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import re
 import threading
 from collections.abc import Iterable
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, urlsplit
 
 MAX_OF_ONE = 1_000
 """Secrets of one owner; beyond that, the owner's oldest are forgotten, never another owner's."""
 MAX_OWNERS = 500
+INSTALLATION = 0
+"""The owner of the installation's secrets."""
 SHORTEST_LINE = 16
 """In a secret of several lines, each line of at least this length is a secret too."""
+SHORTEST_DISTINCTIVE = 16
+"""A shorter value may stand in other organizations' lines by chance."""
+_HOST = re.compile(r"(?i)(localhost|(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,})\.?(:\d{1,5})?")
+_MARK = re.compile(
+    r"(?i)[\w.+-]+@([a-z0-9-]+\.)+[a-z]{2,}|(application|audio|font|image|text|video)/[a-z0-9.+-]+"
+    r"|\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:?\d\d)?"
+)
+"""E-mail addresses, types of content and times. They may be part of a credential, but stand in others' lines, too."""
+_NUMBER = re.compile(r"[\d\s.,+/:()_-]+")
+_LONGEST_WORD = 15
 
 
 class KnownSecrets:
@@ -23,13 +37,13 @@ class KnownSecrets:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._by_owner: dict[int, dict[str, frozenset[str]]] = {}
-        self._longest_first: tuple[str, ...] = ()
+        self._forms: dict[int | None, tuple[str, ...]] = {}
 
-    def learn(self, secrets: Iterable[str], owner: int = 0) -> None:
+    def learn(self, secrets: Iterable[str], owner: int = INSTALLATION) -> None:
         """Add secrets to redact from now on.
 
         Args:
-            owner: the id of the organization that they belong to, or 0 for the installation's.
+            owner: the id of the organization that they belong to, or `INSTALLATION`.
         """
         secrets = tuple(secrets)
         with self._lock:
@@ -42,15 +56,68 @@ class KnownSecrets:
             self._by_owner[owner] = dict(list(known.items())[-MAX_OF_ONE:])
             while len(self._by_owner) > MAX_OWNERS:
                 del self._by_owner[next(iter(self._by_owner))]
-            every = {form for known in self._by_owner.values() for found in known.values() for form in found}
-            self._longest_first = tuple(sorted(every, key=len, reverse=True))
+            self._forms = {}
 
-    def redact(self, text: str, mark: str) -> str:
-        """Return the text with the mark in place of every secret."""
-        for form in self._longest_first:
+    def redact(self, text: str, mark: str, owner: int | None = None) -> str:
+        """Return the text with the mark in place of secrets.
+
+        Args:
+            owner: the organization that the text is about: its secrets and the installation's are replaced. None if it
+                is unknown: then the distinctive secrets of all organizations are replaced, because a short or common
+                one would hide other organizations' facts.
+        """
+        for form in self._forms.get(owner) or self._build_forms(owner):
             if form in text:
                 text = text.replace(form, mark)
         return text
+
+    def _build_forms(self, owner: int | None) -> tuple[str, ...]:
+        """List the forms to look for, the longest first, because one may be part of another."""
+        with self._lock:
+            found = {
+                form
+                for known_owner, known in self._by_owner.items()
+                for secret, forms in known.items()
+                if known_owner in (owner, INSTALLATION) or (owner is None and is_distinctive(secret))
+                for form in forms
+            }
+            self._forms[owner] = longest_first = tuple(sorted(found, key=len, reverse=True))
+            return longest_first
+
+
+def is_distinctive(secret: str) -> bool:
+    """Return True for a value that stands in a text only if that text has this secret."""
+    is_common = name_common_kind(secret) or _MARK.fullmatch(secret.strip())
+    return len(secret) >= SHORTEST_DISTINCTIVE and not is_common
+
+
+def name_common_kind(value: str) -> str:
+    """Return the kind of a value that ordinary texts have too: an address, a host name, a number or a word; else "".
+
+    Redacting such a value would hide facts instead of a secret.
+    """
+    text = value.strip()
+    parts = urlsplit(text) if "://" in text and "\n" not in text else None
+    if parts is not None and not (parts.username or parts.password or parts.path.strip("/") or parts.query):
+        text = parts.netloc
+    if _is_address(text):
+        return "an address"
+    if _HOST.fullmatch(text):
+        return "a host name"
+    if _NUMBER.fullmatch(text):
+        return "a number"
+    return "a word" if text.isalpha() and len(text) <= _LONGEST_WORD else ""
+
+
+def _is_address(text: str) -> bool:
+    host = text.partition("]")[0].lstrip("[") if text.startswith("[") else text
+    for candidate in (host, host.rpartition(":")[0]):
+        try:
+            ipaddress.ip_network(candidate, strict=False)
+        except ValueError:
+            continue
+        return not candidate.isdecimal()
+    return False
 
 
 def list_forms(secret: str) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -51,6 +52,7 @@ class SignOfLife:
     kind: str
     name: str
     _stopped: threading.Event = field(default_factory=threading.Event)
+    _since: float = field(default_factory=time.time)
 
     def start(self) -> None:
         """Write the first sign now, and renew it in a thread until `stop()`."""
@@ -63,7 +65,7 @@ class SignOfLife:
         try:
             with connect_redis() as client:
                 client.delete(_build_key(self.kind, self.name))
-                client.zrem(_build_key("seen", self.kind), self.name)
+                client.zrem(_build_key("lives", self.kind), self._life)
         except redis.RedisError:
             log.info("sign of life left to expire", kind=self.kind, name=self.name)
 
@@ -75,10 +77,15 @@ class SignOfLife:
         try:
             with connect_redis() as client:
                 client.set(_build_key(self.kind, self.name), "alive", ex=SIGN_TTL_S)
-                client.zadd(_build_key("seen", self.kind), {self.name: time.time()})
-                client.zremrangebyscore(_build_key("seen", self.kind), 0, time.time() - MISSING_WINDOW_S)
+                client.zadd(_build_key("lives", self.kind), {self._life: time.time()})
+                client.zremrangebyscore(_build_key("lives", self.kind), 0, time.time() - MISSING_WINDOW_S)
         except redis.RedisError:
             log.debug("no sign of life: Redis is unavailable", kind=self.kind)
+
+    @property
+    def _life(self) -> str:
+        """The process and the time of its start; its score is the time of its last sign."""
+        return f"{self._since} {self.name}"
 
 
 def list_alive(kind: str) -> list[str]:
@@ -98,7 +105,8 @@ class Presence:
 
     Attributes:
         workers_alive: workers that left a sign in the last seconds.
-        workers_seen: the same, plus workers that vanished in the last ten minutes without a proper shutdown.
+        workers_seen: the most workers that were alive at the same time in the last ten minutes, without those that
+            shut down properly. A worker that replaces a vanished one counts in its stead.
         missing: each of redis, worker and sweeper that is unavailable.
         names: the names of the processes that are alive, by kind.
     """
@@ -114,12 +122,28 @@ def load_presence() -> Presence:
     try:
         names = {kind: list_alive(kind) for kind in (WORKER, SWEEPER)}
         with connect_redis() as client:
-            seen = {name.decode() for name in client.zrange(_build_key("seen", WORKER), 0, -1)}
+            lives = client.zrange(_build_key("lives", WORKER), 0, -1, withscores=True)
     except redis.RedisError:
         return Presence(None, None, (REDIS,))
     alive = set(names[WORKER])
     missing = tuple(kind for kind, found in names.items() if not found)
-    return Presence(len(alive), len(alive | seen), missing, names)
+    return Presence(len(alive), max(len(alive), _count_most_at_once(lives, alive)), missing, names)
+
+
+def _count_most_at_once(lives: list[tuple[bytes, float]], alive: set[str]) -> int:
+    """Count the processes that were alive at the same time, from when each started and gave its last sign.
+
+    Those that are alive now have not ended, although their last sign is some seconds old.
+    """
+    changes = []
+    for life, last in lives:
+        since, _, name = life.decode().partition(" ")
+        changes += [(float(since), 1), (math.inf if name in alive else last, -1)]
+    most = now = 0
+    for _, change in sorted(changes, key=lambda each: (each[0], -each[1])):
+        now += change
+        most = max(most, now)
+    return most
 
 
 def _build_key(kind: str, name: str) -> str:

@@ -1,30 +1,53 @@
-"""Count what comes in a minute, to refuse a flood. The count is this process's own, so it costs no query."""
+"""Count what comes in a minute, to refuse a flood. Each process counts for itself, so a count costs no query."""
+
+from __future__ import annotations
 
 import math
 import time
-from collections import Counter
+from collections import deque
+from collections.abc import Callable
 from threading import Lock
 
-MINUTE_S = 60
-_lock = Lock()
-_counts: Counter[str] = Counter()
-"""The counts of the minute `_minute`; those of earlier minutes are forgotten."""
-_minute = 0
+MINUTE_S = 60.0
 
 
-def count_in_minute(subject: str) -> tuple[int, int]:
-    """Count one more of this subject; return its number in the current minute, and the seconds until the next."""
-    global _minute  # noqa: PLW0603 - the counts of one process, like those of a cache
-    now = time.time()
-    with _lock:
-        if _minute != math.floor(now / MINUTE_S):
-            _minute = math.floor(now / MINUTE_S)
-            _counts.clear()
-        _counts[subject] += 1
-        return _counts[subject], math.ceil(MINUTE_S - now % MINUTE_S)
+class MinuteCounter:
+    """Counts subjects over the last 60 seconds, which move on with the clock, so that no minute's turn allows more."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._times: dict[str, deque[float]] = {}
+        self._pruned_at = 0.0
+
+    def count_or_wait(self, subject: str, most: int) -> int:
+        """Count one more of this subject, unless `most` were counted in the last minute.
+
+        Return 0 if it was counted, else the seconds until the next one can be.
+        """
+        now = self._clock()
+        with self._lock:
+            self._prune(now)
+            times = self._times.setdefault(subject, deque())
+            while times and times[0] <= now - MINUTE_S:
+                times.popleft()
+            if len(times) < most:
+                times.append(now)
+                return 0
+            return max(1, math.ceil(times[0] + MINUTE_S - now)) if times else math.ceil(MINUTE_S)
+
+    def forget_all(self) -> None:
+        """Forget all counts, so that a test does not see those of another one."""
+        with self._lock:
+            self._times.clear()
+
+    def _prune(self, now: float) -> None:
+        """Forget once a minute the subjects that were not counted since: strangers may send any number of them."""
+        if now - self._pruned_at >= MINUTE_S:
+            self._pruned_at = now
+            self._times = {name: times for name, times in self._times.items() if times and times[-1] > now - MINUTE_S}
 
 
-def forget_counts() -> None:
-    """Forget all counts, so that a test does not see those of another one."""
-    with _lock:
-        _counts.clear()
+_counter = MinuteCounter()
+count_or_wait = _counter.count_or_wait
+forget_counts = _counter.forget_all

@@ -6,7 +6,7 @@ from agents.platform.encrypted_fields import EncryptedTextField
 
 
 class Installation(models.Model):
-    """The installation, in one row: each process compares itself with it at startup (agents/platform/identity.py).
+    """The installation, in one row: each process compares itself with it at startup (agents/accounts/installation.py).
 
     Attributes:
         folder_mark: the mark that is also in the files folder; it reveals a different folder.
@@ -30,3 +30,21 @@ class WriteProbe(models.Model):
 
     def __str__(self) -> str:
         return str(self.pk)
+
+
+class OldestSchema(models.Model):
+    """The oldest code that may still run on this database, in one row that migrations write.
+
+    Attributes:
+        oldest: its schema version (agents/platform/schema_version.py).
+        gadget: its version of Gadget, for people.
+    """
+
+    oldest = models.PositiveIntegerField()
+    gadget = models.CharField(max_length=40)
+
+    class Meta:
+        constraints = (models.CheckConstraint(condition=models.Q(pk=1), name="there_is_one_oldest_schema"),)
+
+    def __str__(self) -> str:
+        return f"{self.oldest} ({self.gadget})"

@@ -29,6 +29,7 @@ ADVANCE_JOB = "agents.worker.jobs.advance_run"
 TITLE_JOB = "agents.worker.jobs.title_run"
 REFRESH_JOB = "agents.worker.jobs.refresh_source"
 DELIVERY_JOB = "agents.worker.jobs.deliver_notices"
+RENEWAL_JOB = "agents.worker.jobs.renew_withheld"
 _MAX_DELTAS = 2000
 _MAX_STREAMS = 2000
 """The most streams of text whose lengths a process remembers."""
@@ -210,6 +211,11 @@ def request_source_refresh(source_id: int) -> None:
 def request_delivery() -> None:
     """Ask a worker to send the notices that are due; workers also look for them every two seconds."""
     _get_publisher().put_job(DELIVERY_JOB, 0)
+
+
+def request_renewal() -> None:
+    """Ask a worker to renew the cards of withheld bulks; workers also look for them every two seconds."""
+    _get_publisher().put_job(RENEWAL_JOB, 0)
 
 
 def ring_run(run_id: int) -> None:

@@ -45,6 +45,12 @@ class Claimed(Conflict):
     code = "claimed"
 
 
+class ApprovalsChanged(Conflict):
+    """Other people have approved the card, or withdrawn, since it was shown; `extra` has approved_by and needs."""
+
+    code = "approvals_changed"
+
+
 class Expired(Refusal):
     """The card has expired."""
 
@@ -76,3 +82,9 @@ class Unavailable(Refusal):
     """The database cannot do this now."""
 
     status, code = 503, "database_away"
+
+
+class NotMigrated(Unavailable):
+    """The database lacks tables or columns that this version uses."""
+
+    code = "not_migrated"

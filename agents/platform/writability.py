@@ -18,6 +18,8 @@ from django.db import DatabaseError, InterfaceError, connection, transaction
 
 from agents.platform.database_outages import UNREACHABLE, describe_outage
 from agents.platform.models import WriteProbe
+from agents.platform.refusals import NotMigrated, Unavailable
+from agents.platform.schema_version import NotMigratedError, check_migrated
 
 FILLER_BYTES = {"sqlite": 64 * 1024, "postgresql": 8 * 1024}
 """More than fits into the free space inside a nearly full database. PostgreSQL also logs them, so it gets fewer."""
@@ -134,5 +136,17 @@ def try_database() -> str:
     return ""
 
 
-DATABASE = BackgroundCheck(try_database, UNREACHABLE)
+def find_condition() -> Unavailable | None:
+    """Return why the database cannot be used now; None if it can."""
+    try:
+        check_migrated()
+    except NotMigratedError as error:
+        return NotMigrated(f"The database is not migrated. {error}")
+    except (DatabaseError, InterfaceError) as error:
+        return Unavailable(describe_outage(error) or UNREACHABLE)
+    reason = try_database()
+    return Unavailable(reason) if reason else None
+
+
+DATABASE: BackgroundCheck[Unavailable | None] = BackgroundCheck(find_condition, Unavailable(UNREACHABLE))
 FILES = BackgroundCheck(try_files, "The files folder does not answer.")

@@ -1,4 +1,4 @@
-"""Policy snapshots, drafts, and everything that would have been different under drafts in shadow mode."""
+"""Policy drafts, and everything that would have been different under drafts in shadow mode."""
 
 from django.conf import settings
 from django.db import models
@@ -6,30 +6,10 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from agents.accounts.models.organization import Organization
-from agents.approvals.models import Approval
+from agents.runs.models import Approval
 from agents.runs.models.tool_call import ToolCall
 
 MAX_SHADOW_DAYS = 30
-
-
-class PolicySnapshot(models.Model):
-    """The rules by which an employee's calls were judged at some time; equal rules share one row.
-
-    Attributes:
-        hash: the SHA-256 of `rules`, by which passes name the snapshot.
-        rules: canonical JSON of `tools.toolbox.snapshots.RecordedRules`, as text, so that no database changes a number.
-    """
-
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
-    hash = models.CharField(max_length=64)
-    rules = models.TextField()
-    created_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        constraints = (models.UniqueConstraint(fields=("organization", "hash"), name="one_snapshot_per_hash"),)
-
-    def __str__(self) -> str:
-        return self.hash[:12]
 
 
 class PolicyDraft(models.Model):

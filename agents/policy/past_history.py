@@ -27,7 +27,7 @@ from agents.runs.models import CallStatus, ToolCall
 from tools.contract import canonical_json
 from tools.toolbox.conditions import OVER_HISTORY, Condition, Rule
 from tools.toolbox.history import After, Period, ToolHistory
-from tools.toolbox.param_values import ABSENT, add_amounts
+from tools.toolbox.param_values import ABSENT, UNCOUNTABLE, add_amounts
 from tools.toolbox.permissions import Permission
 from tools.toolbox.recorded_facts import MissingFact
 
@@ -37,6 +37,8 @@ Moment = tuple[datetime, int]
 """A time and, among calls of the same time, the id of a call."""
 _CALLS, _ERASED = "", "\0"
 """The names under which calls, and calls whose values were erased, are counted; no param has them."""
+_UNCOUNTABLE = "\1"
+"""Begins the name under which calls are counted whose value of a param is no number; the param follows."""
 _EXACT = Context(prec=60)
 
 
@@ -119,12 +121,16 @@ class PastHistory:
         found: dict[int, list[_StartedCall]] = defaultdict(list)
         for values in calls.values_list(*columns, *texts).iterator():
             employee_id, pk, created_at, started_at, verdict, is_erased = values[: len(columns)]
-            amounts = dict(zip(params, map(_read_amount, values[len(columns) :], params), strict=True))
-            amounts |= {_CALLS: Fraction(1), _ERASED: Fraction(bool(is_erased))}
+            amounts = {_CALLS: Fraction(1), _ERASED: Fraction(bool(is_erased))}
+            for param, text in zip(params, values[len(columns) :], strict=True):
+                amount = add_amounts(read_values(text, param.split(".")))
+                is_uncountable = amount == UNCOUNTABLE
+                amounts[param] = Fraction(0 if is_uncountable else amount)
+                amounts[_UNCOUNTABLE + param] = Fraction(is_uncountable)
             counted_from = created_at if verdict == Permission.AUTO else started_at
             found[employee_id].append(_StartedCall((counted_from, pk), started_at, amounts))
         return {
-            employee_id: {name: _Timeline(calls, name) for name in (_CALLS, _ERASED, *params)}
+            employee_id: {name: _Timeline(calls, name) for name in calls[0].amounts}
             for employee_id, calls in found.items()
         }
 
@@ -159,6 +165,8 @@ class _CallHistory:
         """
         if not self.past.is_summed(self.row.tool, param) or self._add_up(_ERASED, period):
             raise MissingFact(f"sum of {param}")
+        if self._add_up(_UNCOUNTABLE + param, period):
+            return UNCOUNTABLE
         found = self._add_up(param, period)
         return _EXACT.divide(Decimal(found.numerator), Decimal(found.denominator))
 
@@ -175,7 +183,3 @@ class _CallHistory:
     def _add_up(self, name: str, period: Period) -> Fraction:
         timeline = self.past.list_timelines(self.row).get(name)
         return timeline.add_up(self._end, period.length) if timeline else Fraction(0)
-
-
-def _read_amount(text: str | None, param: str) -> Fraction:
-    return Fraction(add_amounts(read_values(text, param.split("."))))

@@ -6,16 +6,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agents.approvals.models import Approval
 from agents.policy.recorded_calls import CallFilter, CallRow
-from agents.policy.snapshots import UnreadableSnapshot, load_snapshot
+from agents.runs.models import Approval
+from agents.runs.snapshots import UnreadableSnapshot, load_snapshot
 from agents.standing_grants.answers import USED
 from agents.standing_grants.models import StandingGrant
 from tools.contract import Level
 from tools.toolbox.permissions import Cause, CauseKind
 from tools.toolbox.provenance import Provenance
 from tools.toolbox.rulings import Ruling
-from tools.toolbox.standing_grants import AskingCall, GrantTerms, explain_mismatch, grants_for
+from tools.toolbox.standing_grants import AskingCall, GrantTerms, find_mismatch, grants_for
 
 MAX_REMEMBERED = 1_000
 _KEPT = '"answer"'
@@ -61,7 +61,8 @@ class AnswerChecker:
         recorded, approving = kept.get("fitting", []), kept.get("grant")
         replayed = [each.pk for each in grants_for(call, grants)]
         if replayed != recorded:
-            reasons = [f": {explain_mismatch(call, each)}" for each in grants if each.pk in {*recorded} - {*replayed}]
+            mismatches = [find_mismatch(call, each) for each in grants if each.pk in {*recorded} - {*replayed}]
+            reasons = [f": {each.why}" for each in mismatches if each is not None]
             return f"fitting grants recorded {recorded}, replayed {replayed}{''.join(reasons[:1])}"
         if approving is not None and approving not in recorded:
             return f"standing grant {approving} approved it, but does not fit"

@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 from django.db.models import OuterRef, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 
-from agents.policy.snapshots import UnreadableSnapshot, load_snapshot
 from agents.runs.models import Pass, ToolCall
+from agents.runs.snapshots import UnreadableSnapshot, load_snapshot
 from agents.standing_grants.past_calls import DraftedGrant, PastCall
 from tools.toolbox.conditions import need_history
 from tools.toolbox.history import ToolHistory

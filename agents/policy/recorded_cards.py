@@ -14,8 +14,9 @@ from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 from django.utils import timezone
 
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus, Vote
+from agents.approvals.models import Vote
 from agents.approvals.requesters import find_requesters
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 from agents.standing_grants.answers import USED
 from tools.contract import Level
 from tools.toolbox import Toolbox

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
-from agents.approvals.models import Approval
 from agents.policy.recorded_calls import ROWS_AT_ONCE, CallFilter
+from agents.runs.models import Approval
 from tools.contract import Level
 from tools.toolbox.rulings import Ruling
 

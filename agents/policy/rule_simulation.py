@@ -13,7 +13,6 @@ from enum import StrEnum
 
 from agents.accounts.models import Organization
 from agents.approval_rules.loading import load_rules, load_voters
-from agents.approvals.models import ApprovalStatus
 from agents.employees.toolboxes import load_toolbox
 from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.policy.recorded_cards import (
@@ -26,6 +25,7 @@ from agents.policy.recorded_cards import (
     read_cards,
     read_judgment,
 )
+from agents.runs.models import ApprovalStatus
 from tools.toolbox.approval_rules import (
     CastVote,
     RuledCard,

@@ -12,11 +12,11 @@ from datetime import timedelta
 from django.db import transaction
 from django.db.models.functions import Now
 
-from agents.approvals.models import ApprovalStatus
 from agents.policy.drafts import PolicyChange
 from agents.policy.models import PolicyDraft, ShadowCard
 from agents.policy.recorded_cards import CardRow, find_cards, read_cards
 from agents.policy.rule_simulation import CardCounts, CardJudge, CardOutcome, JudgedCard
+from agents.runs.models import ApprovalStatus
 
 STUCK = "stuck"
 _DECIDED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED, ApprovalStatus.DENIED)

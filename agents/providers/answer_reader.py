@@ -1,10 +1,12 @@
 """The shared parts of reading an answer in any format: lines, JSON objects, streamed text, and errors."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from agents.providers.answer_limits import AnswerLimits
 from agents.providers.base import ProviderError, Usage
+from agents.providers.content_text import extract_text
 from agents.providers.late_usage import StreamRest
 from agents.providers.reasoning_text import ReasoningSplitter
 from agents.providers.server_errors import build_answer_error, build_body_error, quote
@@ -31,6 +33,56 @@ class ReceivedAnswer:
     rest: StreamRest | None = None
 
 
+@dataclass
+class AnswerProgress:
+    """The part of an answer that has come, which counts and is kept if the rest never comes.
+
+    Attributes:
+        has_content: something came that belongs to the answer.
+        build: builds the message so far.
+    """
+
+    usage: Usage | None = None
+    has_content: bool = False
+    build: Callable[[], dict[str, Any]] = dict
+    _limits: AnswerLimits = field(default_factory=AnswerLimits)
+
+    def add(self, piece: Any) -> bool:
+        """Add a piece of the message, and return True if it has content.
+
+        Raises:
+            ProviderError: the answer is too long, or only repeats itself.
+        """
+        texts = list(_list_texts(piece))
+        self.has_content = self.has_content or bool(texts)
+        for text in texts:
+            self._limits.add(text)
+        return bool(texts)
+
+
+def _list_texts(piece: Any) -> Iterator[str]:
+    """Yield the texts of a piece: of the answer, of its reasoning, and of the params of its calls."""
+    if not isinstance(piece, dict):
+        return
+    for name, value in piece.items():
+        if name == "content":
+            text = extract_text(value)
+        elif name in ("tool_calls", "function_call"):
+            text = "".join(_list_params(value if isinstance(value, list) else [value]))
+        else:
+            text = value if isinstance(value, str) and name != "role" else ""
+        if text:
+            yield text
+
+
+def _list_params(calls: list[Any]) -> Iterator[str]:
+    for call in calls:
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            arguments = function.get("arguments")
+            yield f"{function.get('name') or ''}{arguments if isinstance(arguments, str) else ''}"
+
+
 @dataclass(frozen=True)
 class AnswerReader:
     """An answer that is being read.
@@ -39,6 +91,7 @@ class AnswerReader:
         is_offered: returns True for the complete wire name of an offered tool.
         secret: never appears in an error.
         close: ends the connection; whoever reads last calls it.
+        progress: notes each piece.
     """
 
     scope: CancelScope
@@ -46,6 +99,16 @@ class AnswerReader:
     secret: str
     on_text: Callable[[str], None]
     close: Callable[[], None]
+    progress: AnswerProgress
+
+    def note(self, piece: Any) -> None:
+        """Note a piece of the message: it ends a silence.
+
+        Raises:
+            ProviderError: the answer is too long, or only repeats itself.
+        """
+        if self.progress.add(piece):
+            self.scope.note_content()
 
     def parse_object(self, text: bytes) -> dict[str, Any]:
         """Return the JSON object in the text.

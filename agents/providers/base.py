@@ -65,15 +65,28 @@ class RequestedCall:
 
 @dataclass(frozen=True)
 class Usage:
-    """The tokens of one answer; `is_estimated` if its server did not report them."""
+    """The tokens of one answer; `is_estimated` if its server did not report them.
+
+    Attributes:
+        cached_tokens: those of the input that the server had in its cache.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     is_estimated: bool = False
+    cached_tokens: int = 0
 
     @property
     def total(self) -> int:
         return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True)
+class ContextWindow:
+    """The limit that a server named when it refused a request as too long, in tokens; 0 where it named no number."""
+
+    limit: int = 0
+    requested: int = 0
 
 
 class LateUsage(Protocol):
@@ -103,6 +116,8 @@ class ModelResponse:
         message: is stored and sent back unchanged; the ids of its calls are unique and not empty.
         thought: the text between <think> tags, which is part of neither the message nor the text.
         late_usage: set while `usage` is an estimate that the server may still correct.
+        adaptations: the differences of the request from the usual form, which the server refused, in words.
+        learned: those of them that this request has learned.
     """
 
     message: dict[str, Any]
@@ -112,6 +127,8 @@ class ModelResponse:
     thought: str = ""
     cut_off: CutOff = CutOff.NOTHING
     late_usage: LateUsage | None = None
+    adaptations: tuple[str, ...] = ()
+    learned: tuple[str, ...] = ()
 
 
 class ProviderError(Exception):
@@ -119,14 +136,21 @@ class ProviderError(Exception):
 
     Attributes:
         code: one of rate_limited, quota_exhausted, server_error, unreachable, timeout, cut_stream, bad_answer, bad_key,
-            not_found, refused, context_too_long, bad_settings, bad_script, answer_cut, answer_filtered.
-        transient: True if a retry can help; at most `most_tries` times, if that is set.
+            not_found, refused, context_too_long, bad_settings, bad_script, answer_cut, answer_filtered, call_as_text,
+            missing_call, empty_answer.
+        transient: True if a retry can help; after at most `most_tries` unusable answers, if that is set.
         retry_after: the wait that the server asked for, in seconds.
-        usage: the usage of an answer that cannot be used.
+        usage: the usage of an answer that came, wholly or in part, and cannot be used.
+        duration_ms: the time from the request to the failure.
+        text: the text of an answer that was cut off.
+        window: the limit that the server named, of a request that is too long.
     """
 
     most_tries: int | None = None
     usage: Usage | None = None
+    duration_ms: int = 0
+    text: str = ""
+    window: "ContextWindow | None" = None
 
     def __init__(self, code: str, message: str, *, transient: bool, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -140,7 +164,15 @@ class ProviderError(Exception):
 
 
 class ProviderStopped(Exception):
-    """`stopped` was set, so the answer was abandoned; no part of it may be recorded."""
+    """`stopped` was set, so the answer was abandoned; no part of it may be recorded.
+
+    Attributes:
+        usage: the usage of the part that came.
+        duration_ms: the time from the request to the end.
+    """
+
+    usage: Usage | None = None
+    duration_ms: int = 0
 
 
 class Provider(Protocol):
@@ -156,8 +188,8 @@ class Provider(Protocol):
     def explain_refusal(self, seconds: float) -> str:
         """Return the reason why connecting is not allowed; empty if it is, or if finding the host takes too long."""
 
-    def check(self) -> None:
-        """Check without cost that the provider works with these settings.
+    def check(self) -> str:
+        """Check without cost that the provider works with these settings; return a warning, or an empty text.
 
         Raises:
             ProviderError
@@ -184,7 +216,8 @@ class ProviderConfig:
     """The configuration of a provider.
 
     Attributes:
-        timeout_s: the time limit for one complete answer; the request's own deadline applies too.
+        timeout_s: the longest silence while an answer streams.
+        answer_timeout_s: the time limit for one complete answer; the request's own deadline applies too.
         models: names that `check` looks for if the server lists its models.
         private_hosts: servers at private addresses that are allowed.
         options: max_retries (quick retries while nothing was received, default 1); for kind "openai" also stream and
@@ -196,6 +229,7 @@ class ProviderConfig:
     api_key: str = field(default="", repr=False)
     script: str = ""
     timeout_s: float = 120
+    answer_timeout_s: float = 1800
     settings: ModelSettings = ModelSettings()
     models: tuple[str, ...] = ()
     private_hosts: PrivateHosts = field(default_factory=PrivateHosts)

@@ -8,16 +8,19 @@ import time
 import urllib.parse
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx2
 
-from agents.providers.answer_reader import AnswerReader, ReceivedAnswer
-from agents.providers.base import ModelRequest, ModelResponse, ProviderConfig, ProviderError, Usage
+from agents.providers.answer_reader import AnswerProgress, AnswerReader, ReceivedAnswer
+from agents.providers.base import ModelRequest, ModelResponse, ProviderConfig, ProviderError, ProviderStopped, Usage
+from agents.providers.content_text import extract_text
+from agents.providers.reasoning_text import split_reasoning
 from agents.providers.responses import build_response
 from agents.providers.server_errors import build_answer_error, quote
 from agents.providers.transport import CancelScope, explain_refusal
+from agents.providers.unusable_answers import MAX_TRIES
 from agents.providers.wire_names import WireNames, get_wire_names
 from tools.network.transport import within
 
@@ -26,6 +29,19 @@ RETRY_PAUSE_S = 0.3
 CHECK_S = 10.0
 TOKENS_PER_CHARACTER = 0.3
 _WORTH_A_QUICK_RETRY = frozenset({"unreachable", "server_error"})
+
+
+@dataclass(frozen=True)
+class SentRequest:
+    """A request whose answer begins: a response with status 2xx whose body is still unread.
+
+    Attributes:
+        adaptations, learned: as in `ModelResponse`.
+    """
+
+    response: httpx2.Response
+    adaptations: tuple[str, ...] = ()
+    learned: tuple[str, ...] = ()
 
 
 class HttpProvider(ABC):
@@ -42,51 +58,64 @@ class HttpProvider(ABC):
     def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
         """Answer one pass, as `Provider.ask` specifies."""
         names = get_wire_names(tuple(tool["function"]["name"] for tool in request.tools))
-        scope = CancelScope(min(request.deadline, time.monotonic() + self._config.timeout_s), stopped)
-        with within(scope):
-            scope.check()
-            response = self._send_with_retries(request, names, scope)
-            rest = None
-            try:
-                reader = AnswerReader(scope, names.is_offered, self._config.api_key, on_text, response.close)
-                received = self._read(reader, response.iter_bytes())
-                rest = received.rest
-            except httpx2.HTTPError as error:
-                raise build_unreadable_error(error, self._config.api_key) from error
-            finally:
-                if rest is None:
-                    response.close()
+        scope = CancelScope(min(request.deadline, time.monotonic() + self._config.answer_timeout_s), stopped)
+        progress = AnswerProgress()
+        try:
+            with within(scope):
+                scope.check()
+                sent = self._send_with_retries(request, names, scope)
+                close = sent.response.close
+                reader = AnswerReader(scope, names.is_offered, self._config.api_key, on_text, close, progress)
+                received = self._read_answer(sent.response, reader)
+        except (ProviderError, ProviderStopped) as error:
+            _keep_progress(error, request, progress)
+            raise
         usage = received.usage or estimate_usage(request, received.message)
-        late_usage = rest if usage.is_estimated else None
-        answer = build_response(replace(received, usage=usage), names, _find_used_ids(request.messages))
-        return replace(answer, late_usage=late_usage)
+        late_usage = received.rest if usage.is_estimated else None
+        received = replace(received, usage=usage)
+        answer = build_response(received, names, _find_used_ids(request.messages), request.tools)
+        return replace(answer, late_usage=late_usage, adaptations=sent.adaptations, learned=sent.learned)
 
-    def check(self) -> None:
-        """Check with a free request that the server works with these settings."""
-        with within(CancelScope(time.monotonic() + CHECK_S, threading.Event())):
-            self._check()
+    def _read_answer(self, response: httpx2.Response, reader: AnswerReader) -> ReceivedAnswer:
+        """Read the answer, and close the response unless the rest of it is still being read."""
+        rest = None
+        try:
+            received = self._read(reader, response.iter_bytes())
+            rest = received.rest
+        except httpx2.HTTPError as error:
+            raise build_unreadable_error(error, self._config.api_key) from error
+        finally:
+            if rest is None:
+                response.close()
+        return received
+
+    def check(self) -> str:
+        """Check with a free request that the server works with these settings, as `Provider.check` specifies."""
+        limit_s = min(CHECK_S, self._config.timeout_s)
+        with within(CancelScope(time.monotonic() + limit_s, threading.Event())):
+            return self._check()
 
     def explain_refusal(self, seconds: float) -> str:
         """Return the reason why connecting to the provider's address is not allowed; empty if it is."""
         return explain_refusal(self._base_url, self._config.private_hosts, seconds)
 
     @abstractmethod
-    def _send(self, request: ModelRequest, names: WireNames) -> httpx2.Response:
-        """Send the request once; return a response with status 2xx whose body is still unread."""
+    def _send(self, request: ModelRequest, names: WireNames, scope: CancelScope) -> SentRequest:
+        """Send the request once, and again in each form that the server's refusal asks for."""
 
     @abstractmethod
     def _read(self, reader: AnswerReader, chunks: Iterator[bytes]) -> ReceivedAnswer:
         """Read the answer from the body."""
 
     @abstractmethod
-    def _check(self) -> None:
-        """Send the free request, and check its answer."""
+    def _check(self) -> str:
+        """Send the free request, and check its answer; return a warning, or an empty text."""
 
-    def _send_with_retries(self, request: ModelRequest, names: WireNames, scope: CancelScope) -> httpx2.Response:
+    def _send_with_retries(self, request: ModelRequest, names: WireNames, scope: CancelScope) -> SentRequest:
         tries_left = self._retries
         while True:
             try:
-                return self._send(request, names)
+                return self._send(request, names, scope)
             except ProviderError as error:
                 is_worth_it = error.transient and error.code in _WORTH_A_QUICK_RETRY and error.retry_after is None
                 if tries_left <= 0 or not is_worth_it:
@@ -134,6 +163,18 @@ def estimate_usage(request: ModelRequest, answer: dict[str, Any]) -> Usage:
     return Usage(tokens[0], tokens[1], is_estimated=True)
 
 
+def _keep_progress(error: ProviderError | ProviderStopped, request: ModelRequest, progress: AnswerProgress) -> None:
+    """Add to the error the usage and text of the part of an answer that came; after a text, only one try is left."""
+    message = progress.build()
+    if isinstance(error, ProviderError) and error.code == "answer_cut" and not message:
+        message = {"content": error.message}  # the server quotes the call that it could not read
+    if error.usage is None and (progress.usage is not None or progress.has_content or message.get("content")):
+        error.usage = progress.usage or estimate_usage(request, message)
+    if isinstance(error, ProviderError) and progress.has_content:
+        error.text = split_reasoning(extract_text(message.get("content"))).answer.strip()
+        error.most_tries = MAX_TRIES if error.text else error.most_tries
+
+
 def merge_body(extra: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
     """Merge both into a body: our fields win over the extra ones, and our empty fields are left out."""
     return {name: value for name, value in {**extra, **ours}.items() if name not in ours or value}
@@ -157,6 +198,6 @@ def build_unreadable_error(error: Exception, secret: str) -> ProviderError:
     return build_answer_error(f"The answer cannot be read: {quote(str(error), secret)}")
 
 
-def _find_used_ids(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the ids of earlier calls: some servers start from call_0 in every pass."""
-    return (message["tool_call_id"] for message in messages if "tool_call_id" in message)
+def _find_used_ids(messages: list[dict[str, Any]]) -> frozenset[str]:
+    """Return the ids of earlier calls: some servers start from call_0 in every pass."""
+    return frozenset(message["tool_call_id"] for message in messages if "tool_call_id" in message)

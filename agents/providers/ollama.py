@@ -10,12 +10,19 @@ from typing_extensions import override
 
 from agents.providers.answer_reader import AnswerReader, ReceivedAnswer
 from agents.providers.base import ModelRequest, ModelSettings, ProviderConfig, ProviderError
-from agents.providers.http_provider import HttpProvider, build_unreadable_error, check_address, encode_body, merge_body
+from agents.providers.http_provider import (
+    HttpProvider,
+    SentRequest,
+    build_unreadable_error,
+    check_address,
+    encode_body,
+    merge_body,
+)
 from agents.providers.ollama_messages import convert_messages
 from agents.providers.ollama_schemas import simplify_definition
 from agents.providers.ollama_streams import read_chat
 from agents.providers.server_errors import build_answer_error, build_status_error, quote
-from agents.providers.transport import GuardedTransport
+from agents.providers.transport import CancelScope, GuardedTransport
 from agents.providers.wire_names import WireNames
 from tools.contract import PrivateHosts
 
@@ -81,15 +88,16 @@ class OllamaProvider(HttpProvider):
         self._endpoint = get_endpoint(self._base_url, config.api_key, config.private_hosts)
 
     @override
-    def _send(self, request: ModelRequest, names: WireNames) -> httpx2.Response:
-        return self._endpoint.post("/api/chat", encode_body(self._build_body(request, names)))
+    def _send(self, request: ModelRequest, names: WireNames, scope: CancelScope) -> SentRequest:
+        scope.limit_silence(self._config.timeout_s)
+        return SentRequest(self._endpoint.post("/api/chat", encode_body(self._build_body(request, names))))
 
     @override
     def _read(self, reader: AnswerReader, chunks: Iterator[bytes]) -> ReceivedAnswer:
         return read_chat(reader, chunks)
 
     @override
-    def _check(self) -> None:
+    def _check(self) -> str:
         """Check that the configured models are pulled."""
         try:
             pulled = _find_pulled_models(self._read_json(self._endpoint.get("/api/tags")))
@@ -102,6 +110,7 @@ class OllamaProvider(HttpProvider):
         missing = [model for model in self._config.models if _add_tag(model) not in map(_add_tag, pulled)]
         if missing:
             raise ProviderError("not_found", _describe_missing_model(missing[0], pulled), transient=False)
+        return ""
 
     def _describe_wrong_server(self) -> str:
         return f"{self._base_url} does not answer like Ollama. Use an address like {DEFAULT_BASE_URL}, without /v1"

@@ -27,6 +27,7 @@ def read_chat(reader: AnswerReader, chunks: Iterator[bytes]) -> ReceivedAnswer:
     if not start.startswith(b"{"):
         raise reader.build_unreadable_error(start + b"".join(chunks), "it has no /v1")
     message = _ChatMessage(reader)
+    reader.progress.build = message.build
     relay = TextRelay(reader.on_text)
     end: dict[str, Any] = {}
     try:
@@ -61,6 +62,7 @@ class _ChatMessage:
         piece = chunk.get("message")
         if not isinstance(piece, dict):
             raise build_answer_error(f"The answer has no message: {self._reader.quote(line)}")
+        self._reader.note(piece)
         calls = piece.get("tool_calls")
         self._calls += calls if isinstance(calls, list) else [calls]
         return self._text.add({name: value for name, value in piece.items() if name != "tool_calls"})

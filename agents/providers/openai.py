@@ -1,6 +1,7 @@
 """The provider for OpenAI and every server that offers Chat Completions, through the official SDK."""
 
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,25 +9,38 @@ import httpx2
 from openai import APIStatusError, OpenAI, Stream
 from typing_extensions import override
 
+from agents.providers.adaptations import MOST_AT_ONCE, Adaptation, find_adaptation
 from agents.providers.answer_reader import AnswerReader, ReceivedAnswer
 from agents.providers.base import ModelRequest, ProviderConfig, ProviderError
-from agents.providers.http_provider import HttpProvider, build_unreadable_error, check_address, encode_body, merge_body
+from agents.providers.http_provider import (
+    HttpProvider,
+    SentRequest,
+    build_unreadable_error,
+    check_address,
+    encode_body,
+    merge_body,
+)
 from agents.providers.openai_streams import read_completion
-from agents.providers.server_errors import build_status_error
-from agents.providers.transport import GuardedTransport
+from agents.providers.server_errors import ModelServerError, build_status_error
+from agents.providers.transport import CancelScope, GuardedTransport
 from agents.providers.wire_names import WireNames
 from tools.contract import PrivateHosts
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _NO_KEY = "none"
+NO_TOOLS = (
+    "But the server says that its model's template supports no tools, so it drops them in silence. "
+    "Start it with a template for tools, or choose another model."
+)
 
 
 class OpenAIEndpoint:
-    """An address and key: the SDK's client with its connections, and the fields that the server has refused."""
+    """An address and key: the SDK's client with its connections, and what the server has refused of each model."""
 
     def __init__(self, base_url: str, api_key: str, private_hosts: PrivateHosts) -> None:
         self.api_key = api_key
-        self.refused_fields: frozenset[str] = frozenset()
+        self._adaptations: dict[str, tuple[Adaptation, ...]] = {}
+        self._lock = threading.Lock()
         self.client = OpenAI(
             base_url=base_url,
             api_key=api_key or _NO_KEY,
@@ -36,6 +50,17 @@ class OpenAIEndpoint:
                 transport=GuardedTransport(base_url, private_hosts), timeout=None, follow_redirects=False
             ),
         )
+
+    def list_adaptations(self, model: str) -> tuple[Adaptation, ...]:
+        """List the adaptations of requests to the model, in the order in which they were learned."""
+        return self._adaptations.get(model, ())
+
+    def learn(self, model: str, adaptation: Adaptation) -> None:
+        """Remember an adaptation of requests to the model."""
+        with self._lock:
+            known = self._adaptations.get(model, ())
+            if all(each.field != adaptation.field for each in known):
+                self._adaptations[model] = (*known, adaptation)
 
     def post(self, content: bytes) -> httpx2.Response:
         """Send the body; return the response with its body still unread.
@@ -58,18 +83,9 @@ class OpenAIEndpoint:
             return send().response
         except APIStatusError as error:
             body = error.body if error.body is not None else error.response.text
-            self._learn(error.status_code, error.response.text)
             raise build_status_error(error.status_code, body, error.response.headers, self.api_key) from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise build_unreadable_error(error, self.api_key) from error
-
-    def _learn(self, status: int, text: str) -> None:
-        if status not in (400, 422):
-            return
-        if "stream_options" in text or "include_usage" in text:
-            self.refused_fields |= {"stream_options"}
-        if "max_tokens" in text and "max_completion_tokens" in text:
-            self.refused_fields |= {"max_tokens"}
 
 
 @functools.lru_cache(maxsize=64)
@@ -86,8 +102,8 @@ def get_endpoint(base_url: str, api_key: str, private_hosts: PrivateHosts) -> Op
 class OpenAIProvider(HttpProvider):
     """A provider over Chat Completions.
 
-    A few servers refuse `stream_options`, which asks for the usage of a stream, and some models the older `max_tokens`.
-    Then the request is repeated in another form, and the endpoint remembers that.
+    Some servers and models refuse fields, streams or roles that others need. Then the request is repeated in another
+    form, and the endpoint remembers that for the model.
     """
 
     def __init__(self, config: ProviderConfig) -> None:
@@ -97,21 +113,30 @@ class OpenAIProvider(HttpProvider):
         self._include_usage = bool(config.options.get("include_usage", True))
 
     @override
-    def _send(self, request: ModelRequest, names: WireNames) -> httpx2.Response:
+    def _send(self, request: ModelRequest, names: WireNames, scope: CancelScope) -> SentRequest:
+        body, learned = self._build_body(request, names), list[Adaptation]()
         while True:
-            known = self._endpoint.refused_fields
+            known = self._endpoint.list_adaptations(request.model)
+            adapted, changes = _adapt(body, known)
+            scope.limit_silence(self._config.timeout_s if adapted.get("stream") else None)
             try:
-                return self._endpoint.post(encode_body(self._build_body(request, names, known)))
-            except ProviderError:
-                if self._endpoint.refused_fields == known:
+                response = self._endpoint.post(encode_body(adapted))
+            except ModelServerError as error:
+                found = find_adaptation(error.status, error.body, adapted)
+                is_new = found is not None and all(each.field != found.field for each in known)
+                if found is None or not is_new or len(learned) >= MOST_AT_ONCE:
                     raise
+                self._endpoint.learn(request.model, found)
+                learned.append(found)
+                continue
+            return SentRequest(response, changes, tuple(each.words for each in learned))
 
     @override
     def _read(self, reader: AnswerReader, chunks: Iterator[bytes]) -> ReceivedAnswer:
         return read_completion(reader, chunks)
 
     @override
-    def _check(self) -> None:
+    def _check(self) -> str:
         """List the models; if the server has no such list, send a request that it refuses without cost."""
         try:
             self._read_json(self._endpoint.get("/models"))
@@ -119,25 +144,58 @@ class OpenAIProvider(HttpProvider):
             if error.code != "not_found":
                 raise
             self._check_completions()
+        return NO_TOOLS if self._drops_tools() else ""
+
+    def _drops_tools(self) -> bool:
+        """Return True if llama.cpp says that it drops tools in silence; other servers have no such page."""
+        try:
+            props = self._read_json(self._endpoint.get(_find_root(self._base_url) + "/props"))
+        except ProviderError:
+            return False
+        return _find_support(props) is False
 
     def _check_completions(self) -> None:
         try:
             self._endpoint.post(b"{}").close()
         except ProviderError as error:
+            if error.code == "not_found" and not httpx2.URL(self._base_url).path.strip("/"):
+                error.message = f"{error.message}. The address often ends in /v1"
             if error.code != "refused":
                 raise
 
-    def _build_body(self, request: ModelRequest, names: WireNames, refused: frozenset[str]) -> dict[str, Any]:
+    def _build_body(self, request: ModelRequest, names: WireNames) -> dict[str, Any]:
         settings = self._config.settings
-        limit = "max_completion_tokens" if "max_tokens" in refused else "max_tokens"
-        settings_by_name = {"temperature": settings.temperature, limit: settings.max_tokens}
+        settings_by_name = {"temperature": settings.temperature, "max_tokens": settings.max_tokens}
         ours: dict[str, Any] = {
             "model": request.model,
             "messages": names.rename_messages(request.messages),
             "tools": [] if request.closing else names.rename_definitions(request.tools),
             "stream": self._streams,
         }
-        if self._streams and self._include_usage and "stream_options" not in refused:
+        if self._streams and self._include_usage:
             ours["stream_options"] = {"include_usage": True}
         given = {name: value for name, value in settings_by_name.items() if value is not None}
         return merge_body({**settings.body, **given}, ours)
+
+
+def _find_root(base_url: str) -> str:
+    url = httpx2.URL(base_url)
+    return f"{url.scheme}://{url.netloc.decode('ascii')}"
+
+
+def _find_support(props: Any) -> Any:
+    """Return `supports_tools` of llama.cpp's properties, which newer versions keep with the template's abilities."""
+    abilities = props.get("chat_template_caps") if isinstance(props, dict) else None
+    places = [place for place in (abilities, props) if isinstance(place, dict) and "supports_tools" in place]
+    return places[0]["supports_tools"] if places else None
+
+
+def _adapt(body: dict[str, Any], known: tuple[Adaptation, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the adapted body, and the words of the adaptations that changed it."""
+    changes: list[str] = []
+    for adaptation in known:
+        adapted = adaptation.apply(body)
+        if adapted != body:
+            changes.append(adaptation.words)
+        body = adapted
+    return body, tuple(changes)

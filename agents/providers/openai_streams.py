@@ -42,6 +42,7 @@ def read_completion(reader: AnswerReader, chunks: Iterator[bytes]) -> ReceivedAn
 
 def _read_body(reader: AnswerReader, body: bytes) -> ReceivedAnswer:
     answer = reader.parse_object(body)
+    reader.progress.usage = _parse_usage(answer)
     choice = _find_choice(answer)
     message = choice.get("message") if choice else None
     if choice is None or not isinstance(message, dict):
@@ -74,6 +75,7 @@ class _EventStream:
 
     def __init__(self, reader: AnswerReader) -> None:
         self.message = StreamedMessage(reader.is_offered)
+        reader.progress.build = self.message.build
         self.finish_reason = ""
         self.usage: Usage | None = None
         self.is_done = False
@@ -88,12 +90,14 @@ class _EventStream:
             self.is_done = True
             return
         chunk = self._reader.parse_object(event)
-        self.usage = _parse_usage(chunk) or self.usage
+        self.usage = self._reader.progress.usage = _parse_usage(chunk) or self.usage
         choice = _find_choice(chunk)
         with self._lock:
             if choice is None or self._is_returned:
                 return
-            self._relay.add(self.message.add(choice.get("delta") or choice.get("message")))
+            piece = choice.get("delta") or choice.get("message")
+            self._relay.add(self.message.add(piece))
+            self._reader.note(piece)
             self.finish_reason = _read_finish_reason(choice) or self.finish_reason
 
     def finish(self, events: Iterator[bytes]) -> ReceivedAnswer:
@@ -157,5 +161,17 @@ def _parse_usage(answer: dict[str, Any]) -> Usage | None:
     usage = answer.get("usage")
     if not isinstance(usage, dict):
         return None
-    found = Usage(parse_token_count(usage.get("prompt_tokens")), parse_token_count(usage.get("completion_tokens")))
-    return found if found.total else None
+    given, written = parse_token_count(usage.get("prompt_tokens")), parse_token_count(usage.get("completion_tokens"))
+    cached = min(_find_cached_tokens(usage), given)
+    return Usage(given, written, cached_tokens=cached) if given or written else None
+
+
+def _find_cached_tokens(usage: dict[str, Any]) -> int:
+    """Return the tokens from the server's cache: OpenAI's field, DeepSeek's, or that of small servers."""
+    details = usage.get("prompt_tokens_details")
+    counts = (
+        details.get("cached_tokens") if isinstance(details, dict) else None,
+        usage.get("prompt_cache_hit_tokens"),
+        usage.get("cached_tokens"),
+    )
+    return next((count for value in counts if (count := parse_token_count(value))), 0)

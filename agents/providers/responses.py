@@ -2,70 +2,93 @@
 
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.providers.answer_reader import ReceivedAnswer
-from agents.providers.base import CutOff, ModelResponse, ProviderError, RequestedCall, Usage
+from agents.providers.base import CutOff, ModelResponse, RequestedCall, Usage
 from agents.providers.content_text import extract_text
-from agents.providers.reasoning_text import extract_reasoning
+from agents.providers.reasoning_text import extract_reasoning, split_reasoning
+from agents.providers.text_calls import find_text_call
+from agents.providers.unusable_answers import (
+    MAX_TRIES,
+    MAX_TRIES_IF_BROKEN,
+    build_empty_error,
+    build_missing_call_error,
+    build_text_call_error,
+    build_useless_error,
+)
 from agents.providers.wire_json import is_json_object
 from agents.providers.wire_names import WireNames
 from tools.contract import make_storable
 
 NAMELESS = "unnamed"
 LONGEST_ID = 200
-MAX_TRIES_IF_BROKEN = 3
-MAX_TRIES_IF_EMPTY = 2
 _CUT = frozenset({"length", "max_tokens", "model_length"})
 _FILTERED = frozenset({"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii"})
-_BROKEN = frozenset({"error", "malformed_function_call", "insufficient_system_resource", "abort"})
+_REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
+_CALLED = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
+_BROKEN = frozenset({"error", "insufficient_system_resource", "abort"})
 
 
-def build_response(received: ReceivedAnswer, names: WireNames, used_ids: Iterable[str]) -> ModelResponse:
+def build_response(
+    received: ReceivedAnswer, names: WireNames, used_ids: frozenset[str], tools: Sequence[Mapping[str, Any]] = ()
+) -> ModelResponse:
     """Build the response; its message stays verbatim except for parts that no server would accept.
 
     Malformed arguments become "{}" in the message, while the call has them raw. An id is replaced if it is missing, too
     long, or already used in the message or the conversation (`used_ids`), and so is text that no database can store.
     Reasoning is extracted.
 
+    Args:
+        tools: definitions of the offered tools, with which a call that came as text is recognized.
+
     Raises:
-        ProviderError: nothing in the answer is usable.
+        ProviderError: nothing in the answer is usable, or it is a call that was written as text.
     """
-    usage = received.usage or Usage()
-    cut_off = _find_cut_off(received.finish_reason.lower(), usage)
+    usage, reason = received.usage or Usage(), received.finish_reason.lower()
+    cut_off = _find_cut_off(reason, received.message, usage)
     message = make_storable({key: value for key, value in received.message.items() if value is not None})
     message["role"] = "assistant"
     message.setdefault("content", None)
     thought = extract_reasoning(message)
     entries = _list_entries(message.pop("tool_calls", None))
-    used = set(used_ids) if entries else set()
+    used = set(used_ids)  # grows with each call of the message
     calls = tuple(_repair_call(entry, names, used) for entry in entries)
     text = extract_text(message["content"])
     if entries:
         message["tool_calls"] = entries
         message["content"] = message["content"] or None
-    elif not text:
+    elif (tool := _find_call(text, names, tools, is_parsed=bool(used_ids))) is not None:
+        raise build_text_call_error(tool, usage)
+    elif reason in _CALLED:
+        raise build_missing_call_error(usage)
+    elif not text.strip():
         text = _find_refusal(message, cut_off, usage)
+        if not text:
+            raise build_empty_error(usage, has_thought=bool(thought or _has_reasoning(message)))
         message["content"] = text
     return ModelResponse(message, text, calls, usage, thought, cut_off)
 
 
-def _find_cut_off(reason: str, usage: Usage) -> CutOff:
+def _find_call(text: str, names: WireNames, tools: Sequence[Mapping[str, Any]], *, is_parsed: bool) -> str | None:
+    schemas = {tool["function"]["name"]: tool["function"].get("parameters") for tool in tools}
+    return find_text_call(text, names.find_offered, is_parsed=is_parsed, find_schema=schemas.get)
+
+
+def _find_cut_off(reason: str, message: dict[str, Any], usage: Usage) -> CutOff:
+    if reason == "malformed_function_call":
+        what = "The model's answer could not be used: the model asked for a call that its server cannot read"
+        raise build_useless_error("answer_cut", what, usage, MAX_TRIES_IF_BROKEN)
     if reason in _BROKEN:
-        reason_text = "could not be used: the model asked for a call that its server cannot read"
-        if reason != "malformed_function_call":
-            reason_text = f"was interrupted by its server ({reason})"
-        raise _build_useless_error("answer_cut", f"The model's answer {reason_text}", usage, MAX_TRIES_IF_BROKEN)
+        text = split_reasoning(extract_text(message.get("content"))).answer.strip()
+        what = f"The model's answer was interrupted by its server ({reason})"
+        error = build_useless_error("answer_cut", what, usage, MAX_TRIES if text else MAX_TRIES_IF_BROKEN)
+        error.text = text
+        raise error
     if reason in _CUT:
         return CutOff.LENGTH
     return CutOff.FILTER if reason in _FILTERED else CutOff.NOTHING
-
-
-def _build_useless_error(code: str, message: str, usage: Usage, most_tries: int = 0) -> ProviderError:
-    error = ProviderError(code, message, transient=bool(most_tries))
-    error.usage, error.most_tries = usage, most_tries
-    return error
 
 
 def _list_entries(tool_calls: Any) -> list[dict[str, Any]]:
@@ -93,14 +116,17 @@ def _repair_call(entry: dict[str, Any], names: WireNames, used: set[str]) -> Req
     arguments = function.get("arguments")
     if arguments is not None and not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False)
-    if arguments is None or not arguments.strip():
+    if arguments is None or arguments.strip() in ("", "null"):
         arguments = "{}"
+    tool = names.to_internal(name)
+    if names.is_offered(tool) and not names.is_offered(name):
+        name = names.to_wire(tool)
     entry.pop("index", None)
     entry["id"] = call_id
     entry["type"] = "function"
     function["name"] = name
     function["arguments"] = arguments if is_json_object(arguments) else "{}"
-    return RequestedCall(provider_call_id=call_id, tool=names.to_internal(name), arguments=arguments)
+    return RequestedCall(provider_call_id=call_id, tool=tool, arguments=arguments)
 
 
 def _find_refusal(message: dict[str, Any], cut_off: CutOff, usage: Usage) -> str:
@@ -108,8 +134,12 @@ def _find_refusal(message: dict[str, Any], cut_off: CutOff, usage: Usage) -> str
     if isinstance(refusal, str) and refusal:
         return refusal
     if cut_off == CutOff.FILTER:
-        raise _build_useless_error("answer_filtered", "The model's server withheld the answer (content filter)", usage)
+        raise build_useless_error("answer_filtered", "The model's server withheld the answer (content filter)", usage)
     if cut_off == CutOff.LENGTH:
         message_text = "The model used up its output tokens before it answered"
-        raise _build_useless_error("answer_cut", message_text, usage, MAX_TRIES_IF_EMPTY)
+        raise build_useless_error("answer_cut", message_text, usage, MAX_TRIES)
     return ""
+
+
+def _has_reasoning(message: dict[str, Any]) -> bool:
+    return any(message.get(field) for field in _REASONING_FIELDS)

@@ -65,7 +65,7 @@ MAX_CALLS = 100
 MAX_PIECES = 200
 SEARCHED_LENGTH = 2000
 """The number of characters, from the beginning of a task, that a script's regular expression can match."""
-UNKNOWN_TASK = "**Nothing was done:** I follow a script, and it does not know this task."
+UNKNOWN_TASK = "I am a demo employee and don't know this task."
 _CALL_ID = re.compile(r"call_\d+_(\d+)_\d+")
 _failed_times: Counter[tuple[str, str, int]] = Counter()
 _failed_lock = threading.Lock()
@@ -128,8 +128,9 @@ class ScriptedProvider:
     def explain_refusal(self, seconds: float) -> str:  # noqa: ARG002 - a script connects to nothing
         return ""
 
-    def check(self) -> None:
+    def check(self) -> str:
         self._load_scripts()
+        return ""
 
     def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
         scripts = self._load_scripts()
@@ -243,7 +244,7 @@ def _find_progress(since: Sequence[dict[str, Any]]) -> tuple[int, bool]:
 
 def _list_tasks(scripts: Sequence[Script]) -> str:
     titles = "\n".join(f"- {script.shown_title}" for script in scripts)
-    return f"{UNKNOWN_TASK}\n\nIt knows these tasks:\n\n{titles}"
+    return f"{UNKNOWN_TASK}\n\nTry:\n\n{titles}"
 
 
 def _build_scope(position: _ScriptPosition, playback: _Playback) -> ExpressionScope:

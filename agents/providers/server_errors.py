@@ -8,6 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.providers.base import ProviderError
+from agents.providers.error_kinds import (
+    BROKEN_CALL,
+    CONTEXT_TOO_LONG,
+    TOO_MUCH_AT_ONCE,
+    ErrorKind,
+    find_kind,
+    find_window,
+)
+from agents.providers.unusable_answers import MAX_TRIES_IF_BROKEN
 
 MAX_QUOTE = 300
 MAX_RETRY_AFTER_S = 24 * 3600.0
@@ -35,20 +44,33 @@ _MEANINGS = {
     "bad_key": "The model's server does not accept the API key",
     "not_found": "The model's server does not know this address or model",
     "refused": "The model's server refused the request",
-    "context_too_long": "The conversation is longer than the model accepts",
+    CONTEXT_TOO_LONG: "The conversation is longer than the model accepts",
+    TOO_MUCH_AT_ONCE: "The request is larger than the account's limit per minute",
+    BROKEN_CALL: "The model asked for a call that its server cannot read",
+    "answer_filtered": "A content filter of the model's server refused the request",
     "bad_answer": "The model's server answered with an error",
 }
-CONTEXT_TOO_LONG = "context_too_long"
-_TOO_LONG_WORDS = ("context_length", "context length", "maximum context", "prompt is too long", "context window")
+_CODES_BY_KIND = {BROKEN_CALL: "answer_cut", TOO_MUCH_AT_ONCE: CONTEXT_TOO_LONG}
 _STATUS_BY_WORDS = (
     (("insufficient_quota", "billing", "payment"), 402),
     (("rate_limit", "rate limit", "too many requests"), 429),
     (("invalid_api_key", "authentication", "unauthorized"), 401),
-    (_TOO_LONG_WORDS, 400),
     (("not_found", "not found", "does not exist"), 404),
     (("invalid_request", "bad_request"), 400),
     (("overloaded", "server_error", "unavailable", "timeout", "timed out"), 503),
 )
+
+
+class ModelServerError(ProviderError):
+    """A server's error.
+
+    Attributes:
+        status: of HTTP, or the one that fits an error with status 200; None if none does.
+        body: the decoded JSON, or the text.
+    """
+
+    status: int | None = None
+    body: Any = None
 
 
 def quote(text: str, secret: str = "") -> str:
@@ -87,23 +109,34 @@ def build_still_too_long_error(error: ProviderError) -> ProviderError:
     return ProviderError(error.code, f"{error.message}. {advice}", transient=False)
 
 
-def _build_error(status: int | None, body: Any, shown: str, secret: str) -> ProviderError:
+def _build_error(status: int | None, body: Any, shown: str, secret: str) -> ModelServerError:
     words = _collect_words(body)
-    if status is None:
+    kind = find_kind(status, words)
+    if kind is not None:
+        code = kind.code
+    elif status is None:
         code = "bad_answer"
     elif status in _STATUS_CODES:
         code = _STATUS_CODES[status]
     else:
         code = "server_error" if status >= 500 else "refused"
-    if code == "rate_limited" and "insufficient_quota" in words:
-        code = "quota_exhausted"
-    if code == "refused" and any(mark in words for mark in _TOO_LONG_WORDS):
-        code = CONTEXT_TOO_LONG
-    return ProviderError(
-        code,
-        f"{_MEANINGS[code]}{shown}: {quote(_find_message(body), secret)}",
-        transient=code in _TRANSIENT or status is None,
+    advice = f". {kind.advice}" if kind and kind.advice else ""
+    error = ModelServerError(
+        _CODES_BY_KIND.get(code, code),
+        f"{_MEANINGS[code]}{shown}: {quote(_find_message(body), secret)}{advice}",
+        transient=code in _TRANSIENT or (kind is None and status is None),
     )
+    error.status, error.body = status, body
+    return _describe_kind(error, kind, words)
+
+
+def _describe_kind(error: ModelServerError, kind: ErrorKind | None, words: str) -> ModelServerError:
+    """Set what the kind says about the error: the limit that it names, or how often to try again."""
+    if error.code == CONTEXT_TOO_LONG:
+        error.window = find_window(_unwrap_error(error.body), words)
+    elif kind is not None and kind.code == BROKEN_CALL:
+        error.transient, error.most_tries = True, MAX_TRIES_IF_BROKEN
+    return error
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
@@ -130,6 +163,9 @@ def _parse_number(value: str | None) -> float | None:
 
 
 def _unwrap_error(body: Any) -> Any:
+    """Return the error itself; Gemini sends a list of one."""
+    if isinstance(body, list) and len(body) == 1:
+        body = body[0]
     return body["error"] if isinstance(body, dict) and body.get("error") else body
 
 

@@ -5,6 +5,7 @@ a second, so it ends when the run is stopped or the deadline passes, even if a s
 for a second thread, for closing a socket during a read, or for a timeout that every byte renews.
 """
 
+import math
 import threading
 import time
 import urllib.parse
@@ -17,6 +18,7 @@ import httpx2
 from typing_extensions import override
 
 from agents.providers.base import ProviderError, ProviderStopped
+from agents.providers.connection_errors import describe_connect_error, describe_early_end
 from tools.contract import ErrorCode, HostPort, NetworkAccess, PrivateHosts, ToolError
 from tools.network.transport import FRAMING, GuardedBackend, LimitedBody, RequestGuard, load_system_trust
 from tools.network.urls import get_host, get_port
@@ -31,12 +33,27 @@ NEEDS_PERMISSION = "The owner of this installation can allow it with the setting
 
 
 class CancelScope(RequestGuard):
-    """The guard of a provider's requests: they end at `deadline`, or once `stopped` is set."""
+    """The guard of a provider's requests: they end at the deadline, after a silence, or once `stopped` is set.
+
+    `deadline` is the moment at which the request ends unless more of the answer comes.
+    """
 
     def __init__(self, deadline: float, stopped: threading.Event) -> None:
         super().__init__(deadline, most=MAX_ANSWER_BYTES * FRAMING)
         self.stopped = stopped
+        self._last_moment = deadline
+        self._silence_s: float | None = None
         self._started_at = time.monotonic()
+
+    def limit_silence(self, seconds: float | None) -> None:
+        """Allow this many seconds without a new part of the answer, beginning now; None sets no limit."""
+        self._silence_s = seconds
+        self.note_content()
+
+    def note_content(self) -> None:
+        """Note that a part of the answer has come; data that only keeps the connection alive does not count."""
+        silent_until = math.inf if self._silence_s is None else time.monotonic() + self._silence_s
+        self.deadline = min(self._last_moment, silent_until)
 
     @override
     def check(self) -> None:
@@ -44,14 +61,18 @@ class CancelScope(RequestGuard):
         if self.stopped.is_set():
             raise ProviderStopped
         if time.monotonic() >= self.deadline:
-            waited = max(0.0, self.deadline - self._started_at)
-            raise ProviderError(
-                "timeout", f"The model's server did not finish its answer within {waited:.1f} s", transient=True
-            )
+            raise ProviderError("timeout", self._describe_end(), transient=True)
 
     def shorten(self, seconds: float) -> None:
         """Allow only this many seconds from now: the answer is complete, and only its end is missing."""
-        self.deadline = min(self.deadline, time.monotonic() + seconds)
+        self._last_moment = min(self._last_moment, time.monotonic() + seconds)
+        self.deadline = min(self.deadline, self._last_moment)
+
+    def _describe_end(self) -> str:
+        if self.deadline < self._last_moment and self._silence_s is not None:
+            return f"The model's server sent nothing more for {self._silence_s:.1f} s"
+        waited = max(0.0, self.deadline - self._started_at)
+        return f"The model's server did not finish its answer within {waited:.1f} s"
 
     def copy(self) -> "CancelScope":
         """Return a copy with the same limits, for another thread."""
@@ -101,14 +122,13 @@ def _translating_errors(url: httpx2.URL, answered: bool) -> Iterator[None]:
         if error.code is ErrorCode.LIMIT_EXCEEDED:
             message = f"{address} sent more than {MAX_ANSWER_BYTES} bytes"
             raise ProviderError("bad_answer", message, transient=False) from error
-        message = f"Could not reach {get_host(url).removesuffix('.')}: {error.message}"
+        host = get_host(url).removesuffix(".")
+        message = f"Could not reach {host}: {error.message.rstrip('.')}. Check the spelling of the address"
         raise ProviderError("unreachable", message, transient=True) from error
     except (httpcore2.ConnectError, httpcore2.ConnectTimeout, httpcore2.ProxyError) as error:
-        reason = str(error) or "no answer to the connection attempt"
-        has_wrong_certificate = "CERTIFICATE_VERIFY_FAILED" in reason
-        raise ProviderError(
-            "unreachable", f"Could not reach {address}: {reason}", transient=not has_wrong_certificate
-        ) from error
+        has_wrong_certificate = "CERTIFICATE_VERIFY_FAILED" in str(error)
+        message = describe_connect_error(url, error)
+        raise ProviderError("unreachable", message, transient=not has_wrong_certificate) from error
     except httpcore2.UnsupportedProtocol as error:
         raise ProviderError("bad_settings", f"{address}: {error}", transient=False) from error
     except httpcore2.LocalProtocolError as error:
@@ -116,15 +136,14 @@ def _translating_errors(url: httpx2.URL, answered: bool) -> Iterator[None]:
             "bad_settings", f"The request to {address} is not valid: {error}", transient=False
         ) from error
     except httpcore2.TimeoutException as error:
-        raise ProviderError("timeout", f"{address} did not accept the request in time", transient=True) from error
+        message = f"{address} did not accept the request in time. Check how busy the server is"
+        raise ProviderError("timeout", message, transient=True) from error
     except (httpcore2.NetworkError, httpcore2.RemoteProtocolError) as error:
         if answered:
             raise ProviderError(
                 "cut_stream", f"{address} closed the connection in the middle of its answer: {error}", transient=True
             ) from error
-        raise ProviderError(
-            "unreachable", f"{address} closed the connection without an answer: {error}", transient=True
-        ) from error
+        raise ProviderError("unreachable", describe_early_end(url, error), transient=True) from error
 
 
 class _AnswerBody(LimitedBody):

@@ -11,6 +11,7 @@ from agents.providers.base import ProviderError
 MAX_TOOLS = 128
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
+MAX_CALLED = 200
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ILLEGAL_RUN = re.compile(r"[^a-zA-Z0-9_-]+")
 
@@ -44,13 +45,26 @@ class WireNames:
         known = self._to_wire.get(name)
         return known if known is not None else self._find_free_name(name)
 
-    def to_internal(self, wire: str) -> str:
-        """Return the internal name of a wire name; internal and unknown names are returned as they are."""
-        return self._to_internal.get(wire, wire)
+    def find_offered(self, name: str) -> str | None:
+        """Return the internal name of the offered tool that has exactly this wire or internal name."""
+        return self._to_internal.get(name, name if name in self._to_wire else None)
+
+    def to_internal(self, called: str) -> str:
+        """Return the internal name of the offered tool that a model calls by this name; else the name unchanged.
+
+        Some models add to a name what their prompt puts beside it, as in `functions.data__find:0` or
+        `data__find<|channel|>json`. Such a name means an offered tool if exactly one fits.
+        """
+        exact = self.find_offered(called)
+        if exact is not None or len(called) > MAX_CALLED:
+            return called if exact is None else exact
+        fitting = {tool for wire, tool in self._to_internal.items() if _is_within(wire, called)}
+        fitting |= {tool for tool in self._to_wire if _is_within(tool, called, is_dotted=True)}
+        return fitting.pop() if len(fitting) == 1 else called
 
     def is_offered(self, wire: str) -> bool:
         """Return True if the name is the wire or internal name of an offered tool."""
-        return wire in self._to_internal or wire in self._to_wire
+        return self.find_offered(wire) is not None
 
     def rename_definitions(self, tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the definitions with wire names and descriptions of at most 1,024 characters."""
@@ -84,6 +98,15 @@ def get_plain_wire_name(name: str) -> str:
     if LEGAL_NAME.fullmatch(name) and "__" not in name:
         return name
     return _ILLEGAL_RUN.sub("_", name.replace(".", "__"))
+
+
+def _is_within(offered: str, called: str, *, is_dotted: bool = False) -> bool:
+    """Return True if the called name is the offered one with something around it.
+
+    Letters, digits, `_` and `-` may belong to the name of another tool, and so may dots around a dotted name.
+    """
+    before = r"(?:^functions\.|(?<![\w.-]))" if is_dotted else r"(?<![\w-])"
+    return re.search(rf"{before}{re.escape(offered)}(?![\w.-])", called) is not None
 
 
 def _digest(name: str, tries: int) -> str:

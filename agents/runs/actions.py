@@ -7,31 +7,46 @@ from django.db import IntegrityError
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Role
-from agents.employees import budgets
-from agents.platform.queries.runs import EMPLOYEE, RUN, RUN_OF_REQUEST
+from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.providers.base import CONTINUE_REQUEST
-from agents.runs import stops
+from agents.runs import budgets, stops
 from agents.runs.engine.ending import Ending, end_run
 from agents.runs.engine.transaction import Transaction, new_run_transaction, run_transaction
 from agents.runs.events import CancelRequested, MessageAdded, RunResumed, RunStarted
 from agents.runs.models import ExitReason, Message, Origin, Run, RunStatus
 from agents.runs.models.run import (
     ASK_REQUEST_PREFIX,
+    MAX_CLIENT_ID,
     SCHEDULE_REQUEST_PREFIX,
     TRIGGER_REQUEST_PREFIX,
     make_title,
 )
+from agents.runs.queries.runs import EMPLOYEE, RUN, RUN_OF_REQUEST
 from tools.toolbox.toolbox import MODES
 
 MAX_TEXT = 20_000
 MAX_PASSES = 100
+_LONGEST_SHOWN = 80
 _RESERVED_PREFIXES = {
     SCHEDULE_REQUEST_PREFIX: Origin.SCHEDULE,
     TRIGGER_REQUEST_PREFIX: Origin.TRIGGER,
     ASK_REQUEST_PREFIX: Origin.ASK,
 }
 """The beginnings of client request ids that only one origin has: a schedule's time whose id was used starts nothing."""
+
+
+@dataclass(frozen=True)
+class TypedMessage:
+    """A message to an employee.
+
+    Attributes:
+        client_id: the sender's own id for it in its run, or empty.
+    """
+
+    sender: Membership
+    text: str
+    client_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,8 +83,7 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
     require_role(member, Role.OPERATOR, "start a run")
     task = check_text("task", submission.task)
     _check_request_id(submission)
-    if submission.mode and submission.mode not in MODES:
-        raise Invalid("mode", f"mode is {submission.mode!r}, but must be one of {', '.join(MODES)}")
+    _check_mode(member, submission.mode)
     row = EMPLOYEE.fetch_one(member.organization_id, submission.employee_id)
     if row is None:
         raise NotFound(f"there is no employee {submission.employee_id}")
@@ -116,6 +130,15 @@ def _describe_start(member: Membership, submission: Submission) -> RunStarted:
     )
 
 
+def _check_mode(member: Membership, mode: str) -> None:
+    """Refuse a mode that neither ships nor is named by a tool of the organization."""
+    if not mode or mode in MODES:
+        return
+    known = dict.fromkeys([*MODES, *load_toolbox(member.organization_id).modes])
+    if mode not in known:
+        raise Invalid("mode", f"mode is {mode[:_LONGEST_SHOWN]!r}, but must be one of {', '.join(known)}")
+
+
 def _check_request_id(submission: Submission) -> None:
     sent = submission.client_request_id
     if len(sent) > 200 or "\0" in sent:
@@ -154,49 +177,79 @@ def cancel(member: Membership, run_id: int) -> Run:
     return Run.objects.get(pk=run_id)
 
 
-def add_message(member: Membership, run_id: int, text: str) -> Run:
+def add_message(member: Membership, run_id: int, text: str, client_message_id: str = "") -> Run:
     """Send the employee a message; it resumes an ended run, and a running one reads it before its next pass.
+
+    Args:
+        client_message_id: repeating one with the same text adds nothing.
 
     Raises:
         Forbidden, NotFound, Invalid
-        Conflict: the run was cancelled, or has no model.
+        Conflict: the run was cancelled, or has no model, or the id belongs to another message.
     """
     require_role(member, Role.OPERATOR, "send a message")
     checked = check_text("text", text)
+    message = TypedMessage(member, checked, _check_client_id(client_message_id))
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
+        if _was_sent(tx.run, message):
+            return tx.run
         _refuse_without_model(tx.run)
         _refuse_cancelled(tx.run)
-        _append_message(tx, member, checked)
+        _append_message(tx, message)
         if tx.run.has_ended:
             _resume(tx, member, tx.run.employee.max_passes)
     return Run.objects.get(pk=run_id)
 
 
-def continue_run(member: Membership, run_id: int, max_passes: int | None = None) -> Run:
+def continue_run(member: Membership, run_id: int, max_passes: int | None = None, client_message_id: str = "") -> Run:
     """Continue an ended run with more passes: 1 to 100, the employee's own number by default.
+
+    Args:
+        client_message_id: repeating one does not continue the run again.
 
     Raises:
         Forbidden, NotFound, Invalid
-        Conflict: the run has not ended, was cancelled, or has no model.
+        Conflict: the run has not ended, was cancelled, or has no model, or the id belongs to another message.
     """
     require_role(member, Role.OPERATOR, "continue a run")
     if max_passes is not None and not 1 <= max_passes <= MAX_PASSES:
         raise Invalid("max_passes", f"max_passes is {max_passes}, but must be 1 to {MAX_PASSES}")
+    message = TypedMessage(member, CONTINUE_REQUEST, _check_client_id(client_message_id))
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
+        if _was_sent(tx.run, message):
+            return tx.run
         _refuse_without_model(tx.run)
         _refuse_cancelled(tx.run)
         if not tx.run.has_ended:
             raise Conflict("the run has not ended", run_status=tx.run.status)
-        _append_message(tx, member, CONTINUE_REQUEST)
+        _append_message(tx, message)
         _resume(tx, member, max_passes or tx.run.employee.max_passes)
     return Run.objects.get(pk=run_id)
 
 
-def _append_message(tx: Transaction, member: Membership, text: str) -> None:
-    run = tx.run
+def _check_client_id(sent: str) -> str:
+    if len(sent) > MAX_CLIENT_ID or "\0" in sent:
+        raise Invalid("client_message_id", f"client_message_id may have at most {MAX_CLIENT_ID} characters, and no NUL")
+    return sent
+
+
+def _was_sent(run: Run, message: TypedMessage) -> bool:
+    """Return True if this very message was added by an earlier request; needs the run's lock."""
+    if not message.client_id:
+        return False
+    found = Message.objects.filter(run=run, client_message_id=message.client_id).first()
+    if found is not None and (found.author_id, found.text) != (message.sender.user_id, message.text):
+        raise Conflict("this client_message_id belongs to another message of the run")
+    return found is not None
+
+
+def _append_message(tx: Transaction, message: TypedMessage) -> None:
+    run, sender = tx.run, message.sender.user
     run.message_count += 1
-    Message.objects.create(run=run, number=run.message_count, author=member.user, text=text)
-    tx.publish(MessageAdded(text, member.user.get_username()))
+    Message.objects.create(
+        run=run, number=run.message_count, author=sender, text=message.text, client_message_id=message.client_id
+    )
+    tx.publish(MessageAdded(message.text, sender.get_username()))
 
 
 def _resume(tx: Transaction, member: Membership, passes: int) -> None:
@@ -233,7 +286,7 @@ def _find_own_run_id(member: Membership, run_id: int) -> int:
 def require_role(member: Membership, role: Role, act: str) -> None:
     """Raise Forbidden if the member's role does not include this one."""
     if not member.may(role):
-        raise Forbidden(f"{member.as_noun} may not {act}")
+        raise Forbidden(f"{member.as_noun} cannot {act}")
 
 
 def _name_actor(member: Membership) -> str:

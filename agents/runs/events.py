@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, ClassVar, Self
 
-from agents.approvals.models import Approval
-from agents.runs.models import EventType, Run, ToolCall
+from agents.runs.models import Approval, EventType, Run, ToolCall
 from agents.runs.models.event import brief_params, brief_result
 from tools.contract import Tool, ToolError, ToolResult
 
@@ -146,68 +145,6 @@ class PassStarted(RunEvent):
 
     type = EventType.PASS_STARTED
     pass_number: int
-
-
-@dataclass(frozen=True)
-class AssistantMessage(RunEvent):
-    """The model's text."""
-
-    type = EventType.ASSISTANT_MESSAGE
-    text: str
-    pass_number: int
-
-
-@dataclass(frozen=True)
-class AssistantThought(RunEvent):
-    """The model's reasoning, cut to the length that is shown."""
-
-    type = EventType.ASSISTANT_THOUGHT
-    pass_number: int
-    text: str
-    truncated: bool | None = None
-
-
-@dataclass(frozen=True)
-class AnswerCut(RunEvent):
-    """The model's answer is incomplete."""
-
-    type = EventType.ANSWER_CUT
-    pass_number: int
-    cut_off: str
-
-
-@dataclass(frozen=True)
-class ProviderDelayed(RunEvent):
-    """The provider failed and will be tried again."""
-
-    type = EventType.PROVIDER_DELAYED
-    code: str
-    reason: str
-    tries: int
-    retry_at: str
-
-
-@dataclass(frozen=True)
-class HistoryShortened(RunEvent):
-    """A request was shortened further than the one before it."""
-
-    type = EventType.HISTORY_SHORTENED
-    pass_number: int
-    results: int
-    texts: int
-    tokens_before: int
-    tokens_after: int
-
-
-@dataclass(frozen=True)
-class UsageReported(RunEvent):
-    """The server reported the usage of a pass that had been estimated."""
-
-    type = EventType.USAGE_REPORTED
-    pass_number: int
-    input_tokens: int
-    output_tokens: int
-    cost: float | None
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def submit(member: Membership, wanted: ManualCall) -> Run:
         Invalid: `params.NAME` is wrong, or `params` as a whole.
     """
     if not member.may(Role.OPERATOR):
-        raise Forbidden(f"{member.as_noun} may not try tools")
+        raise Forbidden(f"{member.as_noun} cannot try tools")
     toolbox = load_toolbox(member.organization_id)
     tool = toolbox.get_tool(wanted.tool)
     if tool is None or tool.is_system:

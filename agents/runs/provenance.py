@@ -19,7 +19,7 @@ from django.db.models.functions import Cast
 
 from agents.accounts.models import AuditEntry
 from agents.runs.models import Message, Origin, OutsideValue, Run, ToolCall
-from agents.triggers.models import ReceivedMessage
+from agents.runs.origins import ORIGINS
 from tools.contract import Tool, ToolError
 from tools.schedules.models import Schedule
 from tools.toolbox import Toolbox
@@ -102,8 +102,8 @@ class RunValues:
         is_typed = not (root.origin == Origin.SCHEDULE and _is_made_by_employee(root))
         task = [] if is_typed else [SeenText(SeenIn.OWN, root.task, title="the schedule", run_id=root.pk)]
         typed = _load_typed(runs, texts, has_typed_task=is_typed)
-        if root.origin == Origin.TRIGGER:
-            template, task = _load_trigger_texts(root)
+        if (source := ORIGINS.get(Origin(root.origin))) is not None:
+            template, task = _list_origin_texts(root, source.load_texts(root))
             typed = iter([template, *typed])
         people = [SeenText(SeenIn.PERSON, text) for text in (*self.edited, *typed)]
         return SourceIndex([*people, *task, *results], is_partial=is_partial)
@@ -260,17 +260,17 @@ def _load_typed(runs: list[int], texts: Iterable[_CallTexts], *, has_typed_task:
             yield from list_edited(call.model_params, json.loads(call.params_text))
 
 
-def _load_trigger_texts(run: Run) -> tuple[str, list[SeenText]]:
+def _list_origin_texts(run: Run, texts: tuple[str, str] | None) -> tuple[str, list[SeenText]]:
     """Return the template that a person wrote for the run, and the message from outside that started it.
 
     The message is searched as it came and as the employee reads it: there it is shortened, without hidden characters.
     """
-    message = ReceivedMessage.objects.filter(run_id=run.pk).first()
     read = Message.objects.filter(run_id=run.pk, number=1).values_list("text", flat=True).first()
     outside = SeenText(SeenIn.OUTSIDE, read or run.task, title="the message that started the run", run_id=run.pk)
-    if message is None:
+    if texts is None:
         return "", [outside]
-    return message.template, [outside, replace(outside, text=message.payload, is_json=True)]
+    template, payload = texts
+    return template, [outside, replace(outside, text=payload, is_json=True)]
 
 
 def _is_made_by_employee(run: Run) -> bool:

@@ -15,9 +15,8 @@ from django.db.models.functions import Now
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Role
+from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.employees.models import Employee
-from agents.notices.models import Notice, NoticeKind
-from agents.notices.outbox import add_fact
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal
 from agents.runs import actions
 from agents.runs.engine.transaction import MACHINE
@@ -29,6 +28,7 @@ from tools.schedules.cron_times import parse_cron
 from tools.schedules.descriptions import describe_times
 from tools.schedules.models import Schedule
 
+CLOCK_WAS_AHEAD = "The clock was ahead when the next time was set, so it was computed again."
 MAX_MISSED = 100
 """The largest number of missed times that is counted."""
 
@@ -122,20 +122,46 @@ def fire(schedule_id: int) -> bool:
         return _fire_locked(schedule, schedule.next_at, schedule.now)
 
 
-def skip_after_restore() -> int:
-    """Skip all due times after a backup was restored, because they may have fired already.
+def correct_time(schedule_id: int) -> bool:
+    """Compute the next time anew if it is later than the expression gives from now on, and tell who made the schedule.
 
-    Return the number of schedules that moved on to their next time.
+    Return False if it is not. A time that has fired already does not fire again: its run has the time's request id.
+    """
+    with transaction.atomic():
+        rows = Schedule.objects.select_for_update(no_key=True).filter(pk=schedule_id, is_active=True, next_at__gt=Now())
+        schedule = rows.annotate(now=Now()).first()
+        if schedule is None or schedule.next_at is None:
+            return False
+        expected, late = _find_next_time(schedule, schedule.now), schedule.next_at
+        if expected is None or late <= expected:
+            return False
+        schedule.next_at, schedule.problem = expected, CLOCK_WAS_AHEAD
+        schedule.save(update_fields=["next_at", "problem"])
+        _audit(MACHINE, "schedule_corrected", schedule, time=expected.isoformat(), instead_of=late.isoformat())
+        _tell(schedule, late.isoformat())
+        return True
+
+
+def pause_after_restore(why: str) -> int:
+    """Pause every active schedule after a backup was restored: a person may have cancelled it since.
+
+    Return their number. The people who made them are told.
     """
     count = 0
-    for pk in Schedule.objects.filter(is_active=True, next_at__lte=Now()).values_list("pk", flat=True):
+    for pk in Schedule.objects.filter(is_active=True).order_by("pk").values_list("pk", flat=True):
         with transaction.atomic():
-            rows = Schedule.objects.select_for_update(no_key=True).filter(pk=pk, is_active=True)
-            for schedule in rows.annotate(now=Now()):
-                next_at = _find_next_time(schedule, schedule.now)
-                _skip_time(schedule, "It may have fired before a backup was restored.", next_at)
+            for schedule in Schedule.objects.select_for_update(no_key=True).filter(pk=pk, is_active=True):
+                _switch_off(schedule, why)
                 count += 1
     return count
+
+
+def _switch_off(schedule: Schedule, problem: str) -> None:
+    """Pause the schedule until a person resumes it, and tell who made it."""
+    time = schedule.next_at.isoformat() if schedule.next_at else ""
+    changes.pause_schedule(schedule, problem)
+    _audit(MACHINE, "schedule_switched_off", schedule, problem=problem)
+    _tell(schedule, time)
 
 
 def _skip_time(schedule: Schedule, why: str, next_at: datetime | None) -> None:
@@ -150,18 +176,16 @@ def _skip_time(schedule: Schedule, why: str, next_at: datetime | None) -> None:
 def _tell(schedule: Schedule, time: str) -> None:
     """Tell the person who made the schedule that it did not start at this time."""
     if schedule.made_by_id is not None:
-        notice = Notice(organization_id=schedule.organization_id, kind=NoticeKind.SCHEDULE, user_id=schedule.made_by_id)
-        notice.key, notice.detail = f"{NoticeKind.SCHEDULE}:{schedule.pk}:{time}", f"schedule {schedule.pk}"
-        add_fact(notice)
+        key, detail = f"{schedule.pk}:{time}", f"schedule {schedule.pk}"
+        who = schedule.made_by_id
+        tell(NoticeFact(NoticeKind.SCHEDULE, schedule.organization_id, key, user_id=who, detail=detail))
 
 
 def _fire_locked(schedule: Schedule, time: datetime, now: datetime) -> bool:
     next_at = _find_next_time(schedule, now)
     member = _find_member(schedule)
     if problem := _explain_end(schedule, member, next_at):
-        changes.pause_schedule(schedule, problem)
-        _audit(MACHINE, "schedule_switched_off", schedule, problem=problem)
-        _tell(schedule, time.isoformat())
+        _switch_off(schedule, problem)
         return True
     assert member is not None
     try:
@@ -202,7 +226,7 @@ def _explain_end(schedule: Schedule, member: Membership | None, next_at: datetim
         name = person.get_username() if person else "Its owner"
         return f"{name} is no longer a member."
     if not member.may(Role.OPERATOR):
-        return f"{person.get_username()} is now {member.as_noun}, who may not start runs."
+        return f"{person.get_username()} is now {member.as_noun}, who cannot start runs."
     if next_at is None:
         return "It has no next time: its dates have passed, or its time zone no longer exists."
     return ""
@@ -255,7 +279,7 @@ def _convert_error(error: ToolError) -> Refusal:
 
 def _require_operator(member: Membership, act: str) -> None:
     if not member.may(Role.OPERATOR):
-        raise Forbidden(f"{member.as_noun} may not {act}")
+        raise Forbidden(f"{member.as_noun} cannot {act}")
 
 
 def _record(member: Membership, action: str, schedule: Schedule, **payload: object) -> None:

@@ -5,9 +5,10 @@ the stop under its own lock, which every start of a call needs too: `apply`. If 
 is not available, the sweeper does the rest.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 
 from django.db import OperationalError, transaction
@@ -17,17 +18,18 @@ from django.utils import timezone
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Organization, Role
+from agents.accounts.notice_facts import NoticeFact, NoticeKind, clean_name, tell
 from agents.employees.models import Employee, ToolRule
 from agents.employees.toolboxes import load_toolbox
-from agents.notices.models import Notice, NoticeKind
-from agents.notices.outbox import add_fact
-from agents.notices.texts import clean_name
 from agents.platform import notify
 from agents.platform.refusals import Conflict, Forbidden, NotFound
 from agents.runs.engine import ending, next_step
 from agents.runs.engine.transaction import MACHINE, Transaction, run_transaction
 from agents.runs.events import RunResumed, RunStopped
 from agents.runs.models import ENDED, PARKED, Run, RunStatus
+
+RELEASE_GUARDS: list[Callable[[int], str]] = []
+"""Each says why the organization with this id may not be released yet, or returns an empty text."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class _StopAction:
     words: str
 
 
+UNDO_TIME = timedelta(minutes=2)
+"""The time in which whoever stopped something by mistake can resume it, without being an admin."""
 _STOP = _StopAction("stopped", Role.OPERATOR, "stop anything")
 _RELEASE = _StopAction("released", Role.ADMIN, "resume what was stopped")
 
@@ -66,10 +70,13 @@ def release_everything(member: Membership) -> None:
 
     Raises:
         Forbidden
-        Conflict: nothing is stopped.
+        Conflict: nothing is stopped, or restored limits are not confirmed yet.
     """
-    _require_role(member, _RELEASE)
+    _require_release(member, Organization.objects.get(pk=member.organization_id))
     with transaction.atomic():
+        for explain in RELEASE_GUARDS:
+            if reason := explain(member.organization_id):
+                raise Conflict(reason)
         stopped = Organization.objects.filter(pk=member.organization_id, stopped_at__isnull=False)
         if not stopped.update(stopped_at=None, stopped_by=""):
             raise Conflict("Nothing is stopped.")
@@ -104,8 +111,8 @@ def release_employee(member: Membership, employee_id: int) -> Employee:
         Forbidden, NotFound
         Conflict: it is not stopped.
     """
-    _require_role(member, _RELEASE)
     employee = _find_employee(member, employee_id)
+    _require_release(member, employee)
     with transaction.atomic():
         stopped = Employee.objects.filter(pk=employee_id, stopped_at__isnull=False)
         if not stopped.update(stopped_at=None, stopped_by=""):
@@ -145,7 +152,7 @@ def release_tool(member: Membership, tool: str) -> None:
         Forbidden
         Conflict: it is not stopped.
     """
-    _require_role(member, _RELEASE)
+    _require_release(member, ToolRule.objects.filter(organization_id=member.organization_id, tool=tool).first())
     with transaction.atomic():
         rules = ToolRule.objects.filter(organization_id=member.organization_id, tool=tool)
         if not rules.filter(stopped_at__isnull=False).update(stopped_at=None, stopped_by=""):
@@ -184,9 +191,8 @@ def apply(run_id: int, wait: bool = False) -> bool:
 
 def _tell(member: Membership, what: str) -> None:
     """Tell admins that somebody stopped this."""
-    detail = f"{clean_name(what)}, by {_name(member)}"[:200]
-    key = f"{NoticeKind.STOPPED}:{timezone.now().isoformat()}"
-    add_fact(Notice(organization_id=member.organization_id, kind=NoticeKind.STOPPED, key=key, detail=detail))
+    key, detail = timezone.now().isoformat(), f"{clean_name(what)}, by {_name(member)}"
+    tell(NoticeFact(NoticeKind.STOPPED, member.organization_id, key, detail=detail))
 
 
 def _publish(tx: Transaction, why: str) -> None:
@@ -239,7 +245,21 @@ def _find_employee(member: Membership, employee_id: int) -> Employee:
 
 def _require_role(member: Membership, act: _StopAction) -> None:
     if not member.may(act.role):
-        raise Forbidden(f"{member.as_noun} may not {act.words}")
+        raise Forbidden(f"{member.as_noun} cannot {act.words}")
+
+
+def may_release(member: Membership, stopped: Organization | Employee | ToolRule | None) -> bool:
+    """Return True if the member may resume this: as an admin, or soon after they stopped it themselves."""
+    if member.may(_RELEASE.role):
+        return True
+    if stopped is None or stopped.stopped_at is None or stopped.stopped_by != _name(member):
+        return False
+    return member.may(_STOP.role) and timezone.now() - stopped.stopped_at < UNDO_TIME
+
+
+def _require_release(member: Membership, stopped: Organization | Employee | ToolRule | None) -> None:
+    if not may_release(member, stopped):
+        _require_role(member, _RELEASE)
 
 
 def _name(member: Membership) -> str:

@@ -9,13 +9,14 @@ import threading
 import time
 from functools import partial
 
-from agents.employees import budgets
 from agents.employees.models import ProviderKind
 from agents.employees.provider_settings import load_provider_config
 from agents.employees.toolboxes import get_installed_toolbox
 from agents.platform.database_connections import release_connection
+from agents.platform.log_context import log_for_organization
 from agents.providers.base import ModelRequest, ProviderError, ProviderStopped, Usage
 from agents.providers.registry import build_provider
+from agents.runs import budgets
 from agents.runs.engine.context import RunContext, load_context, load_organization_rules
 from agents.runs.engine.lease import UNSUCCESSFUL, watch_side_work
 from agents.runs.engine.transaction import run_transaction
@@ -33,6 +34,7 @@ def title_run(run_id: int) -> bool:
     After any failure the run keeps the beginning of its task as its title.
     """
     context = load_context(run_id)
+    log_for_organization(context.run.organization_id)
     tool, policy = get_installed_toolbox().get_tool(TOOL), get_installed_toolbox().policy
     if tool is None or {tool.name, tool.id} & policy.disabled:
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db import transaction
@@ -16,19 +16,19 @@ from django.utils import timezone
 from agents.accounts import audit
 from agents.accounts.models import DECIDERS, Membership, Organization
 from agents.approval_rules.loading import HAS_RULES
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
 from agents.approvals.warnings.marks import read_card
-from agents.runs.models import Run
+from agents.runs.engine.answerer import AnswerObjection, AskingCard, Ended
+from agents.runs.models import Approval, ApprovalStatus, Run
 from agents.standing_grants.accounts import hash_account
 from agents.standing_grants.makers import AnsweredCall, MakerRights, find_rights
 from agents.standing_grants.models import StandingGrant
-from tools.contract import Level, Tool
+from tools.contract import Level
 from tools.toolbox.approval_rules import RuledCard
-from tools.toolbox.permissions import Cause
+from tools.toolbox.objections import Objection
 from tools.toolbox.provenance import Provenance
 from tools.toolbox.rulings import Ruling
-from tools.toolbox.standing_grants import AskingCall, GrantTerms, explain_end, explain_mismatch, grants_for
+from tools.toolbox.standing_grants import AskingCall, GrantTerms, find_end, find_mismatch, grants_for
 
 logger = logging.getLogger(__name__)
 
@@ -37,48 +37,8 @@ USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 """Cards that count as a use: their call may start, or has started."""
 ReadGrant = tuple[StandingGrant, GrantTerms]
 """A standing grant with its terms."""
-NOT_AVAILABLE = "it had no uses left, had ended, or its maker could not decide this alone"
+NOT_AVAILABLE = "it was used up, had ended, or its owner couldn't approve this alone"
 LOST_RIGHT = "The person who made it can no longer decide cards."
-
-
-@dataclass(frozen=True)
-class AskingCard:
-    """A card that needs an answer, stored or not, with its call, its run and the current version of the tool.
-
-    Attributes:
-        run: with its organization.
-        causes: the causes of the call's current verdict.
-    """
-
-    card: Approval
-    run: Run
-    tool: Tool
-    causes: tuple[Cause, ...]
-
-    def build_call(self, organization: Organization) -> AskingCall:
-        """Build the call for the comparison with standing grants.
-
-        Args:
-            organization: its row as it is now; the run's is as old as the run's context.
-        """
-        call = self.card.tool_call
-        return AskingCall(
-            tool=self.tool.name,
-            definition=self.tool.definition_hash,
-            level=Level(self.card.level),
-            account=hash_account(organization, self.tool),
-            employee_id=self.run.employee_id,
-            run_id=self.run.pk,
-            params=self.card.params,
-            causes=self.causes,
-            provenance=Provenance.from_json(call.provenance) if call.provenance else None,
-            destinations=self.tool.destination_params | self.tool.address_params,
-        )
-
-    def build_ruled(self) -> RuledCard:
-        """Build the call as approval rules see it."""
-        card = self.card
-        return RuledCard(self.tool.name, self.tool.category, Level(card.level), self.run.employee_id, card.params)
 
 
 @dataclass(frozen=True)
@@ -90,6 +50,7 @@ class Answer:
         grant: the one that approves the call; None if a person must decide.
         withheld: the reason why a person decides although one fits.
         ruling: the approval rules by which the grant's maker could decide the call alone; None if none matches.
+        ended: those whose tool or account is no longer what their maker saw.
     """
 
     call: AskingCall
@@ -98,6 +59,7 @@ class Answer:
     grant: StandingGrant | None = None
     withheld: str = ""
     ruling: Ruling | None = None
+    ended: Ended = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Return what a call keeps of its answer, so that it can be checked again."""
@@ -113,11 +75,37 @@ class Answer:
         return {name: value for name, value in kept.items() if value}
 
 
+def build_call(asking: AskingCard, organization: Organization) -> AskingCall:
+    """Build the call for the comparison with standing grants.
+
+    Args:
+        organization: its row as it is now; the run's is as old as the run's context.
+    """
+    call = asking.card.tool_call
+    return AskingCall(
+        tool=asking.tool.name,
+        definition=asking.tool.definition_hash,
+        level=Level(asking.card.level),
+        account=hash_account(organization, asking.tool),
+        employee_id=asking.run.employee_id,
+        run_id=asking.run.pk,
+        params=asking.card.params,
+        causes=asking.causes,
+        provenance=Provenance.from_json(call.provenance) if call.provenance else None,
+        destinations=asking.tool.destination_params | asking.tool.address_params,
+    )
+
+
+def build_ruled(asking: AskingCard) -> RuledCard:
+    """Build the call as approval rules see it."""
+    card, tool = asking.card, asking.tool
+    return RuledCard(tool.name, tool.category, Level(card.level), asking.run.employee_id, card.params)
+
+
 def find_answer(asking: AskingCard, grants: Iterable[ReadGrant]) -> Answer | None:
     """Compare the card with the standing grants of its tool; None if there is none, which costs nothing.
 
-    A standing grant ends for good if the tool or its account is no longer what its maker saw. Uses are counted by
-    `reserve_uses`.
+    Uses are counted by `reserve_uses`.
 
     Args:
         grants: those in force.
@@ -125,14 +113,24 @@ def find_answer(asking: AskingCard, grants: Iterable[ReadGrant]) -> Answer | Non
     rows = {terms.pk: (row, terms) for row, terms in grants if terms.tool == asking.tool.name}
     if not rows:
         return None
-    call = asking.build_call(next(iter(rows.values()))[0].organization)
-    for row, terms in rows.values():
-        if because := explain_end(call, terms):
-            end_grants(StandingGrant.objects.filter(pk=row.pk), because)
+    call = build_call(asking, next(iter(rows.values()))[0].organization)
+    ends = {pk: find_end(call, terms) for pk, (_, terms) in rows.items()}
     fitting = tuple(rows[terms.pk][0] for terms in grants_for(call, (terms for _, terms in rows.values())))
     warnings = find_warnings(asking) if fitting else ()
-    grant = None if warnings or not fitting else fitting[0]
-    return Answer(call, asking.build_ruled(), fitting, grant, ", ".join(warnings))
+    return Answer(
+        call,
+        build_ruled(asking),
+        fitting,
+        grant=None if warnings or not fitting else fitting[0],
+        withheld=", ".join(warnings),
+        ended={pk: ended for pk, ended in ends.items() if ended is not None},
+    )
+
+
+def end(ended: Ended) -> None:
+    """End standing grants for good that a comparison or a start found to have ended."""
+    for pk, objection in ended.items():
+        end_grants(StandingGrant.objects.filter(pk=pk), objection.why)
 
 
 def find_warnings(asking: AskingCard) -> tuple[str, ...]:
@@ -143,31 +141,38 @@ def find_warnings(asking: AskingCard) -> tuple[str, ...]:
     return found.get(waiting.pk, ())
 
 
-def explain_ended(asking: AskingCard) -> str:
-    """Explain why the standing grant that approved the card does not let its call start; empty if it does.
+def find_objection(asking: AskingCard) -> AnswerObjection | None:
+    """Find the reason why the standing grant that approved the card does not let its call start; None if it does.
 
     Call it in the transaction of the start: the grant stays locked until the commit, so that it is revoked either
     before the start or after it. Warnings are not looked for.
     """
     pk = asking.card.standing_grant_id or 0
-    row = lock_in_force(asking.run, [pk]).get(pk)
+    locked = lock_in_force(asking.run, [pk])
+    row = locked.usable.get(pk)
     if row is None:
-        return "it has ended"
-    if not _find_rights([row], [AnsweredCall(asking.build_ruled(), asking.card)]).may_answer(row, 0):
-        return "its maker could not decide this alone"
+        return AnswerObjection("it has ended", ended=locked.ended)
+    if not _find_rights([row], [AnsweredCall(build_ruled(asking), asking.card)]).may_answer(row, 0):
+        return AnswerObjection("its owner couldn't approve this alone")
     terms = next((terms for _, terms in _read_terms([row])), None)
-    return "its terms cannot be read" if terms is None else explain_mismatch(asking.build_call(row.organization), terms)
+    if terms is None:
+        return AnswerObjection("its terms cannot be read")
+    mismatch = find_mismatch(build_call(asking, row.organization), terms)
+    return AnswerObjection(mismatch.why) if mismatch else None
 
 
 def reserve_uses(run: Run, answers: Sequence[tuple[Answer, Approval]]) -> list[Answer]:
     """Reserve a use for each answer that approves its card, of the first fitting standing grant that has one left.
 
-    An answer without one is withheld. The standing grants stay locked until the commit of this transaction.
+    An answer without one is withheld. The standing grants stay locked until the commit of this transaction. Those
+    whose maker has lost the right to decide end.
     """
     wanted = {each.pk for answer, _ in answers if answer.grant is not None for each in answer.fitting}
     if not wanted:
         return [answer for answer, _ in answers]
-    locked = lock_in_force(run, wanted)
+    found = lock_in_force(run, wanted)
+    end(found.ended)
+    locked = found.usable
     rights = _find_rights(list(locked.values()), [AnsweredCall(answer.ruled, card) for answer, card in answers])
     free = _count_free_uses(locked)
     reserved = []
@@ -200,21 +205,31 @@ def _count_free_uses(locked: Mapping[int, StandingGrant]) -> Counter[int]:
     return Counter({pk: max(grant.max_uses - used.get(pk, 0), 0) for pk, grant in locked.items()})
 
 
-def lock_in_force(run: Run, ids: Collection[int]) -> dict[int, StandingGrant]:
-    """Lock those of these standing grants that are in force and whose maker may decide cards.
+@dataclass(frozen=True)
+class LockedGrants:
+    """Standing grants in force, which stay locked until the commit.
 
-    A standing grant whose maker has lost the right to decide ends for good.
+    Attributes:
+        usable: those whose maker may decide cards, by id.
+        ended: those whose maker has lost the right to decide; the caller ends them.
     """
+
+    usable: Mapping[int, StandingGrant]
+    ended: Ended
+
+
+def lock_in_force(run: Run, ids: Collection[int]) -> LockedGrants:
+    """Lock those of these standing grants that are in force."""
     makers = Membership.objects.filter(
         organization=OuterRef("organization"), user=OuterRef("made_by"), user__is_active=True, role__in=DECIDERS
     )
     rows = StandingGrant.objects.select_for_update(of=("self",)).select_related("organization", "made_by")
     mine = rows.filter(IN_FORCE, organization_id=run.organization_id, pk__in=list(ids))
-    found = {row.pk: row for row in mine.annotate(may_decide=Exists(makers), has_rules=HAS_RULES).order_by("pk")}
-    lost = [pk for pk, row in found.items() if not row.may_decide]
-    if lost:
-        end_grants(StandingGrant.objects.filter(pk__in=lost), LOST_RIGHT)
-    return {pk: row for pk, row in found.items() if row.may_decide}
+    found = list(mine.annotate(may_decide=Exists(makers), has_rules=HAS_RULES).order_by("pk"))
+    return LockedGrants(
+        usable={row.pk: row for row in found if row.may_decide},
+        ended={row.pk: Objection(LOST_RIGHT) for row in found if not row.may_decide},
+    )
 
 
 def _find_rights(locked: Sequence[StandingGrant], calls: Sequence[AnsweredCall]) -> MakerRights:
@@ -237,22 +252,9 @@ def end_grants(grants: QuerySet[StandingGrant], because: str) -> int:
     return ended
 
 
-class GrantsInForce:
-    """The standing grants that may answer cards of one run, loaded once, when the first card needs them."""
-
-    def __init__(self) -> None:
-        self._loaded: list[ReadGrant] | None = None
-
-    @property
-    def loaded_ids(self) -> tuple[int, ...]:
-        """The ids, oldest first; empty if no card has needed them."""
-        return tuple(row.pk for row, _ in self._loaded or ())
-
-    def load(self, run: Run) -> list[ReadGrant]:
-        """Return the standing grants, oldest first; the first time costs one query."""
-        if self._loaded is None:
-            self._loaded = list(_read_terms(_find_in_force(run)))
-        return self._loaded
+def load_in_force(run: Run) -> list[ReadGrant]:
+    """Load the standing grants that may answer cards of the run, oldest first."""
+    return list(_read_terms(_find_in_force(run)))
 
 
 def _find_in_force(run: Run) -> QuerySet[StandingGrant]:

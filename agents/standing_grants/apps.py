@@ -1,4 +1,4 @@
-"""The Django app of this folder's models."""
+"""The Django app of this folder's models, which answers cards at the gate."""
 
 from django.apps import AppConfig
 
@@ -6,3 +6,9 @@ from django.apps import AppConfig
 class StandingGrantsConfig(AppConfig):
     name = "agents.standing_grants"
     verbose_name = "Standing grants"
+
+    def ready(self) -> None:
+        from agents.runs.engine import answerer
+        from agents.standing_grants import answers
+
+        answerer.register(answers)

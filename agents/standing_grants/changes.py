@@ -15,7 +15,8 @@ from agents.standing_grants.accounts import hash_account
 from agents.standing_grants.answers import IN_FORCE, end_grants
 from agents.standing_grants.models import StandingGrant
 from tools.contract import Level, Tool
-from tools.toolbox.standing_grants import explain_change
+from tools.toolbox.objections import Objection
+from tools.toolbox.standing_grants import find_change
 
 EVERY_S = 30.0
 
@@ -44,17 +45,17 @@ def end_changed() -> int:
     ended = 0
     for row in rows:
         tool = load_toolbox(row.organization_id).get_tool(row.tool)
-        if tool is not None and (because := _explain(row, tool, hash_once(row.organization, tool))):
-            ended += end_grants(StandingGrant.objects.filter(pk=row.pk), because)
+        if tool is not None and (change := _find_change(row, tool, hash_once(row.organization, tool))):
+            ended += end_grants(StandingGrant.objects.filter(pk=row.pk), change.why)
     return ended
 
 
-def _explain(row: StandingGrant, tool: Tool, account: str) -> str:
+def _find_change(row: StandingGrant, tool: Tool, account: str) -> Objection | None:
     try:
         terms = row.as_terms()
     except ValueError:
-        return ""  # it answers nothing
-    return explain_change(terms, tool.definition_hash, account, _find_level(row.organization, row.employee_id, tool))
+        return None  # it answers nothing
+    return find_change(terms, tool.definition_hash, account, _find_level(row.organization, row.employee_id, tool))
 
 
 def _find_level(organization: Organization, employee_id: int | None, tool: Tool) -> Level:

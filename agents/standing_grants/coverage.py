@@ -10,6 +10,7 @@ from tools.contract import Tool
 from tools.contract.param_schemas import CallSchema, list_types, name_type
 from tools.sources.external_tool import ExternalTool
 from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.objections import Objection
 from tools.toolbox.standing_grants import list_paths
 
 _NUMBERS = frozenset({"integer", "number"})
@@ -26,21 +27,26 @@ _TYPES = {
 
 def describe_coverage(draft: GrantDraft, tool: Tool) -> str:
     """Say that the draft matches no call, or every call with its params; empty otherwise."""
-    if nothing := explain_no_match(draft, tool):
-        return nothing
+    if (nothing := find_contradiction(draft, tool)) is not None:
+        return nothing.why
     return (
         "" if draft.conditions else "There is no condition: this approves every call of the tool with these parameters."
     )
 
 
-def explain_no_match(draft: GrantDraft, tool: Tool) -> str:
-    """Explain why the draft can match no call of the tool; empty if it can, as far as the tool's schema says."""
+def find_contradiction(draft: GrantDraft, tool: Tool) -> Objection | None:
+    """Find the reason why the draft can match no call of the tool; None if it can, as far as the tool's schema says."""
     for param in sorted({condition.param for condition in draft.conditions}):
         conditions = [condition for condition in draft.conditions if condition.param == param]
-        if why := _explain_param(param, conditions, draft, tool):
-            return f"Nothing can match: {why}"
-    missing = build_call_schema(tool).find_missing(draft.params)
-    return f"Nothing can match: every call has the parameter {missing}, which must be absent here." if missing else ""
+        if (contradiction := _find_param_contradiction(param, conditions, draft, tool)) is not None:
+            return contradiction
+    if missing := build_call_schema(tool).find_missing(draft.params):
+        return _object_to_all(f"every call has the parameter {missing}, which these conditions leave out.")
+    return None
+
+
+def _object_to_all(why: str) -> Objection:
+    return Objection(f"Nothing can match: {why}")
 
 
 def build_call_schema(tool: Tool) -> CallSchema:
@@ -48,17 +54,20 @@ def build_call_schema(tool: Tool) -> CallSchema:
     return CallSchema(tool.schema, has_defaults=not isinstance(tool, ExternalTool))
 
 
-def _explain_param(param: str, conditions: Sequence[Condition], draft: GrantDraft, tool: Tool) -> str:
+def _find_param_contradiction(
+    param: str, conditions: Sequence[Condition], draft: GrantDraft, tool: Tool
+) -> Objection | None:
     if not _can_hold(conditions):
-        return f"the conditions on {param} contradict each other."
+        return _object_to_all(f"the conditions on {param} contradict each other.")
     types = list_types(tool.schema, param)
     if types and not all(_fits_type(condition, types) for condition in conditions):
         words = " or ".join(_TYPES.get(each, each) for each in sorted(types))
-        return f"{param} is {words}, which the condition on it never allows."
+        return _object_to_all(f"{param} is {words}, which the condition on it never allows.")
     fixed = [frozenset(_list_inner_paths(param, value)) for value in _list_fixed_values(conditions)]
     if fixed and all(paths - set(draft.params) for paths in fixed):
-        return f"{param} has parameters of its own, and {min(min(fixed) - set(draft.params))} must be absent here."
-    return ""
+        left_out = min(min(fixed) - set(draft.params))
+        return _object_to_all(f"{param} has parameters of its own, and these conditions leave out {left_out}.")
+    return None
 
 
 def _fits_type(condition: Condition, types: frozenset[str]) -> bool:
@@ -104,4 +113,4 @@ def _list_fixed_values(conditions: Sequence[Condition]) -> Iterator[Any]:
 
 
 def _meets_all(value: Any, conditions: Sequence[Condition]) -> bool:
-    return not any(Condition("value", each.rule, each.value).explain_violation({"value": value}) for each in conditions)
+    return not any(Condition("value", each.rule, each.value).find_violation({"value": value}) for each in conditions)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from agents.approvals.models import Approval
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Invalid
-from agents.runs.models import Run, ToolCall
-from agents.standing_grants.answers import AskingCard, find_warnings
+from agents.runs.engine.answerer import AskingCard
+from agents.runs.models import Approval, Run
+from agents.standing_grants.answers import build_call, find_warnings
 from agents.standing_grants.models import MAX_DAYS, MAX_USES
 from tools.contract import Level, Tool
 from tools.contract.param_schemas import find_closed_object
 from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Cause, CauseKind
 from tools.toolbox.standing_grants import (
     RULES,
     GrantTerms,
-    explain_person_needed,
+    find_need_of_person,
     list_destinations,
     list_paths,
 )
@@ -67,11 +69,20 @@ def draft_from_card(card: Approval) -> GrantDraft:
     Raises:
         Invalid: a param's name cannot be a path.
     """
-    paths = list_paths(card.params)
+    return draft_equal(card.tool_call.tool, card.run.employee_id, card.params)
+
+
+def draft_equal(tool: str, employee_id: int, params: dict[str, Any]) -> GrantDraft:
+    """Draft a standing grant for calls of an employee that equal this one.
+
+    Raises:
+        Invalid: a param's name cannot be a path.
+    """
+    paths = list_paths(params)
     if paths is None:
         raise Invalid("params", "A parameter's name contains a dot, so a standing grant cannot limit it.")
-    conditions = tuple(Condition(path, Rule.EQUALS, read_value(card.params, path)) for path in sorted(paths))
-    return GrantDraft(card.tool_call.tool, card.run.employee_id, None, tuple(sorted(paths)), conditions)
+    conditions = tuple(Condition(path, Rule.EQUALS, read_value(params, path)) for path in sorted(paths))
+    return GrantDraft(tool, employee_id, None, tuple(sorted(paths)), conditions)
 
 
 def read_value(params: Any, path: str) -> Any:
@@ -84,22 +95,21 @@ def read_value(params: Any, path: str) -> Any:
     return read_value(value, rest) if rest else value
 
 
-def explain_unanswerable(card: Approval, run: Run) -> str:
-    """Explain why no standing grant can answer cards like this one; empty if one could."""
+def find_need_of_decision(card: Approval, run: Run) -> Objection | None:
+    """Find the reason why no standing grant can answer cards like this one; None if one could."""
     tool = load_toolbox(card.organization_id).get_tool(card.tool_call.tool)
     if tool is None:
-        return "The tool is no longer installed."
-    asking = AskingCard(card, run, tool, read_causes(card.tool_call))
-    if because := explain_person_needed(asking.build_call(card.organization)):
-        return f"{because[:1].upper()}{because[1:]}."
-    if warnings := find_warnings(asking):
-        return f"This card carries a warning: {', '.join(warnings)}."
-    return ""
+        return Objection("The tool is no longer installed.")
+    asking = AskingCard(card, run, tool, read_causes(card.tool_call.judgment))
+    if need := find_need_of_person(build_call(asking, card.organization)):
+        return Objection(f"{need.why[:1].upper()}{need.why[1:]}.")
+    warnings = find_warnings(asking)
+    return Objection(f"This card carries a warning: {', '.join(warnings)}.") if warnings else None
 
 
-def read_causes(call: ToolCall) -> tuple[Cause, ...]:
-    """Return the causes of the verdict that is stored with the call."""
-    stored = (call.judgment or {}).get("causes", ())
+def read_causes(judgment: Mapping[str, Any] | None) -> tuple[Cause, ...]:
+    """Return the causes of the verdict that is stored with a call."""
+    stored = (judgment or {}).get("causes", ())
     return tuple(Cause(CauseKind(kind), text, param) for kind, text, param in stored)
 
 

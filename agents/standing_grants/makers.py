@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from agents.accounts.models import Organization
 from agents.approval_rules.loading import load_rules, load_voters
-from agents.approvals.models import Approval
 from agents.approvals.requesters import find_requesters
+from agents.runs.models import Approval
 from agents.standing_grants.models import StandingGrant
 from tools.toolbox.approval_rules import RuledCard, RuleTerms, Voter, may_decide
 from tools.toolbox.rulings import Ruling

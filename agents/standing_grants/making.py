@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import transaction
-from django.db.models import Count, F, Q, QuerySet
-from django.db.models.functions import Now
+from django.db import IntegrityError, transaction
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Now
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Organization, Role
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.approvals.own_cards import require_approver
 from agents.approvals.unstarted_cards import replace_unstarted_card
 from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
-from agents.runs.models import ENDED, Run
+from agents.runs.models import ENDED, Approval, ApprovalStatus, Run
 from agents.standing_grants.accounts import hash_account
 from agents.standing_grants.answers import IN_FORCE, LOST_RIGHT, USED, end_grants
 from agents.standing_grants.drafts import GrantDraft, check_draft
@@ -26,7 +25,9 @@ MAX_IN_FORCE = 200
 MAX_REPLACED_AT_ONCE = 20
 """Cards that a revocation replaces itself, each with a new preview; the sweeper replaces the others."""
 
-_USES = Count("answered", filter=Q(answered__status__in=USED))
+_COUNTED = Approval.objects.filter(standing_grant=OuterRef("pk"), status__in=USED).order_by().values("standing_grant")
+_USES = Coalesce(Subquery(_COUNTED.annotate(many=Count("*")).values("many")), 0)
+"""Counted for each grant by its own index; a join would read every card of the organization."""
 
 
 def list_grants(organization_id: int) -> QuerySet[StandingGrant]:
@@ -41,8 +42,53 @@ def list_usable(organization_id: int) -> QuerySet[StandingGrant]:
     return rows.annotate(used=_USES).filter(used__lt=F("max_uses"))
 
 
-def make_grant(member: Membership, draft: GrantDraft) -> StandingGrant:
+def make_grant_once(member: Membership, draft: GrantDraft, client_grant_id: str) -> tuple[StandingGrant, bool]:
+    """Return the standing grant that the member made with this id, and False; else make it, and return True.
+
+    Raises:
+        Conflict: the id belongs to a standing grant with other terms, or too many are in force.
+        Forbidden, NotFound, Invalid
+    """
+    if made := find_made_before(member, draft, client_grant_id):
+        return made, False
+    try:
+        return make_grant(member, draft, client_grant_id), True
+    except IntegrityError:  # an equal request was faster
+        if made := find_made_before(member, draft, client_grant_id):
+            return made, False
+        raise
+
+
+def find_made_before(member: Membership, draft: GrantDraft, client_grant_id: str) -> StandingGrant | None:
+    """Return the standing grant that an earlier request of the member with this id made.
+
+    Raises:
+        Conflict: its terms differ.
+    """
+    if not client_grant_id:
+        return None
+    mine = StandingGrant.objects.filter(organization=member.organization, made_by=member.user)
+    made = mine.filter(client_grant_id=client_grant_id).first()
+    if made is not None and not _has_terms(made, draft):
+        raise Conflict("This client_grant_id belongs to a standing grant with other terms.")
+    return made
+
+
+def _has_terms(made: StandingGrant, draft: GrantDraft) -> bool:
+    conditions = [condition.as_json() for condition in draft.conditions]
+    return (
+        (made.tool, made.employee_id, made.run_id, made.max_uses)
+        == (draft.tool, draft.employee_id, draft.run_id, draft.max_uses)
+        and (made.params, made.conditions) == (sorted(draft.params), conditions)
+        and made.expires_at - made.made_at == draft.lifetime
+    )
+
+
+def make_grant(member: Membership, draft: GrantDraft, client_grant_id: str = "") -> StandingGrant:
     """Make a standing grant; only admins can make one for every employee.
+
+    Args:
+        client_grant_id: the member's own id for it, or empty.
 
     Raises:
         Forbidden, NotFound
@@ -69,6 +115,7 @@ def make_grant(member: Membership, draft: GrantDraft) -> StandingGrant:
             max_uses=draft.max_uses,
             expires_at=Now() + draft.lifetime,
             made_by=member.user,
+            client_grant_id=client_grant_id,
         )
         terms = {"tool": tool.name, "conditions": grant.conditions, "params": grant.params}
         scope = {"employee": draft.employee_id, "run": draft.run_id, "uses": draft.max_uses}

@@ -14,6 +14,7 @@ from tools.toolbox.standing_grants import GrantTerms
 
 MAX_USES = 1_000
 MAX_DAYS = 7
+MAX_CLIENT_ID = 200
 
 
 class StandingGrant(models.Model):
@@ -28,6 +29,7 @@ class StandingGrant(models.Model):
         run: the only run whose cards it answers; None for every run.
         params: the paths of the params that a call may have; those without a condition are free.
         conditions: JSON of `tools.toolbox.conditions.Condition`.
+        client_grant_id: the maker's own id for it; a repetition of the request makes no second standing grant.
         ended_at, ended_because: when and why it ended without being revoked, e.g. because of a changed definition.
     """
 
@@ -44,6 +46,7 @@ class StandingGrant(models.Model):
     expires_at = models.DateTimeField()
     made_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     made_at = models.DateTimeField(db_default=Now())
+    client_grant_id = models.CharField(max_length=MAX_CLIENT_ID, blank=True, default="", db_default="")
     revoked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     revoked_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
@@ -59,6 +62,11 @@ class StandingGrant(models.Model):
             ),
         )
         constraints = (
+            models.UniqueConstraint(
+                fields=("organization", "made_by", "client_grant_id"),
+                condition=~Q(client_grant_id=""),
+                name="grant_client_id_of_maker",
+            ),
             models.CheckConstraint(condition=Q(max_uses__gte=1, max_uses__lte=MAX_USES), name="grant_uses_1_to_1000"),
             models.CheckConstraint(
                 condition=Q(level__in=(Level.READ.value, Level.DRAFT.value, Level.WRITE.value)),

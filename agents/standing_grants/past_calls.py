@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Q
 from django.utils import timezone
 
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 from agents.standing_grants.drafts import GrantDraft, read_causes
 from tools.contract import Level, Tool
 from tools.toolbox.permissions import Cause, CauseKind
 from tools.toolbox.provenance import Provenance
-from tools.toolbox.standing_grants import AskingCall, GrantTerms, explain_mismatch
+from tools.toolbox.standing_grants import AskingCall, GrantTerms, find_mismatch
 
 MAX_PAST = 500
 """The most past cards that a draft is compared with, newest first."""
@@ -51,6 +51,36 @@ class PastCall:
         )
 
 
+class CallColumns(NamedTuple):
+    """The columns of a past card that say what its call was, where a thousand cards are read without their models."""
+
+    level: str
+    params: dict[str, Any]
+    run_id: int
+    run__employee_id: int
+    tool_call__tool: str
+    tool_call__judgment: dict[str, Any] | None
+    tool_call__provenance: dict[str, Any] | None
+
+    @property
+    def pair(self) -> tuple[int, str]:
+        """The employee and the tool."""
+        return self.run__employee_id, self.tool_call__tool
+
+    def as_past_call(self) -> PastCall:
+        """Return the call."""
+        stored = self.tool_call__provenance
+        return PastCall(
+            tool=self.tool_call__tool,
+            level=Level(self.level),
+            employee_id=self.run__employee_id,
+            run_id=self.run_id,
+            params=self.params,
+            causes=read_causes(self.tool_call__judgment) or _UNKNOWN_CAUSE,
+            provenance=Provenance.from_json(stored) if stored else None,
+        )
+
+
 @dataclass(frozen=True)
 class DraftedGrant:
     """The terms of a draft with its tool as it is now, to compare with calls of the past."""
@@ -65,7 +95,7 @@ class DraftedGrant:
 
     def answers(self, call: PastCall) -> bool:
         """Return True if the draft would have answered the call."""
-        return not explain_mismatch(call.as_asking_call(self.terms, self.tool), self.terms)
+        return find_mismatch(call.as_asking_call(self.terms, self.tool), self.terms) is None
 
 
 @dataclass(frozen=True)
@@ -114,12 +144,5 @@ def load_past_cards(organization_id: int, tool: str, run_id: int | None = None) 
 def read_past_call(card: Approval) -> PastCall:
     """Read the call of a past card."""
     call = card.tool_call
-    return PastCall(
-        tool=call.tool,
-        level=Level(card.level),
-        employee_id=card.run.employee_id,
-        run_id=card.run_id,
-        params=card.params,
-        causes=read_causes(call) or _UNKNOWN_CAUSE,
-        provenance=Provenance.from_json(call.provenance) if call.provenance else None,
-    )
+    values = (card.level, card.params, card.run_id, card.run.employee_id)
+    return CallColumns(*values, call.tool, call.judgment, call.provenance).as_past_call()

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from agents.accounts.models import Organization
 from agents.approval_rules.loading import load_rules, load_voters
-from agents.approvals.models import Approval
 from agents.approvals.requesters import find_requesters
 from agents.employees.toolboxes import load_toolbox
+from agents.runs.models import Approval
 from agents.standing_grants.models import StandingGrant
 from tools.contract import Level
 from tools.toolbox.approval_rules import CastVote, RuledCard, RuleTerms, Voter, count_votes

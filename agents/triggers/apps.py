@@ -1,4 +1,4 @@
-"""The Django app of this folder's models."""
+"""The Django app of this folder's models, which tells where the runs of triggers come from."""
 
 from django.apps import AppConfig
 
@@ -6,3 +6,10 @@ from django.apps import AppConfig
 class TriggersConfig(AppConfig):
     name = "agents.triggers"
     verbose_name = "Triggers"
+
+    def ready(self) -> None:
+        from agents.runs.models import Origin
+        from agents.runs.origins import ORIGINS, RunOrigin
+        from agents.triggers.origin import load_acts, load_texts
+
+        ORIGINS[Origin.TRIGGER] = RunOrigin(load_acts, load_texts)

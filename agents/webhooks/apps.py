@@ -1,4 +1,4 @@
-"""The Django app of this folder's models."""
+"""The Django app of this folder's models, which reads the events of runs."""
 
 from django.apps import AppConfig
 
@@ -6,3 +6,9 @@ from django.apps import AppConfig
 class WebhooksConfig(AppConfig):
     name = "agents.webhooks"
     verbose_name = "Webhooks"
+
+    def ready(self) -> None:
+        from agents.runs.event_readers import READERS, EventReader
+        from agents.webhooks.outbox import add_deliveries, select_webhooks
+
+        READERS.append(EventReader(select_webhooks, add_deliveries))

@@ -50,7 +50,7 @@ def list_webhooks(member: Membership) -> QuerySet[Webhook]:
         Forbidden
     """
     if not member.may(Role.ADMIN):
-        raise Forbidden(f"{member.as_noun} may not see webhooks")
+        raise Forbidden(f"{member.as_noun} cannot see webhooks")
     return Webhook.objects.filter(organization_id=member.organization_id)
 
 

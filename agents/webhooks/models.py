@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from agents.accounts.models.organization import Organization
 from agents.platform.encrypted_fields import EncryptedTextField
+from agents.runs.event_facts import FactKind
 from tools.contract import ToolError
 from tools.network import read_url
 
@@ -16,14 +17,14 @@ from tools.network import read_url
 class WebhookKind(models.TextChoices):
     """The kinds of facts that other systems are told."""
 
-    RUN_STARTED = "run.started", "A run started"
-    RUN_FINISHED = "run.finished", "A run finished or was cancelled"
-    RUN_FAILED = "run.failed", "A run failed"
-    CARD_OPENED = "card.opened", "A card waits for a person"
-    CARD_DECIDED = "card.decided", "A card was decided or closed"
-    CARD_EXPIRED = "card.expired", "A card expired"
-    CALL_EXECUTED = "call.executed", "A call ended"
-    ASK_ANSWERED = "ask.answered", "An agent’s ask was answered"
+    RUN_STARTED = FactKind.RUN_STARTED.value, "A run started"
+    RUN_FINISHED = FactKind.RUN_FINISHED.value, "A run finished or was cancelled"
+    RUN_FAILED = FactKind.RUN_FAILED.value, "A run failed"
+    CARD_OPENED = FactKind.CARD_OPENED.value, "A card waits for a person"
+    CARD_DECIDED = FactKind.CARD_DECIDED.value, "A card was decided or closed"
+    CARD_EXPIRED = FactKind.CARD_EXPIRED.value, "A card expired"
+    CALL_EXECUTED = FactKind.CALL_EXECUTED.value, "A call ended"
+    ASK_ANSWERED = FactKind.ASK_ANSWERED.value, "An agent’s ask was answered"
 
 
 class Webhook(models.Model):

@@ -21,11 +21,13 @@ from django.utils import timezone
 from standardwebhooks import Webhook as Signer
 
 from agents.accounts import audit
+from agents.accounts.notice_facts import NoticeKind
 from agents.gateway.models import Ask
 from agents.gateway.redemptions import load_state
-from agents.notices.models import Notice, NoticeKind
+from agents.notices.models import Notice
 from agents.notices.outbox import add_fact
 from agents.platform.database_connections import release_connection
+from agents.platform.log_context import log_for_organization
 from agents.runs.engine.timing import timing
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
 from tools.contract import ErrorCode, NetworkAccess, ToolError
@@ -86,6 +88,7 @@ def send_next_delivery(*, only_quick: bool = False) -> bool:
     attempt = _take(only_quick=only_quick)
     if attempt is None:
         return False
+    log_for_organization(attempt.webhook.organization_id)
     try:
         answer = _try(attempt)
         if answer is None:

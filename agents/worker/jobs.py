@@ -10,16 +10,18 @@ from celery.signals import worker_init, worker_shutdown, worker_shutting_down
 from django.conf import settings
 from django.db import close_old_connections, connection
 
+from agents.accounts.installation import confirm_at_start
 from agents.employees import sources
 from agents.employees.toolboxes import get_installed_toolbox
 from agents.platform import notify
 from agents.platform.database_outages import OUTAGE_ERRORS, describe_outage
 from agents.platform.error_boundary import log_and_continue
-from agents.platform.identity import confirm_at_start
+from agents.platform.log_context import log_for_nobody
 from agents.runs.engine import lease
 from agents.runs.engine.loop import advance
 from agents.runs.titles import title_run
-from agents.worker.notice_sender import NoticeSender
+from agents.worker.card_renewer import build_card_renewer
+from agents.worker.notice_sender import NoticeSender, RepeatingThread
 from agents.worker.run_poller import RunPoller
 from tools.toolbox.threads import count_abandoned_threads
 
@@ -33,12 +35,14 @@ _title_threads = ThreadPoolExecutor(TITLES_AT_ONCE, thread_name_prefix="titles")
 
 _pollers: list[RunPoller] = []
 _senders: list[NoticeSender] = []
+_renewers: list[RepeatingThread] = []
 
 
 @shared_task(name=notify.ADVANCE_JOB, ignore_result=True)  # type: ignore[untyped-decorator]  # Celery has no types
 def advance_run(run_id: int) -> None:
     """Drive one run; no failure escapes the job, and the sweeper finds the run again."""
     close_old_connections()
+    log_for_nobody()
     try:
         advance(run_id)
     except OUTAGE_ERRORS as error:
@@ -64,6 +68,7 @@ def _title(run_id: int) -> None:
     try:
         with log_and_continue(f"titling run {run_id}"):
             close_old_connections()
+            log_for_nobody()
             if not lease.is_shutting_down():
                 title_run(run_id)
     finally:
@@ -76,6 +81,7 @@ def _title(run_id: int) -> None:
 def refresh_source(source_id: int) -> None:
     """Read a source's description again; the source records a failure."""
     close_old_connections()
+    log_for_nobody()
     with log_and_continue(f"refreshing source {source_id}"):
         sources.refresh_source_by_id(source_id)
     connection.close()
@@ -88,6 +94,13 @@ def deliver_notices(_: int) -> None:
         sender.wake()
 
 
+@shared_task(name=notify.RENEWAL_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
+def renew_withheld(_: int) -> None:
+    """Wake the thread that renews the cards of withheld bulks."""
+    for renewer in _renewers:
+        renewer.wake()
+
+
 @worker_init.connect  # type: ignore[untyped-decorator]
 def _start_worker(**_: object) -> None:
     """Start the run poller and the sender of notices; first end a worker with another data folder or other keys."""
@@ -98,6 +111,9 @@ def _start_worker(**_: object) -> None:
     sender = NoticeSender()
     _senders.append(sender)
     sender.start()
+    renewer = build_card_renewer()
+    _renewers.append(renewer)
+    renewer.start()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
@@ -105,6 +121,8 @@ def _shut_down(**_: object) -> None:
     lease.shut_down()
     for sender in _senders:
         sender.finish()
+    for renewer in _renewers:
+        renewer.finish()
 
 
 @worker_shutdown.connect  # type: ignore[untyped-decorator]
@@ -114,6 +132,8 @@ def _finish_worker(**_: object) -> None:
         poller.stop()
     for sender in _senders:
         sender.stop()
+    for renewer in _renewers:
+        renewer.stop()
     _title_threads.shutdown()
     notify.wait_until_sent()
     get_installed_toolbox().shutdown()

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from agents.platform.queries.sweeps import ObservedLease
 from agents.runs.engine.timing import timing
+from agents.runs.queries.due import ObservedLease
 
 
 class LeaseWatch:

@@ -1,6 +1,6 @@
-"""The threads that tell: one spreads notices, one sends by each kind of channel, one withdraws, and four send webhooks.
+"""The threads that send: one spreads notices, one withdraws, one sends e-mail, and four each push, chat and webhooks.
 
-A server that hangs keeps only its own kind waiting; no run and no page waits for any of them.
+A server that hangs keeps only its own messages waiting; no run and no page waits for any of them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from agents.webhooks.sending import send_next_delivery
 
 POLL_S = 2.0
 SHORTEST_POLL_S = 0.5
-WEBHOOK_HELPERS, HELPERS_POLL_S = 3, 30.0
-"""Threads beside the one that looks for deliveries every two seconds; one serves only quick receivers.
+WEBHOOK_HELPERS, NOTICE_HELPERS, HELPERS_POLL_S = 3, 3, 30.0
+"""Threads beside the one that looks for deliveries every two seconds; one of each serves only healthy receivers.
 
 They are woken together, and seldom look by themselves.
 """
@@ -76,12 +76,18 @@ class NoticeSender:
 
     def __init__(self) -> None:
         works: dict[str, Callable[[], bool]] = {f"send-{kind}": partial(send_next, kind) for kind in ChannelKind}
+        helpers: dict[str, Callable[[], bool]] = {
+            f"send-{kind}-{number}": partial(send_next, kind, only_healthy=number == 0)
+            for kind in (ChannelKind.PUSH, ChannelKind.CHAT)
+            for number in range(NOTICE_HELPERS)
+        }
         works["withdraw-notices"] = withdraw_next
         works["send-webhooks"] = send_next_delivery
         self._senders = [RepeatingThread(name, work, lambda: None) for name, work in works.items()]
         for number in range(WEBHOOK_HELPERS):
-            send = partial(send_next_delivery, only_quick=number == 0)
-            self._senders.append(RepeatingThread(f"send-webhooks-{number}", send, lambda: None, HELPERS_POLL_S))
+            helpers[f"send-webhooks-{number}"] = partial(send_next_delivery, only_quick=number == 0)
+        for name, work in helpers.items():
+            self._senders.append(RepeatingThread(name, work, lambda: None, HELPERS_POLL_S))
         self._spreader = RepeatingThread("spread-notices", spread_notices, self._wake_senders)
         self._threads = (self._spreader, *self._senders)
 

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from django.db import connection
 
 from agents.platform.error_boundary import log_and_continue
-from agents.platform.queries.sweeps import DUE_RUNS
 from agents.runs.engine import lease
 from agents.runs.engine.timing import timing
+from agents.runs.queries.due import DUE_RUNS
 
 logger = logging.getLogger(__name__)
 

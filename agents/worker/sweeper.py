@@ -6,7 +6,6 @@ Any number of sweepers may run at a time.
 import logging
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
@@ -15,21 +14,23 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from agents.accounts import audit
 from agents.approvals.decisions import expire
-from agents.approvals.models import Approval
+from agents.approvals.due import EXPIRED_CARDS, UNSTARTED_CARDS
 from agents.approvals.unstarted_cards import replace_unstarted_card
 from agents.employees import sources
+from agents.employees.due import DUE_SOURCES
+from agents.gateway.due import KEYLESS_RUNS, RESTING_RUNS, SILENT_ASKS, UNREDEEMED_ASKS
 from agents.gateway.redemptions import expire_approval, note_silence
 from agents.gateway.sessions import end_resting_run
 from agents.insight import counting
+from agents.insight.decision_counts import DecisionCounting
+from agents.notices.due import EXPIRING_CARDS
 from agents.notices.reminders import remind
 from agents.notices.rule_watch import RuleWatch
 from agents.platform import notify
 from agents.platform.database_connections import release_connection
 from agents.platform.database_outages import OUTAGE_ERRORS, UNREACHABLE, describe_outage
 from agents.platform.error_boundary import log_and_continue
-from agents.platform.queries import sweeps
 from agents.platform.queries.compiled import CompiledQuery, IdRow
 from agents.policy.shadow import ShadowComparison
 from agents.runs import schedules, stops
@@ -39,15 +40,18 @@ from agents.runs.engine.recovery import requeue_after_loss
 from agents.runs.engine.suspension import collect_delegate_results
 from agents.runs.engine.timing import MAX_CRASHES, clock_s, timing
 from agents.runs.engine.transaction import Transaction, run_transaction
-from agents.runs.models import ExitReason, Run, RunStatus
+from agents.runs.models import Approval, ExitReason, Run, RunStatus
+from agents.runs.queries import due
+from agents.runs.schedule_watch import ScheduleWatch
 from agents.standing_grants.changes import ChangeWatch
+from agents.standing_grants.due import UNENTITLED_GRANTS, WITHDRAWN_ANSWERS
 from agents.standing_grants.making import end_without_right, replace_withdrawn
-from agents.webhooks.changes import forget_old_deliveries
+from agents.worker.clock_watch import ClockWatch
 from agents.worker.lease_watch import LeaseWatch
+from agents.worker.upkeep import Upkeep
 
 logger = logging.getLogger(__name__)
 
-_LOG_HEADS_EVERY_S, _FORGET_EVERY_S = 24 * 3600, 3600
 Row = TypeVar("Row")
 
 
@@ -56,9 +60,8 @@ def sweep_forever(stop: threading.Event) -> None:
 
     After such a time, the workers' heartbeats come first, because their leases may have expired unrenewed.
     """
-    sweeper = Sweeper()
+    sweeper, upkeep = Sweeper(), Upkeep()
     was_unavailable = False
-    log_heads_at = forget_at = time.monotonic()
     while not stop.wait(timing().sweep_s):
         if not _is_database_available(for_writes=was_unavailable):
             was_unavailable = True
@@ -70,14 +73,7 @@ def sweep_forever(stop: threading.Event) -> None:
         sweeper.sweep()
         was_unavailable = sweeper.is_blocked
         release_connection()
-        if time.monotonic() >= log_heads_at:
-            log_heads_at = time.monotonic() + _LOG_HEADS_EVERY_S
-            with log_and_continue("logging the audit's heads"):
-                audit.log_heads()
-        if time.monotonic() >= forget_at:
-            forget_at = time.monotonic() + _FORGET_EVERY_S
-            with log_and_continue("forgetting old deliveries"):
-                forget_old_deliveries()
+        upkeep.do_what_is_due()
 
 
 def _is_database_available(for_writes: bool) -> bool:
@@ -111,8 +107,11 @@ class Sweeper:
         self.is_blocked = False
         self._watch = LeaseWatch()
         self._shadows = ShadowComparison()
+        self._decisions = DecisionCounting()
         self._grants = ChangeWatch()
         self._rules = RuleWatch()
+        self._schedules = ScheduleWatch()
+        self._clock = ClockWatch()
 
     def sweep(self) -> int:
         """Do everything that is due; return the number of changed rows.
@@ -122,20 +121,26 @@ class Sweeper:
         """
         self.is_blocked = False
         done = 0
-        for due, act in _SWEEPS:
+        for query, act in _SWEEPS:
             with self._surviving(act.__name__):
-                done += self._apply(act, [row.pk for row in _read_promptly(due.fetch_all)])
+                done += self._apply(act, [row.pk for row in _read_promptly(query.fetch_all)])
             if self.is_blocked:
                 return done
         with self._surviving("watching leases"):
             now = clock_s()
-            done += self._apply(_take_unrenewed, self._watch.update(_read_promptly(sweeps.HELD_LEASES.fetch_all), now))
+            done += self._apply(_take_unrenewed, self._watch.update(_read_promptly(due.HELD_LEASES.fetch_all), now))
         with self._surviving("hinting"):
             done += _hint()
         with log_and_continue("counting"):
             counting.count_if_due()
+        with log_and_continue("counting decisions"):
+            self._decisions.count_if_due()
         with log_and_continue("comparing drafts in shadow mode"):
             self._shadows.compare_if_due()
+        with log_and_continue("correcting late schedules"):
+            self._schedules.correct_if_due()
+        with log_and_continue("correcting late waits"):
+            self._clock.correct_if_due()
         with log_and_continue("ending changed standing grants"):
             self._grants.end_if_due()
         with log_and_continue("watching cards under approval rules"):
@@ -167,7 +172,7 @@ def _take_expired(run_id: int) -> bool:
         return _handle_lost_worker(tx)
 
 
-def _take_unrenewed(lease: sweeps.ObservedLease) -> bool:
+def _take_unrenewed(lease: due.ObservedLease) -> bool:
     """Take a run from its worker if its lease was not renewed for a lease's duration by our own clock."""
     with _prompt_transaction(lease.run_id) as tx:
         return lease.is_held_by(tx.run) and _handle_lost_worker(tx)
@@ -249,7 +254,7 @@ def _cancel_unneeded(run_id: int) -> bool:
 
 def _hint() -> int:
     """Send hints for queued runs again, each at most once in 10 s; return the number that Redis accepted."""
-    waiting = [row.pk for row in sweeps.UNHINTED_RUNS.fetch_all()]
+    waiting = [row.pk for row in due.UNHINTED_RUNS.fetch_all()]
     sent = notify.wake_runs_now(waiting)
     if sent:
         with transaction.atomic():
@@ -260,21 +265,21 @@ def _hint() -> int:
 
 
 _SWEEPS: tuple[tuple[CompiledQuery[IdRow], Callable[[int], bool]], ...] = (
-    (sweeps.LOST_LEASES, _take_expired),
-    (sweeps.OVERDUE_RUNS, _end_overdue),
-    (sweeps.EXPIRED_CARDS, expire),
-    (sweeps.EXPIRING_CARDS, remind),
-    (sweeps.STARTABLE_RUNS, _wake),
-    (sweeps.RUNS_WITH_ANSWERED_CALLS, _collect_results),
-    *((orphaned, _cancel_unneeded) for orphaned in sweeps.ORPHANED_RUNS),
-    (sweeps.KEYLESS_RUNS, _cancel_unneeded),
-    (sweeps.RESTING_RUNS, end_resting_run),
-    (sweeps.UNREDEEMED_ASKS, expire_approval),
-    (sweeps.SILENT_ASKS, note_silence),
-    (sweeps.RUNS_WITH_WRONG_STOP, stops.apply),
-    (sweeps.UNSTARTED_CARDS, _replace_unstarted_card),
-    (sweeps.UNENTITLED_GRANTS, end_without_right),
-    (sweeps.WITHDRAWN_ANSWERS, replace_withdrawn),
-    (sweeps.DUE_SCHEDULES, schedules.fire),
-    (sweeps.DUE_SOURCES, sources.queue_refresh),
+    (due.LOST_LEASES, _take_expired),
+    (due.OVERDUE_RUNS, _end_overdue),
+    (EXPIRED_CARDS, expire),
+    (EXPIRING_CARDS, remind),
+    (due.STARTABLE_RUNS, _wake),
+    (due.RUNS_WITH_ANSWERED_CALLS, _collect_results),
+    *((orphaned, _cancel_unneeded) for orphaned in due.ORPHANED_RUNS),
+    (KEYLESS_RUNS, _cancel_unneeded),
+    (RESTING_RUNS, end_resting_run),
+    (UNREDEEMED_ASKS, expire_approval),
+    (SILENT_ASKS, note_silence),
+    (due.RUNS_WITH_WRONG_STOP, stops.apply),
+    (UNSTARTED_CARDS, _replace_unstarted_card),
+    (UNENTITLED_GRANTS, end_without_right),
+    (WITHDRAWN_ANSWERS, replace_withdrawn),
+    (due.DUE_SCHEDULES, schedules.fire),
+    (DUE_SOURCES, sources.queue_refresh),
 )

@@ -1,4 +1,4 @@
-"""The archive: a compressed tar whose last member is a signed manifest with the hash of every other one."""
+"""The archive: a sealed, compressed tar whose last member is a signed manifest with the hash of every other one."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from typing import BinaryIO, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents.platform import signatures
+from gadget_site.backup import seal
 from tools.contract import canonical_json
 
 FORMAT = 1
@@ -27,9 +28,13 @@ README = "README.txt"
 DATABASE = "database"
 FILES = "files"
 MAX_MANIFEST_BYTES = 1_000_000_000
+UNSEALED_BASE, UNSEALED_SHARE = 1_000, 32
+"""Limits without a seal: members that any archive may have, and compressed bytes that allow one more."""
+UNSEALED_MANIFEST_BASE, UNSEALED_MANIFEST_SHARE = 8_000_000, 2_000
+"""Limits without a seal: bytes that any manifest may have, and bytes that each member adds."""
 _PART = 1 << 20
 _PURPOSE = "backup"
-_DAMAGE = (tarfile.TarError, EOFError, zlib.error, OSError)
+_DAMAGE = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, RecursionError)
 
 
 class BackupError(Exception):
@@ -88,7 +93,8 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         self.members: dict[str, Member] = {}
-        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b")
+        self._file.write(bytes(seal.LENGTH))
         self._tar = tarfile.open(fileobj=self._file, mode="w:gz", compresslevel=1)  # noqa: SIM115 (closed in __exit__)
 
     def __enter__(self) -> Self:
@@ -98,6 +104,7 @@ class Writer:
         with self._file:
             if kind is None:
                 self._tar.close()
+                seal.write_seal(self._file)
                 self._file.flush()
                 os.fsync(self._file.fileno())
 
@@ -142,14 +149,7 @@ def read_manifest(path: Path) -> Manifest:
     Raises:
         BackupError: it is damaged, of another version, or not signed with one of the audit keys.
     """
-    found: dict[str, Member] = {}
-    text = b""
-    with _read_members(path) as members:
-        for member, source in members:
-            if member.name == MANIFEST:
-                text = source.read(MAX_MANIFEST_BYTES)
-            else:
-                found[member.name] = _measure(source)
+    text, found = _read_contents(path, is_sealed=_check_seal(path))
     try:
         manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
@@ -157,6 +157,38 @@ def read_manifest(path: Path) -> Manifest:
         raise BackupError(fault) from error
     _check(path, manifest, found)
     return manifest
+
+
+def _check_seal(path: Path) -> bool:
+    """Check all bytes before any of them is unpacked; return False if the archive has no seal."""
+    try:
+        with path.open("rb") as file:
+            if (found := seal.read_seal(file)) is None:
+                return False
+            if not signatures.is_known(found.key_id):
+                raise BackupError(_describe_unknown_key(path, found.key_id))
+            if not found.fits(file):
+                raise BackupError(f"{path} is damaged or was changed: its seal does not match.")
+    except OSError as error:
+        raise BackupError(_describe_unreadable(path, error)) from error
+    return True
+
+
+def _read_contents(path: Path, *, is_sealed: bool) -> tuple[bytes, dict[str, Member]]:
+    """Return the manifest's text, and the size and hash of every other member."""
+    found: dict[str, Member] = {}
+    text, most = b"", UNSEALED_BASE + path.stat().st_size // UNSEALED_SHARE
+    with _read_members(path, is_sealed=is_sealed) as members:
+        for number, (member, source) in enumerate(members):
+            if not is_sealed and number > most:
+                raise BackupError(f"{path} has no seal, and more members than a backup of its size.")
+            if member.name != MANIFEST:
+                found[member.name] = _measure(source)
+            elif not is_sealed and member.size > UNSEALED_MANIFEST_BASE + UNSEALED_MANIFEST_SHARE * len(found):
+                raise BackupError(f"{path} has no seal, and a larger manifest than its members explain.")
+            else:
+                text = source.read(MAX_MANIFEST_BYTES)
+    return text, found
 
 
 def extract(path: Path, manifest: Manifest, top: str, into: Path) -> None:
@@ -178,10 +210,7 @@ def _check(path: Path, manifest: Manifest, found: dict[str, Member]) -> None:
         raise BackupError(f"{path} has the format {manifest.format}, but this version reads {FORMAT}.")
     expected = manifest.expected_signature()
     if expected is None:
-        raise BackupError(
-            f"{path} is signed with the audit key {manifest.key_id}, which GADGET_AUDIT_KEYS does not hold. "
-            "Add the key from the time of the backup."
-        )
+        raise BackupError(_describe_unknown_key(path, manifest.key_id))
     if expected != manifest.signature:
         raise BackupError(f"{path} was changed: its signature does not match.")
     for name, member in manifest.members.items():
@@ -189,6 +218,19 @@ def _check(path: Path, manifest: Manifest, found: dict[str, Member]) -> None:
             raise BackupError(f"{path} is damaged: {name!r} {'was changed' if name in found else 'is missing'}.")
         if not _stays_inside(name):
             raise BackupError(f"{path} contains {name!r}, a path outside the backup.")
+
+
+def _describe_unknown_key(path: Path, key_id: str) -> str:
+    return (
+        f"{path} is signed with the audit key {key_id}, which GADGET_AUDIT_KEYS does not hold. "
+        "Add the key from the time of the backup."
+    )
+
+
+def _describe_unreadable(path: Path, error: BaseException) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"There is no file {path}."
+    return f"{path} cannot be read or unpacked: {error}."
 
 
 def _stays_inside(name: str) -> bool:
@@ -204,21 +246,27 @@ def _measure(source: BinaryIO) -> Member:
 
 
 @contextmanager
-def _read_members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]:
+def _read_members(path: Path, *, is_sealed: bool = True) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]:
     """Yield the regular members in order; any fault of the archive becomes a BackupError.
 
     The block ends with reading the rest of the archive, which finds damage in members that no manifest names.
     """
+    kind = tarfile.TarInfo if is_sealed else seal.PlainTarInfo
     try:
         with gzip.open(path) as unpacked:
-            with tarfile.open(fileobj=unpacked, mode="r|") as tar:
-                yield ((member, _open_member(tar, member)) for member in tar if member.isreg())
+            with tarfile.open(fileobj=unpacked, mode="r|", tarinfo=kind) as tar:
+                yield ((member, _open_member(tar, member)) for member in _forgetting(tar) if member.isreg())
             while unpacked.read(_PART):
                 pass
-    except FileNotFoundError as error:
-        raise BackupError(f"There is no file {path}.") from error
     except _DAMAGE as error:
-        raise BackupError(f"{path} cannot be read or unpacked: {error}.") from error
+        raise BackupError(_describe_unreadable(path, error)) from error
+
+
+def _forgetting(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Yield the members in order; the list of earlier ones, which a stream never needs again, stays empty."""
+    for member in tar:
+        yield member
+        tar.members.clear()  # type: ignore[attr-defined]
 
 
 def _open_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> BinaryIO:

@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from django.core.management import call_command
 from django.db import connection, connections, transaction
 from django.db.backends.postgresql.base import DatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from psycopg import sql
 
+from agents.restores.lines import NewerLimits, write_lines
 from gadget_site.backup import facts, restored
 from gadget_site.backup.archive import BackupError, Manifest
 
@@ -76,18 +79,22 @@ def refuse_while_used() -> None:
         raise BackupError(f"Gadget is still running, with {others} connections to the database. Stop it everywhere.")
 
 
-def load(folder: Path, manifest: Manifest) -> None:
-    """Replace the contents of the database in one transaction that also stops everything."""
+def load(folder: Path, manifest: Manifest, newer: NewerLimits) -> None:
+    """Replace the contents of the database in one transaction, which also migrates and stops everything."""
     with transaction.atomic(), connection.cursor() as cursor:
         _lift_time_limits(cursor)
         _create_empty_tables(cursor, manifest)
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")  # migrations make keys immediate, and rows refer to later ones
         for table, columns in manifest.columns.items():
             with (folder / table).open("rb") as file, _copy("COPY {} ({}) FROM STDIN", table, columns) as copy:
                 while part := file.read(_PART):
                     copy.write(part)
         for name, last in manifest.sequences.items():
             cursor.execute("SELECT setval(quote_ident(%s)::regclass, %s)", [name, last])
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # no table is altered while checks of its rows are due
+        call_command("migrate", verbosity=0)
         restored.stop_everything()
+        write_lines(newer)
 
 
 def _lift_time_limits(cursor: Any) -> None:
@@ -108,19 +115,33 @@ def _connect_under_another_name() -> None:
 
 def _create_empty_tables(cursor: Any, manifest: Manifest) -> None:
     """Create the tables of the manifest's version, all empty."""
-    tables = _list_tables()
-    names = sql.SQL(", ").join(map(sql.Identifier, tables))
-    if set(MigrationRecorder(connection).applied_migrations()) == set(manifest.migrations):
-        cursor.execute(sql.SQL("TRUNCATE {}").format(names))
-        return
-    if tables:
-        cursor.execute(sql.SQL("DROP TABLE {}").format(names))
+    applied = set(MigrationRecorder(connection).applied_migrations())
+    if applied != set(manifest.migrations):
+        _create_tables(cursor, manifest, applied)
+    tables = sorted({*manifest.columns, *_list_tables()})
+    cursor.execute(sql.SQL("TRUNCATE {}").format(_join_names(tables)))  # some migrations write rows
+
+
+def _create_tables(cursor: Any, manifest: Manifest, applied: set[tuple[str, str]]) -> None:
+    newer = applied - MigrationLoader(None).disk_migrations.keys()
+    if tables := _list_tables() + _list_unknown_tables({app for app, _ in newer}):
+        cursor.execute(sql.SQL("DROP TABLE {}").format(_join_names(tables)))
     cursor.execute("DROP TABLE IF EXISTS django_migrations")
     MigrationExecutor(connection).migrate(manifest.migrations)
 
 
+def _list_unknown_tables(apps: set[str]) -> list[str]:
+    """List the tables that only a newer version of these apps knows; they may refer to known ones."""
+    own, known = tuple(f"{app}_" for app in apps), _list_tables()
+    return [name for name in connection.introspection.table_names() if name.startswith(own) and name not in known]
+
+
 def _list_tables() -> list[str]:
     return sorted(connection.introspection.django_table_names(only_existing=True, include_views=False))
+
+
+def _join_names(names: list[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, names))
 
 
 def _query_rows(statement: str) -> list[Any]:
@@ -131,10 +152,9 @@ def _query_rows(statement: str) -> list[Any]:
 
 @contextmanager
 def _copy(statement: str, table: str, columns: list[str]) -> Iterator[Any]:
-    names = sql.SQL(", ").join(map(sql.Identifier, columns))
     connection.ensure_connection()
     with (
         connection.connection.cursor() as cursor,
-        cursor.copy(sql.SQL(statement).format(sql.Identifier(table), names)) as copy,
+        cursor.copy(sql.SQL(statement).format(sql.Identifier(table), _join_names(columns))) as copy,
     ):
         yield copy

@@ -1,72 +1,92 @@
 """Make a restored backup safe to start: nobody can know what happened since it was taken.
 
-Everything stays stopped until an admin lifts the stop. Approved calls that had not started are asked again, sessions
-and tokens end, triggers and webhooks are switched off, unsent notices are dropped, and open cards carry a warning.
+Everything stays stopped until an admin has confirmed what limits people and employees, and lifts the stop. What gives a
+right by itself ends, approved calls that had not started are asked again, unsent notices are dropped, and open cards
+carry a warning.
 """
 
+from django.contrib.auth.hashers import make_password
+from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models.functions import Now
 
-from agents.accounts import audit
+from agents.accounts import audit, installation
 from agents.accounts.models import ApiToken, Invitation, Organization, PasswordReset
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.approval_rules.models import Deputy
+from agents.approvals.models import Claim, Vote
 from agents.approvals.unstarted_cards import replace_unstarted_card
-from agents.gateway.models import AgentKey
+from agents.gateway.models import AgentKey, SigningKey
 from agents.notices.deliveries import drop_all
-from agents.platform import identity
 from agents.platform.models import Installation
+from agents.restores.lines import write_lines
 from agents.runs import schedules, stops
 from agents.runs.engine.recovery import settle_lost_call
 from agents.runs.engine.transaction import run_transaction
-from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
+from agents.standing_grants.models import StandingGrant
 from agents.triggers.models import Trigger
 from agents.webhooks.changes import switch_all_off
 
 STOPPED_BY = "Restoring a backup"
 RESTORED = "a backup was restored"
+RESTORED_SENTENCE = "A backup was restored."
 
 
 def stop_everything() -> None:
     """Stop everything in one transaction of plain statements, so that a restore can commit it with the data.
 
-    Sessions, API tokens and open links end too: those revoked since the backup would work again.
+    All that gives a right by itself ends too (gadget_site/backup/rights.py): a token, a standing grant or a deputy that
+    was ended since the backup would work again.
     """
     with transaction.atomic():
-        Installation.objects.update(folder_mark=identity.UNFINISHED_RESTORE)
+        Installation.objects.update(folder_mark=installation.UNFINISHED_RESTORE)
         Organization.objects.filter(stopped_at=None).update(stopped_at=Now(), stopped_by=STOPPED_BY)
         Organization.objects.update(restored_at=Now())
         Approval.objects.filter(status=ApprovalStatus.APPROVED).update(valid_until=Now())
+        if Organization.objects.exists():  # no admin confirms an account that belongs to none of them
+            User.objects.filter(is_superuser=True, memberships=None).update(password=make_password(None))
         Session.objects.all().delete()
         ApiToken.objects.filter(revoked_at=None).update(revoked_at=Now())
         Invitation.objects.filter(accepted_at=None, revoked_at=None).update(revoked_at=Now())
         PasswordReset.objects.filter(used_at=None, revoked_at=None).update(revoked_at=Now())
         AgentKey.objects.filter(revoked_at=None).update(revoked_at=Now(), revoked_by=STOPPED_BY)
+        SigningKey.objects.filter(is_current=True).update(is_current=False, retired_at=Now())
+        StandingGrant.objects.filter(revoked_at=None, ended_at=None).update(
+            ended_at=Now(), ended_because=RESTORED_SENTENCE
+        )
+        Deputy.objects.filter(starts_at__gte=Now()).delete()
+        Deputy.objects.filter(ends_at__gt=Now()).update(ends_at=Now())
+        Claim.objects.all().delete()
+        Vote.objects.filter(withdrawn_at=None, approval__status=ApprovalStatus.PENDING).update(withdrawn_at=Now())
         Trigger.objects.filter(is_active=True).update(is_active=False)
         drop_all(RESTORED)
         switch_all_off(RESTORED)
 
 
-def settle(made_at: str = "") -> dict[str, int]:
+def settle(made_at: str = "", *, has_lines: bool = False) -> dict[str, int]:
     """Stop everything, and settle runs, calls, cards and schedules so that people can continue.
 
     May be repeated. Return the number of each that changed.
 
     Args:
         made_at: the time of the backup, if known.
+        has_lines: the restore wrote the limits to confirm together with the data.
     """
     mark = Installation.objects.values_list("folder_mark", flat=True).first()
     stop_everything()
+    if not has_lines and mark != installation.UNFINISHED_RESTORE:  # an interrupted restore has written them as well
+        write_lines()
     counts = recover_runs()
-    counts["schedules_moved_on"] = schedules.skip_after_restore()
+    counts["schedules_paused"] = schedules.pause_after_restore(RESTORED_SENTENCE)
     for organization in Organization.objects.order_by("pk"):
         with transaction.atomic():
             payload = {"backup_made_at": made_at} if made_at else {}
             entry = audit.NewEntry("gadget", "backup_restored", f"organization:{organization.pk}", payload)
             audit.append(organization.pk, [entry])
         stops.apply_to_all(organization.pk)
-    if mark == identity.UNFINISHED_RESTORE:
-        identity.adopt_folder()
+    if mark == installation.UNFINISHED_RESTORE:
+        installation.adopt_folder()
     else:
         Installation.objects.update(folder_mark=mark or "")
     return counts

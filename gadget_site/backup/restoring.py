@@ -12,12 +12,13 @@ import redis
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.management import call_command
-from django.db import connection
+from django.core.management.base import CommandError
+from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 
 from agents.accounts.models import Organization
 from agents.platform.liveness import SIGN_TTL_S, SWEEPER, WORKER, list_alive
+from agents.restores.lines import read_newer_limits
 from gadget_site.backup import postgresql, restored, sqlite
 from gadget_site.backup.archive import DATABASE, FILES, BackupError, Manifest, extract, read_manifest
 from tools.files.all_folders import list_all_entries, list_organizations_with_files
@@ -58,10 +59,12 @@ def restore(path: Path, *, force: bool = False) -> RestoredBackup:
         for folder in manifest.folders:
             (Path(staged) / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
         os.sync()
-        backend.load(Path(work), manifest)
+        try:
+            backend.load(Path(work), manifest, read_newer_limits())
+        except (DatabaseError, CommandError) as error:
+            raise BackupError(f"{path} could not be put into the database, which is as before: {error}") from error
         _replace_files(files, Path(staged))
-    call_command("migrate", verbosity=0)
-    return RestoredBackup(manifest, restored.settle(manifest.made_at))
+    return RestoredBackup(manifest, restored.settle(manifest.made_at, has_lines=True))
 
 
 def _refuse_while_alive() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from django.core.management import call_command
 from django.db import connection, connections
 
+from agents.restores.lines import NewerLimits, write_lines
 from gadget_site.backup import facts, restored
 from gadget_site.backup.archive import BackupError, Manifest
 
@@ -63,8 +64,8 @@ def refuse_while_used() -> None:
             time.sleep(_LOOK_EVERY_S)
 
 
-def load(folder: Path, _: Manifest) -> None:
-    """Replace the database. It is stopped and migrated before it is put in place, so nothing can start too early.
+def load(folder: Path, _: Manifest, newer: NewerLimits) -> None:
+    """Replace the database. It is migrated and stopped before it is put in place, so nothing can start too early.
 
     Raises:
         BackupError: the copy is not a sound database.
@@ -75,8 +76,9 @@ def load(folder: Path, _: Manifest) -> None:
             cursor.execute("PRAGMA quick_check")
             if (answer := cursor.fetchone()[0]) != "ok":
                 raise BackupError(f"The database in the backup is damaged: {answer}.")
-        restored.stop_everything()
         call_command("migrate", verbosity=0)
+        restored.stop_everything()
+        write_lines(newer)
     refuse_while_used()
     with (
         closing(sqlite3.connect(staged)) as source,

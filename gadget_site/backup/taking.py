@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import connection
 
 from agents.platform import key_rotation
+from agents.platform.schema_version import list_unknown_migrations
 from gadget_site.backup import postgresql, sqlite
 from gadget_site.backup.archive import DATABASE, FILES, MANIFEST, README, BackupError, Manifest, Writer, read_manifest
 from tools.contract import ToolError
@@ -43,9 +44,13 @@ def back_up(path: Path, *, force: bool = False) -> Manifest:
     """Write the whole archive or none of it, and read it back to verify it.
 
     Raises:
-        BackupError: `path` exists and `force` is not given, or it cannot be written.
+        BackupError: `path` exists and `force` is not given, it cannot be written, or the database is newer.
     """
     _check_target(path, force)
+    if newer := list_unknown_migrations():
+        raise BackupError(
+            f"A newer version of Gadget migrated the database ({newer[0]}). Take the backup with that one."
+        )
     try:
         with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as work:
             draft = Path(work) / "draft"

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import stat
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 from django.conf import settings
 
-from agents.platform.identity import FIX_SECRET_KEY, OTHER_SECRET_KEY, find_differences, has_other_secret_key
+from agents.accounts.installation import FIX_SECRET_KEY, OTHER_SECRET_KEY, find_differences, has_other_secret_key
 from agents.platform.writability import check_writability
 from gadget_site.demo.accounts import FIX, describe, find_open_accounts
 from gadget_site.management.findings import Finding
 from tools.files.modes import find_open_paths, list_stored_paths
 
 MAX_NAMED = 3
+KEY_FILES = (Path(os.sep, "etc", "gadget", "gadget.env"),)
+"""The file that the systemd units read; the doctor looks only at its permissions."""
 LITTLE_ROOM = 200_000_000
 
 
@@ -36,6 +39,16 @@ def check_folder() -> Iterator[Finding]:
     tops = [path for path in exposed if found.isdisjoint(path.parents)]
     fix = f"chmod -R go-rwx {' '.join(shlex.quote(str(path)) for path in tops[:MAX_NAMED])}"
     yield Finding("folder", f"other users of this machine can open {named}{more}", fix)
+
+
+def check_key_files() -> Iterator[Finding]:
+    """Check that others on this machine cannot read the files in which the guides put keys and passwords."""
+    places = (*KEY_FILES, settings.BASE_DIR / ".env", settings.BASE_DIR / "deploy" / ".env")
+    config = (settings.GADGET_CONFIG_FILE,) if settings.GADGET_CONFIG.services else ()
+    for path in (*places, *config):
+        if path.is_file() and path.stat().st_mode & stat.S_IROTH:
+            text = f"everybody on this machine can read {str(path)!r}, which has keys or passwords"
+            yield Finding("keys", text, f"chmod o= {shlex.quote(str(path))}")
 
 
 def check_writing() -> Iterator[Finding]:

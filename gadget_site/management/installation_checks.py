@@ -15,15 +15,24 @@ from agents.employees.provider_settings import check_provider
 from agents.employees.sources import check_source
 from agents.employees.toolboxes import get_installed_plugins, get_installed_toolbox
 from agents.platform import signatures
+from agents.platform.database_server import try_connecting
 from agents.platform.key_rotation import EncryptedValue, survey_keys
 from agents.platform.liveness import SWEEPER, WORKER, Presence, load_presence
 from agents.platform.redis_client import connect_redis
+from agents.platform.schema_version import (
+    NEWER_FIX,
+    SchemaTooNewError,
+    check_schema,
+    list_unknown_migrations,
+)
 from agents.providers.base import ProviderError
+from gadget_site.management.address_checks import check_addresses
 from gadget_site.management.findings import Finding
 from gadget_site.management.host_checks import (
     check_demo_accounts,
     check_folder,
     check_identity,
+    check_key_files,
     check_secret_key,
     check_writing,
 )
@@ -33,6 +42,12 @@ from tools.connections.changes import list_active_sources
 SQLITE_FULL = 2
 PROVIDER_PATIENCE_S = 10.0
 MAX_NAMED = 5
+MOST_SLOTS = 0.9
+CLIENT_CONNECTIONS = """
+    SELECT count(*), count(*) FILTER (WHERE application_name = 'gadget') FROM pg_stat_activity
+    WHERE coalesce(backend_type, 'client backend') = 'client backend'
+"""
+"""An unprivileged user does not see the kind of other users' processes."""
 WITH_EVERYTHING = "start everything with `make run`, or only this process: "
 ALONE = "start it with your process manager: "
 
@@ -40,7 +55,9 @@ ALONE = "start it with your process manager: "
 def check_installation() -> Iterator[Finding]:
     """Yield all findings, in the order in which to fix them; an unreachable service is asked only once."""
     yield from check_settings()
+    yield from check_addresses()
     yield from check_folder()
+    yield from check_key_files()
     presence = load_presence()
     database = list(check_database(presence))
     yield from database
@@ -84,13 +101,33 @@ def check_database(presence: Presence) -> Iterator[Finding]:
     try:
         plan = MigrationExecutor(connection).migration_plan(MigrationExecutor(connection).loader.graph.leaf_nodes())
         yield Finding("database", f"{connection.vendor} answers")
+        yield from check_schema_version()
         if plan:
             yield Finding("database", f"{len(plan)} migrations are not applied", "python manage.py migrate")
         yield _check_durability()
         yield from check_capacity(presence)
     except DatabaseError as error:
         fix = "check that the server runs, and the address, user, password and database in DATABASE_URL"
-        yield Finding("database", f"cannot be reached: {str(error).strip()}", fix)
+        yield Finding("database", f"cannot be reached: {_explain_failure(error)}", fix)
+
+
+def _explain_failure(error: DatabaseError) -> str:
+    """Return the server's own words: the connection pool reports only that it got no connection in time."""
+    refusal = try_connecting()
+    return refusal.words if refusal else str(error).strip()
+
+
+def check_schema_version() -> Iterator[Finding]:
+    """Check that this code may run on the database as it is migrated."""
+    try:
+        check_schema()
+    except SchemaTooNewError as error:
+        text = str(error).removesuffix(f" {NEWER_FIX}").removesuffix(".")
+        yield Finding("database", text, NEWER_FIX[0].lower() + NEWER_FIX[1:-1])
+        return
+    if newer := list_unknown_migrations():
+        text = f"a newer version migrated it ({newer[0]}), and this one may still run beside that"
+        yield Finding("database", text)
 
 
 def _check_durability() -> Finding:
@@ -161,6 +198,21 @@ def check_capacity(presence: Presence) -> Iterator[Finding]:
         yield Finding("database", text)
     else:
         yield Finding("database", text, "raise PostgreSQL's max_connections or lower DATABASE_POOL")
+    yield check_slots(allowed, (processes + 1) * pool)  # this command has a pool as well
+
+
+def check_slots(allowed: int, ours_at_most: int) -> Finding:
+    """Check that slots for connections are free, and that the server holds none that no process of Gadget can have."""
+    with connection.cursor() as cursor:
+        cursor.execute(CLIENT_CONNECTIONS)
+        used, ours = cursor.fetchone()
+    text = f"{used} of {allowed} connection slots are used, {ours} of them by Gadget"
+    if ours > ours_at_most:
+        text = f"{text}, whose processes can hold {ours_at_most}: the others are dead"
+        return Finding("database", text, "set tcp_keepalives_idle = 10 on the server, or in the pooler before it")
+    if used > allowed * MOST_SLOTS:
+        return Finding("database", text, "end other programs' connections, or raise PostgreSQL's max_connections")
+    return Finding("database", text)
 
 
 def _count_processes(presence: Presence) -> int:
@@ -201,7 +253,8 @@ def check_providers() -> Iterator[Finding]:
     """Check that every active provider answers; keys are never shown."""
     rows = list(ModelProvider.objects.filter(is_active=True).select_related("organization"))
     if not rows:
-        yield Finding("provider", "there is no provider yet", "add one at /admin/, or run `python manage.py demo`")
+        with_demo = ", or run `python manage.py demo`" if settings.DEBUG else ""
+        yield Finding("provider", "there is no provider yet", f"add one at /admin/{with_demo}")
     for row in rows:
         yield _check_one_provider(row)
 
@@ -209,9 +262,11 @@ def check_providers() -> Iterator[Finding]:
 def _check_one_provider(row: ModelProvider) -> Finding:
     name = f"{row.organization.slug}/{row.name}"
     try:
-        check_provider(row, PROVIDER_PATIENCE_S)
+        warning = check_provider(row, PROVIDER_PATIENCE_S)
     except ProviderError as error:
         return Finding("provider", f"{name}: {error}", "check its address, key and model at /admin/")
+    if warning:
+        return Finding("provider", f"{name} answers. {warning}", "start its server with a template for tools")
     return Finding("provider", f"{name} answers")
 
 
@@ -223,6 +278,8 @@ def check_tools() -> Iterator[Finding]:
         yield Finding("tools", f"the tools cannot be loaded: {error}", "check the named tool or plugin")
         return
     yield Finding("tools", f"{len(toolbox.tools())} tools are loaded")
+    for problem in toolbox.left_out:
+        yield Finding("tools", f"left out: {problem}", "correct the tool, then restart web, workers and sweeper")
     for tool, problem in toolbox.not_started.items():
         yield Finding("tools", f"{tool} is off, because it did not start: {problem}", "the log says more")
 

@@ -11,7 +11,8 @@ from django.db.models.functions import Now
 
 from agents.notices.channels import can_send_mail
 from agents.notices.mail import describe_failure
-from agents.notices.models import Channel, Delivery, DeliveryStatus
+from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus
+from agents.notices.web_push import find_contact
 from agents.webhooks.models import Webhook
 from gadget_site.management.findings import Finding
 
@@ -22,6 +23,9 @@ LATE = timedelta(minutes=10)
 def check_notices() -> Iterator[Finding]:
     """Check that the mail server answers, that no address fails, and that messages are sent in time."""
     yield _check_mail_server()
+    if Channel.objects.filter(kind=ChannelKind.PUSH).exists() and find_contact().endswith("@localhost"):
+        text = "push services refuse messages without a contact: there is no https origin and no sender's address"
+        yield Finding("notices", text, "set ALLOWED_ORIGINS to the https address of Gadget, or MAIL_URL and MAIL_FROM")
     failing = Channel.objects.filter(failing_since__isnull=False, confirmed_at__isnull=False)
     for channel in failing.select_related("membership__user", "membership__organization").order_by("pk")[:MAX_NAMED]:
         member = channel.membership
@@ -38,7 +42,7 @@ def check_notices() -> Iterator[Finding]:
 
 def _check_mail_server() -> Finding:
     if not can_send_mail():
-        return Finding("notices", "there is no mail server, so nobody is told by e-mail")
+        return Finding("notices", "there is no mail server, so no e-mail is sent")
     where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
     server = get_connection()
     try:

@@ -7,7 +7,8 @@ def describe_restore(counts: Mapping[str, int]) -> Iterator[str]:
     """Yield the counts, and the next steps for a person."""
     for name, count in counts.items():
         yield f"{name.replace('_', ' ')}: {count}"
-    yield "All sessions, API tokens and open links have ended. Log in again and create new tokens."
-    yield "People who were removed since the backup are back, with their old passwords and roles: check the users."
+    yield "All sessions, tokens, keys, links, standing grants and deputies have ended. Log in again and renew them."
+    yield "Schedules are paused, triggers and webhooks are off, until a person switches each on again."
+    yield "People, roles, rules and budgets are as they were: an admin confirms each line at /stop/restored/."
     yield "Open cards carry a warning: they may have been decided and carried out since the backup."
-    yield "EVERYTHING IS STOPPED. Start Gadget, review the open cards, and have an admin lift the stop at /stop/."
+    yield "EVERYTHING IS STOPPED. Start Gadget, and review the open cards and the limits. Then an admin lifts the stop."

@@ -13,9 +13,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TextIO
 
 from agents.platform.liveness import HEARTBEAT_FILE
+from gadget_site.management.parts_output import PartsOutput
 from gadget_site.management.processes import ProcessSpec
 
 TETHER = str(Path(__file__).with_name("tether.py"))
@@ -23,7 +23,6 @@ DEATHS_ALLOWED = 5
 DEATHS_WITHIN_S = 60.0
 LINES_KEPT = 20
 STOP_PATIENCE_S = 8.0
-NAME_WIDTH = 8
 FROZEN_AFTER_S = 20.0
 """A process without a heartbeat for this long is replaced, before the leases of its runs expire at 30 s."""
 CHECK_EVERY_S = 1.0
@@ -63,7 +62,7 @@ class Child:
 class Supervisor:
     """Starts processes and keeps them alive until `stop()`; all methods are called from one thread."""
 
-    def __init__(self, folder: Path, output: TextIO) -> None:
+    def __init__(self, folder: Path, output: PartsOutput) -> None:
         self._folder = folder
         self._output = output
         self._children: dict[str, Child] = {}
@@ -106,8 +105,8 @@ class Supervisor:
             if not child.is_frozen:  # five frozen workers must not stop everything
                 self._count_death(child)
             for line in child.lines if child.spec.is_quiet else ():
-                self._print(child.spec.name, line)
-            self._print(child.spec.name, f"{_describe_end(child)}; restarting it")
+                self._output.write(child.spec.name, line)
+            self._output.write(child.spec.name, f"{_describe_end(child)}; restarting it")
             self.start(child.spec)
 
     def stop(self) -> None:
@@ -125,7 +124,7 @@ class Supervisor:
             child.check_heartbeat(seconds)
             if child.silent_s >= FROZEN_AFTER_S and not child.is_frozen:
                 child.is_frozen = True
-                self._print(child.spec.name, f"no heartbeat for {FROZEN_AFTER_S:.0f} s; killing it")
+                self._output.write(child.spec.name, f"no heartbeat for {FROZEN_AFTER_S:.0f} s; killing it")
                 _signal_group(child, signal.SIGKILL)
 
     def _end(self, children: list[Child]) -> None:
@@ -136,7 +135,7 @@ class Supervisor:
             try:
                 child.process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                self._print(child.spec.name, "did not stop in time; killing it")
+                self._output.write(child.spec.name, "did not stop in time; killing it")
             _signal_group(child, signal.SIGKILL)
             child.process.wait()
 
@@ -154,14 +153,10 @@ class Supervisor:
         for line in filter(str.strip, child.process.stdout or ()):
             child.lines.append(line.rstrip())
             if not child.spec.is_quiet:
-                self._print(child.spec.name, line.rstrip())
+                self._output.write(child.spec.name, line.rstrip())
         child.process.wait()
         if self._children.get(child.spec.name) is child:
             self._ended.put(child)
-
-    def _print(self, name: str, line: str) -> None:
-        self._output.write(f"{name:<{NAME_WIDTH}} | {line}\n")
-        self._output.flush()
 
 
 def _describe_end(child: Child) -> str:

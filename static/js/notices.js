@@ -23,6 +23,7 @@ async function addThisBrowser() {
   }
   await worker.register("/service-worker.js");
   const registration = await worker.ready;
+  await endOldSubscription(registration.pushManager);
   const subscription = await registration.pushManager.subscribe({
     userVisibleOnly: true,
     applicationServerKey: form.dataset.addBrowser,
@@ -33,6 +34,20 @@ async function addThisBrowser() {
     form.elements.namedItem(name).value = value;
   }
   form.submit();
+}
+
+// A subscription that was made for another key of the installation gets no messages, and prevents a new one.
+async function endOldSubscription(manager) {
+  const subscription = await manager.getSubscription();
+  const key = subscription?.options.applicationServerKey;
+  if (key && encode(key) !== form.dataset.addBrowser) {
+    await subscription.unsubscribe();
+  }
+}
+
+function encode(buffer) {
+  const text = btoa(String.fromCharCode(...new Uint8Array(buffer)));
+  return text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
 function nameBrowser() {

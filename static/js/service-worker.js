@@ -10,8 +10,8 @@ self.addEventListener("push", (event) => {
 
 async function receive(message) {
   await showCount(message.waiting ?? 0);
-  if (message.close) {
-    await closeNotifications(message.close);
+  await closeNotifications(message.close ?? []);
+  if (!message.title) {
     return;
   }
   if (message.code) {
@@ -29,6 +29,15 @@ async function receive(message) {
 async function closeNotifications(tags) {
   for (const tag of tags) {
     for (const notification of await self.registration.getNotifications({ tag })) {
+      notification.close();
+    }
+  }
+}
+
+// An open page shows what waits, so that the notifications of cards are not needed any more.
+async function closeCards() {
+  for (const notification of await self.registration.getNotifications()) {
+    if (notification.tag.startsWith("card-") || notification.tag === "several") {
       notification.close();
     }
   }
@@ -53,6 +62,9 @@ async function tellPages() {
 }
 
 self.addEventListener("message", (event) => {
+  if (event.data === "opened") {
+    event.waitUntil(closeCards());
+  }
   if (event.data === "code?" && lastCode) {
     event.source.postMessage(lastCode);
     lastCode = null;

@@ -6,6 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from agents.accounts.models import AuditEntry, Organization, Role
+
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 PASSWORD = "a long enough secret"
 
@@ -33,6 +35,28 @@ def test_a_form_is_refused_and_not_redirected(root: User) -> None:
     client = Client()
     client.force_login(root)
     assert client.post("/", {"task": "Anything"}).status_code == 403
+
+
+def test_superuser_becomes_admin_of_the_organization_that_they_create(root: User) -> None:
+    client = Client()
+    client.force_login(root)
+    form = {
+        "name": "Acme",
+        "slug": "acme",
+        "card_days": 7,
+        "confirm_count": 50,
+        "confirm_percent": 20,
+        "currency": "EUR",
+    }
+    answer = client.post("/admin/accounts/organization/add/", form, follow=True)
+    assert "You are an admin of Acme." in answer.content.decode()
+    member = root.memberships.get()
+    assert (member.organization.slug, member.role) == ("acme", Role.ADMIN)
+    assert AuditEntry.objects.filter(organization=member.organization, action="membership_added").exists()
+    assert client.get("/").status_code == 200
+    client.post("/admin/accounts/organization/add/", {**form, "name": "Other", "slug": "other"})
+    assert Organization.objects.count() == 2
+    assert root.memberships.count() == 1, "control: who has an organization joins no other by itself"
 
 
 def test_other_people_without_an_organization_are_told_to_ask_an_admin() -> None:

@@ -260,7 +260,7 @@ def test_an_escalation_is_confirmed_unless_it_comes_later(world: World, admin: C
 @pytest.mark.parametrize("changes", [{"tool": UPDATE}, {"level": "destructive"}, GREAT, {"category": "data"}])
 def test_fewer_cards_are_confirmed_and_more_are_not(world: World, admin: Client, changes: dict[str, str]) -> None:
     rule = make_rule(world)
-    assert "other or fewer cards" in asked(admin, rule, **changes)
+    assert "will match fewer cards" in asked(admin, rule, **changes)
     saved(admin, rule, **(dict.fromkeys(changes, "") | {"condition_comparison": "minimum"}))
     assert (rule.tool, rule.level, rule.category, rule.conditions) == ("", "", "", [])
 

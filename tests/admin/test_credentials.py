@@ -90,7 +90,7 @@ class TestGiving:
         answer = admin.post(add("other"), {**sent, "value_3": TOKEN})
         assert answer.status_code == 302
         assert kept("crm.eu") == {"user": "me", "key": TOKEN}
-        assert "Shorter than 6 characters: user" in told(answer)
+        assert "user: too short to be masked in tool results" in told(answer)
 
     @pytest.mark.parametrize(
         ("sent", "field"),
@@ -116,6 +116,36 @@ class TestGiving:
         asked_again = [name for name, value in sent.items() if name.startswith("value_") and value]
         assert set(asked_again) <= set(wrong), "a value that is gone has to be given again"
         assert not Credential.objects.exists()
+
+    @pytest.mark.parametrize(
+        ("value", "kind"),
+        [
+            ("127.0.0.1", "address"),
+            ("localhost", "host name"),
+            ("https://api.example.com/", "host name"),
+            ("4711471147", "number"),
+            ("database", "word"),
+        ],
+    )
+    def test_common_value_is_refused_because_it_would_be_hidden_everywhere(
+        self, world: World, admin: Client, value: str, kind: str
+    ) -> None:
+        for sent in ({"value_token": value}, {"value_token": TOKEN, "value_signing_secret": value}):
+            wrong = faults(admin.post(add("slack"), {"organization": world.acme.pk, **sent}))
+            assert f"hide this {kind} everywhere" in str(wrong)
+            assert value not in str(wrong)
+        free = {"organization": world.acme.pk, "service": "crm", "name_1": "token", "value_1": value}
+        assert "hide this" in str(faults(admin.post(add("other"), free)))
+        assert not Credential.objects.exists()
+
+    def test_common_value_is_accepted_in_field_that_holds_no_secret(self, world: World, admin: Client) -> None:
+        fields = {"username": "gadgetbot", "base_url": "https://crm.example.com", "customer_id": "1234567890"}
+        named = dict(zip(("name_1", "name_2", "name_3"), fields, strict=True))
+        given = dict(zip(("value_1", "value_2", "value_3"), fields.values(), strict=True))
+        rows = {**named, **given}
+        sent = {"organization": world.acme.pk, "service": "crm", **rows, "name_4": "password", "value_4": "hunter22"}
+        assert admin.post(add("other"), sent).status_code == 302
+        assert kept("crm") == {**fields, "password": "hunter22"}
 
     def test_one_row_for_each_service(self, world: World, admin: Client, github: Credential) -> None:
         again = {"organization": world.acme.pk, "value_token": "another-token"}

@@ -8,7 +8,9 @@ from django.test import Client
 from agents.accounts import audit
 from agents.accounts.models import AuditEntry, Membership, Role
 from agents.employees.models import Employee, ModelProvider, ProviderKind
+from agents.employees.toolboxes import get_installed_toolbox
 from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.tools.toolbox.sample_tools import Echo
 from tests.world import DELETE, SEARCH, UPDATE, World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -49,9 +51,33 @@ def test_tools_are_offered_by_category_with_their_level(world: World, admin: Cli
     assert set(form.initial["allowed_tools"]) == {SEARCH, UPDATE, DELETE}
 
 
+def test_a_new_employee_has_ten_passes_for_a_task(admin: Client) -> None:
+    form = admin.get(address(Employee, "add")).context["adminform"].form
+    assert form["max_passes"].value() == 10
+
+
 def test_the_mode_says_what_it_does_to_the_ticked_tools(admin: Client) -> None:
     html = admin.get(address(Employee, "add")).content.decode()
     assert "The employee gets only the ticked tools that belong to this mode." in html
+
+
+def test_modes_that_tools_name_are_choices_and_any_other_is_an_error(world: World, admin: Client) -> None:
+    path = address(world.employee, "change")
+    assert [mode for mode, _ in admin.get(path).context["adminform"].form.fields["mode"].choices] == ["general"]
+    toolbox = get_installed_toolbox()
+    toolbox.register(Echo(name="sample.sell"), modes={"sales"})
+    try:
+        choices = admin.get(path).context["adminform"].form.fields["mode"].choices
+        assert list(choices) == [("general", "General"), ("sales", "Sales")]
+        answer = admin.post(path, filled_form(admin, path, mode="party"))
+        assert answer.status_code == 200
+        assert "mode" in faults(answer)
+        assert admin.post(path, filled_form(admin, path, mode="sales")).status_code == 302
+    finally:
+        toolbox.unregister("sample.sell")
+    world.employee.refresh_from_db()
+    assert world.employee.mode == "sales"
+    assert "sales" in dict(admin.get(path).context["adminform"].form.fields["mode"].choices)
 
 
 def test_ticked_tools_become_grants_and_unticked_ones_end(world: World, admin: Client) -> None:

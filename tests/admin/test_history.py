@@ -4,10 +4,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from agents.accounts.models import AuditEntry
-from agents.approvals.models import Approval
-from agents.runs.models import Event, Message, Pass, Run, ToolCall
+from agents.runs.models import Approval, Event, Message, Pass, Run, ToolCall
 from tests.admin.rows import address, faults, filled_form, make_admin_world, one_of_each
-from tests.world import World
+from tests.world import SEARCH, World
 from tools.records.models import Record, RecordChange
 
 pytestmark = pytest.mark.django_db
@@ -48,6 +47,24 @@ def test_a_records_change_grows_its_version_and_enters_its_history(world: World)
     assert (step.actor, step.version) == ("admin", 2)
     assert (step.before, step.after) == ({"status": "active", "score": None}, {"status": "inactive", "score": 7})
     assert AuditEntry.objects.get(organization=world.acme).action == "record_changed"
+
+
+def test_history_page_names_changed_tools_and_counts_entries(world: World) -> None:
+    client, path = world.client("admin"), address(world.employee, "change")
+    before = set(world.employee.grants.values_list("tool", flat=True))
+    tools = sorted(before - {SEARCH} | {"utility.now"})
+    assert client.post(path, filled_form(client, path, allowed_tools=tools)).status_code == 302
+    told = client.get(address(world.employee, "history")).content.decode()
+    changed = told[told.index("Changed ") :][:90].strip()
+    assert changed == f"Changed Allowed tools (added utility.now; removed {SEARCH})."
+    assert "1 entry" in " ".join(told.split())
+
+
+def test_own_password_is_changed_on_our_page_alone(world: World) -> None:
+    client = world.client("admin")
+    for page in ("password_change/", "password_change/done/"):
+        answer = client.post(f"/admin/{page}", {"old_password": "x", "new_password1": "y", "new_password2": "y"})
+        assert (answer.status_code, answer["Location"]) == (302, "/account/password/")
 
 
 def test_a_change_made_meanwhile_is_not_overwritten(world: World) -> None:

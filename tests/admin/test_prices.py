@@ -30,9 +30,9 @@ def provider(world: World) -> ModelProvider:
     return provider
 
 
-LINES = "gpt-5-mini: input 0.25, output 2.00\n\nqwen3:8b: 0 0\n*: 1, 4.5"
+LINES = "gpt-5-mini: input 0.25, cached 0.025, output 2.00\n\nqwen3:8b: 0 0\n*: 1, 4.5"
 PRICES = {
-    "gpt-5-mini": {"input": "0.25", "output": "2.00"},
+    "gpt-5-mini": {"input": "0.25", "cached": "0.025", "output": "2.00"},
     "qwen3:8b": {"input": "0", "output": "0"},
     "*": {"input": "1", "output": "4.5"},
 }
@@ -46,7 +46,7 @@ def test_lines_become_prices_and_come_back_as_they_were(admin: Client, provider:
     entry = AuditEntry.objects.get(organization=provider.organization)
     assert entry.payload["fields"] == {"prices": {"before": {}, "after": PRICES}}
     assert filled_form(admin, path)["prices"].splitlines() == [
-        "gpt-5-mini: input 0.25, output 2.00",
+        "gpt-5-mini: input 0.25, cached 0.025, output 2.00",
         "qwen3:8b: input 0, output 0",
         "*: input 1, output 4.5",
     ]
@@ -57,9 +57,12 @@ def test_lines_become_prices_and_come_back_as_they_were(admin: Client, provider:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("gpt-5-mini", "expected a model, a colon and two prices"),
+        ("gpt-5-mini", "expected a model, a colon and its prices"),
         (": 1 2", "expected a model"),
-        ("gpt-5: 1", "expected two prices after the colon"),
+        ("gpt-5: 1", "expected input and output prices after the colon"),
+        ("gpt-5: input 1, cached 2", "expected input and output prices"),
+        ("gpt-5: input 1, input 2, output 3", "expected input and output prices"),
+        ("gpt-5: input 1, output 2, thinking 3", "expected input and output prices"),
         ("gpt-5: 0,25 2,00", "write decimals with a point"),
         ("gpt-5: input free, output 2", "&#x27;free&#x27; is not a price; enter a number such as 0.25"),
         ("gpt-5: -1 2", "&#x27;-1&#x27; is not a price"),

@@ -76,11 +76,20 @@ def test_an_empty_field_keeps_the_key(admin: Client, provider: ModelProvider) ->
     assert (provider.name, provider.api_key) == ("Renamed", KEY)
 
 
+@pytest.mark.parametrize("key", ["127.0.0.1", "localhost", "123456789", "anything"])
+def test_common_value_is_refused_as_key(admin: Client, provider: ModelProvider, key: str) -> None:
+    path = address(provider, "change")
+    wrong = faults(admin.post(path, filled_form(admin, path, new_key=key)))
+    assert "Leave it empty if the server needs no key." in str(wrong["new_key"])
+    provider.refresh_from_db()
+    assert provider.api_key == KEY
+
+
 def test_a_key_can_be_replaced_and_forgotten(admin: Client, provider: ModelProvider) -> None:
     path = address(provider, "change")
-    assert admin.post(path, filled_form(admin, path, new_key="another")).status_code == 302
+    assert admin.post(path, filled_form(admin, path, new_key="another-key-1")).status_code == 302
     provider.refresh_from_db()
-    assert provider.api_key == "another"
+    assert provider.api_key == "another-key-1"
     assert admin.post(path, filled_form(admin, path, forget_key="on")).status_code == 302
     provider.refresh_from_db()
     assert provider.api_key == ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import mcp_types
 import pytest
 from django.db import connection
 from django.test import Client
@@ -36,8 +35,8 @@ def server(world: World) -> Source:
 
 def say(server: Source, *tools: dict[str, Any]) -> None:
     """What its server describes now, as it is kept."""
-    found, left_out = read_definitions([mcp_types.Tool.model_validate(tool) for tool in tools])
-    assert not left_out
+    read = read_definitions(tools)
+    assert not read.skipped
     rows = [
         DescribedTool(
             each.name,
@@ -48,7 +47,7 @@ def say(server: Source, *tools: dict[str, Any]) -> None:
             each.hash,
             suggest_level(each.annotations, each),
         )
-        for each in found
+        for each in read.definitions
     ]
     save_description(server, SourceDescription(title="Notes", version="1", tools=tuple(rows)))
 

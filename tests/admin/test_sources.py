@@ -348,9 +348,9 @@ class TestGranting:
         sent["allowed_tools"] = [*sent["allowed_tools"], "pets.listPets"]
         assert admin.post(path, sent).status_code == 302
         operator = world.client("operator")
-        found = operator.get("/tools/?source=Pets")
+        found = operator.get("/tools/?source=pets")
         assert re.findall(r'</b> <code class="small">([^<]+)</code>', text_of(found)) == ["pets.listPets"]
-        assert "<dt>Source</dt><dd>Pets</dd>" in text_of(found)
+        assert "<dt>Source</dt><dd>pets</dd>" in text_of(found)
         for change, reason in (
             ({"hash": "another"}, "its definition has changed"),
             ({"is_chosen": False}, "it is not enabled among the tools of pets"),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from uuid import UUID, uuid4
 
 import pytest
+from django.db.models.functions import Now
 from django.test import Client
 
 from agents.api import api
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.notices.models import Delivery
-from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall, WithheldBulk
 from agents.standing_grants.models import StandingGrant
 from tests.notices.conftest import make_failed_delivery
 from tests.world import World, make_world, nobody, post, problem
@@ -51,8 +52,10 @@ OF_OWN = {"/api/notices/{notice_id}/retry"}
 DECIDING = {
     "/api/approvals/decide",
     "/api/approvals/undo",
+    "/api/approvals/bulks/{bulk_id}/undo",
     "/api/approvals/{approval_id}/approve",
     "/api/approvals/{approval_id}/deny",
+    "/api/approvals/{approval_id}/dismiss",
     "/api/approvals/{approval_id}/undo",
     "/api/tool_calls/{call_id}/resolve",
     "/api/standing_grants",
@@ -69,6 +72,16 @@ class Target(NamedTuple):
     bodies: dict[str, dict[str, Any] | None]
 
 
+def undone_bulk(world: World) -> UUID:
+    """Let the approver and the admin undo a bulk approval of the same id, and return that."""
+    bulk_id = uuid4()
+    for role in ("approver", "admin"):
+        card, decided = world.card(), {"decided_by": world.users[role], "decided_at": Now(), "start_after": Now()}
+        Approval.objects.filter(pk=card.pk).update(status="approved", bulk_id=bulk_id, **decided)
+        WithheldBulk.objects.create(organization=world.acme, user=world.users[role], bulk_id=bulk_id)
+    return bulk_id
+
+
 @pytest.fixture
 def target() -> Target:
     world = make_world()
@@ -81,6 +94,7 @@ def target() -> Target:
         {
             "run_id": str(card.run_id),
             "approval_id": str(card.pk),
+            "bulk_id": str(undone_bulk(world)),
             "call_id": str(call.pk),
             "employee_id": str(world.employee.pk),
             "grant_id": str(world.standing_grant().pk),
@@ -93,9 +107,11 @@ def target() -> Target:
             "/api/runs/{run_id}/messages": {"text": "Go on."},
             "/api/runs/{run_id}/continue": {"max_passes": 3},
             "/api/approvals/decide": {"decisions": [{"approval_id": str(card.pk), "action": "deny", **decision}]},
+            "/api/approvals/bulks/{bulk_id}/undo": None,
             "/api/approvals/undo": {"approval_ids": [str(card.pk)]},
             "/api/approvals/{approval_id}/approve": {"digest": card.digest},
             "/api/approvals/{approval_id}/deny": decision,
+            "/api/approvals/{approval_id}/dismiss": decision,
             "/api/approvals/{approval_id}/undo": None,
             "/api/approvals/{approval_id}/answer": {"text": "The first."},
             "/api/standing_grants": {
@@ -111,6 +127,7 @@ def target() -> Target:
             "/api/asks/{ask_id}/redeem": {"receipt": "x"},
             "/api/asks/{ask_id}/outcome": {"outcome": "succeeded"},
             "/api/asks/{ask_id}/cancel": None,
+            "/api/asks/cancel": {"effect_key_prefix": "session:1:"},
             "/api/tool_calls/{call_id}/resolve": {"outcome": "succeeded", "reason": "I looked."},
         },
     )
@@ -160,7 +177,7 @@ class TestWhoHasNoAccess:
 
     def test_another_organizations_member(self, route: Route, target: Target) -> None:
         answer = ask(target.world.client("outsider"), route, target)
-        if route.path == "/api/asks" and route.changes:
+        if route.path in ("/api/asks", "/api/asks/cancel") and route.changes:
             problem(answer, 403)
         elif "{" in route.path or (route.path == "/api/runs" and route.changes):
             problem(answer, 404)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agents.runs.models import Event, Message, RunStatus
+from tests.workshop import all_at_once
 from tests.world import World, make_world, post, problem
 
 pytestmark = pytest.mark.django_db
@@ -47,3 +48,56 @@ def test_a_wrong_text_is_refused(world: World, text: Any) -> None:
     answer = post(world.client("operator"), f"/api/runs/{run.pk}/messages", {"text": text})
     assert problem(answer, 422)["field"] == "text"
     assert Message.objects.filter(run=run).count() == 1
+
+
+class TestAnIdOfTheClient:
+    def test_a_message_sent_again_is_added_once(self, world: World) -> None:
+        run, client = world.run(RunStatus.SUCCEEDED), world.client("operator")
+        message = {"text": "And the others?", "client_message_id": "m-1"}
+        answers = [post(client, f"/api/runs/{run.pk}/messages", message) for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200]
+        assert Message.objects.filter(run=run).count() == 2
+        assert Event.objects.filter(run=run, type="run_resumed").count() == 1
+
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize(("action", "status"), [("messages", RunStatus.SUCCEEDED), ("continue", RunStatus.FAILED)])
+    def test_of_twelve_at_once_one_is_added(self, world: World, action: str, status: RunStatus) -> None:
+        run, codes = world.run(status), list[int]()
+        message = {"text": "And the others?"} if action == "messages" else {}
+
+        def send() -> None:
+            path = f"/api/runs/{run.pk}/{action}"
+            codes.append(post(world.client("operator"), path, message | {"client_message_id": "m-1"}).status_code)
+
+        all_at_once([send] * 12)
+        assert codes == [200] * 12
+        assert Message.objects.filter(run=run).count() == 2
+
+    def test_without_one_each_request_is_a_message(self, world: World) -> None:
+        run, client = world.run(), world.client("operator")
+        for _ in range(2):
+            post(client, f"/api/runs/{run.pk}/messages", {"text": "Hurry."})
+        assert Message.objects.filter(run=run).count() == 3
+
+    def test_it_is_answered_after_the_run_was_cancelled(self, world: World) -> None:
+        run, client = world.run(), world.client("operator")
+        message = {"text": "Hurry.", "client_message_id": "m-1"}
+        post(client, f"/api/runs/{run.pk}/messages", message)
+        post(client, f"/api/runs/{run.pk}/cancel")
+        assert post(client, f"/api/runs/{run.pk}/messages", message).status_code == 200
+
+    def test_it_belongs_to_one_text_of_one_person_in_one_run(self, world: World) -> None:
+        run, other, client = world.run(), world.run(), world.client("operator")
+        message = {"text": "Hurry.", "client_message_id": "m-1"}
+        post(client, f"/api/runs/{run.pk}/messages", message)
+        problem(post(client, f"/api/runs/{run.pk}/messages", {**message, "text": "Stop."}), 409)
+        problem(post(world.client("approver"), f"/api/runs/{run.pk}/messages", message), 409)
+        assert post(client, f"/api/runs/{other.pk}/messages", message).status_code == 200
+        assert [each.text for each in Message.objects.filter(run=run)[1:]] == ["Hurry."]
+
+    @pytest.mark.parametrize("wrong", ["x" * 201, "a\x00", "\ud800", None, 7])
+    def test_a_wrong_one_is_named(self, world: World, wrong: Any) -> None:
+        run = world.run()
+        message = {"text": "Hurry.", "client_message_id": wrong}
+        answer = post(world.client("operator"), f"/api/runs/{run.pk}/messages", message)
+        assert problem(answer, 422)["field"] == "client_message_id"

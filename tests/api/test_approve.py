@@ -10,8 +10,7 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 from tests.world import World, make_world, post, problem
 
 pytestmark = pytest.mark.django_db

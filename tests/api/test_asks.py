@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -11,8 +13,9 @@ from django.test import Client
 
 from agents.approvals import decisions
 from agents.approvals.decisions import Decision
-from agents.approvals.models import Approval
 from agents.gateway.keys import issue_key
+from agents.gateway.models import Ask
+from agents.runs.models import Approval
 from tests.world import World, make_world, nobody, post, problem
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,6 +62,33 @@ def decide(world: World, ask: dict[str, Any], *, approves: bool, **more: Any) ->
 
 def list_ids(client: Client, query: str = "") -> list[str]:
     return [item["id"] for item in client.get(f"/api/asks{query}").json()["items"]]
+
+
+def test_agent_takes_back_the_asks_of_one_session(world: World, agent: Agent) -> None:
+    mine = [agent.ask(effect_key=f"session:1:{number}", action=f"deploy.{number}") for number in range(3)]
+    kept = [agent.ask(effect_key="session:2:0"), agent.ask(effect_key="SESSION:1:0", action="x"), agent.ask(action="y")]
+    others = Agent(world, name="Server").ask(effect_key="session:1:9", action="z")
+    answer = post(agent.client, "/api/asks/cancel", {"effect_key_prefix": "session:1:"})
+    assert answer.json() == {"cancelled": 3}
+    assert {agent.get(each)["status"] for each in mine} == {"cancelled"}
+    assert {agent.get(each)["status"] for each in kept} == {"waiting"}
+    assert world.client("viewer").get(f"/api/asks/{others['id']}").json()["status"] == "waiting"
+    assert post(agent.client, "/api/asks/cancel", {"effect_key_prefix": "session:1:"}).json() == {"cancelled": 0}
+
+
+def test_agent_that_looks_for_the_answer_is_not_silent(world: World, agent: Agent) -> None:
+    ask = agent.ask()
+    Ask.objects.update(last_asked_at=Now() - timedelta(hours=1))
+    lately = Ask.objects.filter(pk=ask["id"], last_asked_at__gt=Now() - timedelta(minutes=1))
+    assert world.client("approver").get(f"/api/asks/{ask['id']}").status_code == 200
+    assert not lately.exists(), "a person has looked"
+    agent.get(ask)
+    assert lately.exists()
+
+
+def test_short_beginning_of_effect_keys_is_refused(agent: Agent) -> None:
+    problem(post(agent.client, "/api/asks/cancel", {"effect_key_prefix": "s"}), 422)
+    problem(post(agent.client, "/api/asks/cancel", {"effect_key_prefix": ""}), 422)
 
 
 class TestWhoSeesWhat:
@@ -144,3 +174,16 @@ class TestDecision:
         assert pick(redeemed, *DECISION) == ["redeemed", "approver", "", None, None]
         assert redeemed["redeemed_at"] is not None
         assert redeemed["decided_at"] is not None
+
+
+@pytest.mark.parametrize("levels", [100, 470, 900])
+def test_params_that_are_nested_too_deeply_are_refused(agent: Agent, levels: int) -> None:
+    params = '{"a":' * levels + "1" + "}" * levels  # as text: encoding it would go too deep here, too
+    body = f'{{"action": "deploy", "level": "write", "params": {params}}}'
+    answer = agent.client.post("/api/asks", body, content_type="application/json")
+    if levels == 100:
+        assert answer.status_code == 201, answer.content
+        assert agent.get(answer.json())["params"] == json.loads(params)
+    else:
+        assert answer.status_code in (400, 422), "the parser may give up first, by how deep the caller is"
+        assert re.search("levels|nested too deeply", answer.json()["detail"])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.models import RunStatus
+from agents.runs.models import Approval, ApprovalStatus, RunStatus
 from tests.world import World, make_world, post, problem
 
 pytestmark = pytest.mark.django_db

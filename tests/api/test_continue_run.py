@@ -17,7 +17,7 @@ def world() -> World:
     return make_world()
 
 
-@pytest.mark.parametrize(("body", "expected"), [({"max_passes": 3}, 4), ({}, 6), (None, 6)])
+@pytest.mark.parametrize(("body", "expected"), [({"max_passes": 3}, 4), ({}, 11), (None, 11)])
 def test_more_passes(world: World, body: dict[str, int] | None, expected: int) -> None:
     run = world.run(RunStatus.SUCCEEDED, exit_reason="max_passes")
     answer = post(world.client("operator"), f"/api/runs/{run.pk}/continue", body)
@@ -37,3 +37,13 @@ def test_a_wrong_number_is_named(world: World, wrong: Any) -> None:
 def test_only_what_has_ended_by_itself_goes_on(world: World, status: RunStatus) -> None:
     run = world.run(status)
     problem(post(world.client("operator"), f"/api/runs/{run.pk}/continue"), 409)
+
+
+def test_a_request_sent_again_does_not_continue_the_run_again(world: World) -> None:
+    run, client = world.run(RunStatus.SUCCEEDED, exit_reason="max_passes"), world.client("operator")
+    body = {"max_passes": 3, "client_message_id": "c-1"}
+    answers = [post(client, f"/api/runs/{run.pk}/continue", body) for _ in range(3)]
+    assert [(answer.status_code, answer.json()["max_passes"]) for answer in answers] == [(200, 4)] * 3
+    assert run.messages.count() == 2
+    problem(post(client, f"/api/runs/{run.pk}/continue", {**body, "client_message_id": ""}), 409)
+    problem(post(client, f"/api/runs/{run.pk}/messages", {"text": "Hurry.", "client_message_id": "c-1"}), 409)

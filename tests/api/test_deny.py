@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.models import CallStatus, RunStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, RunStatus, ToolCall
 from tests.world import World, make_world, post, problem
 
 pytestmark = pytest.mark.django_db

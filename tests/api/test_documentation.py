@@ -44,8 +44,11 @@ def test_the_routes_are_those_of_the_contract(document: dict[str, Any]) -> None:
         ("post", "/api/approvals/{approval_id}/undo"),
         ("post", "/api/approvals/{approval_id}/answer"),
         ("post", "/api/approvals/{approval_id}/deny"),
+        ("post", "/api/approvals/{approval_id}/dismiss"),
         ("post", "/api/approvals/decide"),
         ("post", "/api/approvals/undo"),
+        ("post", "/api/approvals/bulks/{bulk_id}/undo"),
+        ("get", "/api/approvals/bulks/{bulk_id}"),
         ("get", "/api/standing_grants"),
         ("post", "/api/standing_grants"),
         ("post", "/api/standing_grants/{grant_id}/revoke"),
@@ -57,6 +60,7 @@ def test_the_routes_are_those_of_the_contract(document: dict[str, Any]) -> None:
         ("post", "/api/asks/{ask_id}/redeem"),
         ("post", "/api/asks/{ask_id}/outcome"),
         ("post", "/api/asks/{ask_id}/cancel"),
+        ("post", "/api/asks/cancel"),
         ("get", "/api/notices"),
         ("post", "/api/notices/{notice_id}/retry"),
         ("post", "/api/tool_calls/{call_id}/resolve"),
@@ -161,6 +165,7 @@ def test_an_id_to_be_given_has_no_invented_example_but_says_where_it_is_found(do
         "ask_id",
         "grant_id",
         "notice_id",
+        "bulk_id",
     }
     schemas = document["components"]["schemas"]
     fields = [schemas["NewRun"]["properties"]["employee_id"], schemas["BulkDecision"]["properties"]["approval_id"]]

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Grant
-from agents.runs.models import CallStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall
 from tests.world import UPDATE, World, change, make_world, post, problem
 
 pytestmark = pytest.mark.django_db(transaction=True)

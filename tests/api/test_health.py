@@ -101,14 +101,37 @@ def test_ready_counts_the_workers_and_those_that_vanished(redis_url: str) -> Non
     for pulse in (here, left):
         pulse.start()
     left.stop()
-    with redis.Redis.from_url(redis_url) as client:
-        client.zadd(f"{settings.GADGET_QUEUE}:alive:seen:worker", {lost.name: time.time()})
+    kill(lost, redis_url)
     try:
         told = Client().get("/api/ready").json()
     finally:
         here.stop()
         lost.stop()
     assert (told["workers_alive"], told["workers_seen"]) == (1, 2)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_that_replace_killed_ones_are_counted_in_their_stead(redis_url: str) -> None:
+    lost = [SignOfLife(WORKER, f"lost{number}-of-this-test") for number in (1, 2)]
+    for pulse in lost:
+        kill(pulse, redis_url)
+    anew = [SignOfLife(WORKER, f"new{number}-of-this-test") for number in (1, 2)]
+    for pulse in anew:
+        pulse.start()
+    try:
+        told = Client().get("/api/ready").json()
+    finally:
+        for pulse in (*lost, *anew):
+            pulse.stop()
+    assert (told["workers_alive"], told["workers_seen"]) == (2, 2)
+
+
+def kill(pulse: SignOfLife, redis_url: str) -> None:
+    """Leave what a killed process leaves ten seconds later: no sign, but a life that ended without a word."""
+    pulse.start()
+    pulse._stopped.set()
+    with redis.Redis.from_url(redis_url) as client:
+        client.delete(f"{settings.GADGET_QUEUE}:alive:{pulse.kind}:{pulse.name}")
 
 
 @pytest.mark.django_db(transaction=True)

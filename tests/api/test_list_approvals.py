@@ -11,8 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.api.paging import encode_cursor
 from agents.approvals import decisions
 from agents.approvals.decisions import Decision
-from agents.approvals.models import Approval
-from agents.runs.models import ToolCall
+from agents.runs.models import Approval, ToolCall
 from tests.world import DELETE, World, change, make_world, pages, post, problem
 from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 

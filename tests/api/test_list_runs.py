@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from agents.api import paging
 from agents.employees.models import Employee
 from agents.runs.models import RunStatus
 from tests.world import World, make_world, pages, problem
@@ -72,6 +73,18 @@ def test_the_title_is_searched_too(world: World) -> None:
     wanted = world.run(title="Quarterly tidying")
     world.run()
     assert ids(world.client("viewer").get("/api/runs?q=quarterly").json()) == [str(wanted.pk)]
+
+
+def test_a_search_without_hits_ends_in_time_and_its_cursor_leads_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paging, "BATCH", 2)
+    monkeypatch.setattr(paging, "LOOKED_THROUGH_S", 0.0)
+    wanted = world.run(title="Quarterly tidying")
+    for _ in range(4):
+        world.run()
+    found = pages(world.client("viewer"), "/api/runs", limit=5, query="q=quarterly")
+    assert [[item["id"] for item in items] for items in found] == [[], [], [str(wanted.pk)]]
 
 
 @pytest.mark.parametrize(

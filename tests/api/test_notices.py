@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from agents.notices.models import Channel, Delivery, DeliveryStatus, NoticeKind
+from agents.accounts.notice_facts import NoticeKind
+from agents.notices.models import Channel, Delivery, DeliveryStatus
 from tests.notices.conftest import make_failed_delivery
 from tests.world import World, make_world, post, problem
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import time
 
@@ -14,18 +15,19 @@ from pytest_django import Settings
 from agents.accounts.members import update_admin_access
 from agents.accounts.membership import issue_token
 from agents.accounts.models import AuditEntry, Membership, Organization, Role
+from agents.accounts.notice_facts import NoticeKind
 from agents.approval_rules.models import ApproverGroup
 from agents.approvals import decisions
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, ToolRule
 from agents.notices.channels import add_known_email, find_break_glass_channel, list_channels, remove_channel
 from agents.notices.choices import CHOSEN_KINDS
-from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, Notice, NoticeChoices, NoticeKind
+from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, Notice, NoticeChoices
 from agents.notices.sending import send_next
 from agents.notices.spreading import spread_notices
 from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, NotFound, StaleDigest
 from agents.policy.recorded_calls import CallFilter
 from agents.policy.recorded_rulings import find_problem, read_ruled
+from agents.runs.models import Approval, ApprovalStatus
 from tests.approvals.test_votes import add_member, make_rule
 from tests.mail_server import MailServer
 from tests.recorder import Recorder
@@ -293,6 +295,13 @@ class TestDoors:
         assert answer.status_code == 302
         assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
+    def test_a_refused_reason_comes_back_in_its_open_form(self, card: Approval, ada: Membership) -> None:
+        body = {"digest": card.digest, "reason": "too     few     letters"}
+        html = log_in(ada).post(f"/approvals/{card.pk}/break-glass/", body).content.decode()
+        form = html.partition('<details class="break-glass surface" open>')[2].partition("</details>")[0]
+        assert "too     few     letters</textarea>" in form
+        assert "at least 20 characters" in html
+
     def test_the_form_approves_and_the_card_says_so(self, workshop: Workshop, card: Approval, ada: Membership) -> None:
         client = log_in(ada)
         body = {"digest": card.digest, "reason": "short"}
@@ -301,6 +310,15 @@ class TestDoors:
         assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.APPROVED
         assert "by break-glass" in client.get(f"/approvals/{card.pk}/").content.decode()
         assert "by break-glass" in client.get("/approvals/?history=1").content.decode()
+
+    def test_the_form_sent_twice_has_its_first_answer(self, card: Approval, ada: Membership) -> None:
+        client, path = log_in(ada), f"/approvals/{card.pk}/break-glass/"
+        (decision_id,) = set(re.findall(r'name="decision_id" value="(\w+)"', self._read_page(ada, card)))
+        body = {"digest": card.digest, "reason": REASON, "decision_id": decision_id}
+        answers = [client.post(path, body).status_code for _ in range(2)]
+        another = client.post(path, body | {"decision_id": "another"}).status_code
+        assert (answers, another) == ([302, 302], 409)
+        assert AuditEntry.objects.filter(action="glass_broken").count() == 1
 
     def _read_page(self, member: Membership, card: Approval) -> str:
         return log_in(member).get(f"/approvals/{card.pk}/").content.decode()

@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from agents.accounts.models import Membership, Role
 from agents.approvals import claims, decisions
-from agents.approvals.models import Approval, ApprovalStatus, Claim
+from agents.approvals.models import Claim
 from agents.platform.refusals import Claimed, Conflict, Forbidden, NotFound
+from agents.runs.models import Approval, ApprovalStatus
 from tests.world import World, change, make_world
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -58,6 +59,15 @@ def test_without_a_claim_nobody_is_warned(world: World, action: str) -> None:
     card = world.card()
     decide_as_admin(world, card, action)
     assert Approval.objects.get(pk=card.pk).status != ApprovalStatus.PENDING
+
+
+def test_expired_card_cannot_be_taken(world: World) -> None:
+    card = world.card()
+    assert "Take for 15 min" in world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
+    Approval.objects.filter(pk=card.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+    with pytest.raises(Conflict, match="the card has expired"):
+        claims.claim(world.member("approver"), card.pk)
+    assert "Take for 15 min" not in world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
 
 
 def test_its_own_person_is_not_warned(world: World, card: Approval) -> None:

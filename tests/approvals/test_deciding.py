@@ -8,7 +8,6 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry
 from agents.approvals import bulk, decisions
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.refusals import (
     AlreadyDecided,
     Conflict,
@@ -19,7 +18,7 @@ from agents.platform.refusals import (
     Refusal,
     StaleDigest,
 )
-from agents.runs.models import CallStatus, RunStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, RunStatus, ToolCall
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, asking, build_workshop, call, calls, expire_card, payloads, statuses

@@ -6,10 +6,9 @@ from collections.abc import Callable
 import pytest
 from django.db import OperationalError
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.database_outages import describe_outage
 from agents.platform.refusals import AlreadyDecided, Expired, Refusal
-from agents.runs.models import CallStatus, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, RunStatus
 from agents.worker.sweeper import sweep_once
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, all_at_once, asking, call, calls, expire_card, payloads

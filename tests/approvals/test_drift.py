@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, field_validator
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Grant
 from agents.platform.refusals import Conflict
-from agents.runs.models import CallStatus, Run, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
 from tests.probes import Announce, Effect, Named, Rename
 from tests.recorder import Recorder
 from tests.workshop import Workshop, all_at_once, asking, call, calls, error_code, payloads, statuses

@@ -10,10 +10,9 @@ from pydantic import BaseModel
 
 from agents.accounts.models import AuditEntry, Membership
 from agents.approvals import decisions
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Grant
 from agents.platform.refusals import AlreadyDecided, Conflict, Expired, Invalid, StaleDigest
-from agents.runs.models import CallStatus, Event, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Event, RunStatus
 from agents.web.panel.lines import render_lines
 from tests.model_server import Answer, Call, ModelServer
 from tests.probes import reach, record_of

@@ -3,9 +3,8 @@
 import pytest
 
 from agents.accounts.models import AuditEntry
-from agents.approvals.models import ApprovalStatus
 from agents.platform.refusals import AlreadyDecided, Expired
-from agents.runs.models import CallStatus, RunStatus
+from agents.runs.models import ApprovalStatus, CallStatus, RunStatus
 from agents.worker.sweeper import sweep_once
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agents.approvals.models import Approval
 from agents.approvals.warnings.marks import read_card
+from agents.runs.models import Approval
 from tests.world import DELETE, UPDATE, World, make_world
 from tools.records.models import Record
 

@@ -6,10 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 
 from agents.accounts.models import Membership, Role
-from agents.approvals.models import ApprovalStatus
 from agents.platform.refusals import Forbidden
 from agents.runs import actions
-from agents.runs.models import CallStatus, Run
+from agents.runs.models import ApprovalStatus, CallStatus, Run
 from tests.workshop import Workshop, asking, call, calls, statuses
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -123,6 +122,6 @@ def test_who_lost_the_right_while_the_request_waited_for_the_card_decides_nothin
         lambda: workshop.edit(card, {"name": "b"}),
     ]
     for decide in decisions:
-        with pytest.raises(Forbidden, match="you cannot decide cards any more"):
+        with pytest.raises(Forbidden, match="you can no longer decide cards"):
             decide()
     assert workshop.card(card.run).status == ApprovalStatus.PENDING

@@ -15,12 +15,11 @@ from django.test.utils import CaptureQueriesContext
 from agents.accounts.models import Organization
 from agents.approvals.bulk import DecisionOutcome, decide_many
 from agents.approvals.decisions import Decision
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
 from agents.approvals.warnings.marks import read_cards
 from agents.employees.models import Grant
 from agents.runs.engine.cards import compute_digest
-from agents.runs.models import Pass, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, Pass, ToolCall
 from tests.world import World, change, make_world
 from tools.files.changes import write_file
 from tools.records.models import Record

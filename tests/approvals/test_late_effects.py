@@ -4,9 +4,8 @@ import pytest
 
 from agents.accounts.models import AuditEntry, Membership
 from agents.approvals import resolutions
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
-from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 from agents.web.views.pages import count_pending_cards
 from tests.recorder import Recorder
 from tests.workshop import (

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from agents.approvals.models import Approval, ApprovalKind
 from agents.approvals.warnings.imitations import find_imitation
 from agents.approvals.warnings.marks import find_marks, read_card
-from agents.runs.models import ToolCall
+from agents.runs.models import Approval, ApprovalKind, ToolCall
 
 
 def make_card(params: dict[str, Any], *targets: dict[str, Any], digest: str = "", kind: str = "approval") -> Approval:

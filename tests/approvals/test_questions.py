@@ -9,12 +9,11 @@ from agents.accounts.models import AuditEntry
 from agents.approvals import questions
 from agents.approvals.bulk import decide_many
 from agents.approvals.decisions import Decision, approve, deny, undo
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.employees.models import Grant
 from agents.platform.refusals import AlreadyDecided, Conflict, Expired, Forbidden, Invalid, NotFound
 from agents.runs import actions
 from agents.runs.engine.suspension import LONGEST_QUESTION
-from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.model_server import Answer, Call, ModelServer
 from tests.probes import Named

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agents.approvals import bulk, decisions
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.refusals import Invalid
-from agents.runs.models import ToolCall
+from agents.runs.models import Approval, ApprovalStatus, ToolCall
 from tests.world import World, make_world
 from tools.records.models import Record
 from tools.toolbox.provenance import Provenance, SeenIn, Sighting

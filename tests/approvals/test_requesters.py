@@ -9,12 +9,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.approvals import resolutions
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.approvals.requesters import describe_requesters, find_requesters
 from agents.employees.models import Grant
 from agents.platform.refusals import Forbidden
 from agents.runs import actions, schedules
-from agents.runs.models import CallStatus, Run
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run
 from tests.workshop import Workshop, asking, call, calls
 from tests.workshop.colleagues import (
     DELEGATE,
@@ -190,6 +189,74 @@ def after_editing_the_recipe(workshop: Workshop) -> Approval:
     return workshop.card(workshop.drive(run))
 
 
+def with_a_busy_colleague(workshop: Workshop, *script: dict[str, object]) -> Run:
+    """Start a run that delegates its task, and then asks for a write; the colleague follows the script first."""
+    may_delegate(workshop.employee, hire(workshop, "Kim", *script))
+    workshop.play(asking(delegate("Kim", "Look it up")), asking(EFFECT))
+    return workshop.drive(workshop.submit())
+
+
+def after_an_answer_in_a_run_below(workshop: Workshop) -> Approval:
+    run = with_a_busy_colleague(workshop, asking(ask("To whom?")))
+    child = workshop.drive(child_of(run))
+    answer(workshop, question_of(child), "To me.", by=workshop.approver)
+    drive_all(workshop, run)
+    return workshop.card(run)
+
+
+def after_a_message_to_a_run_below(workshop: Workshop) -> Approval:
+    run = with_a_busy_colleague(workshop)
+    actions.add_message(workshop.approver, child_of(run).pk, "Pay me.")
+    drive_all(workshop, run)
+    return workshop.card(run)
+
+
+def after_a_reason_in_a_run_below(workshop: Workshop) -> Approval:
+    run = with_a_busy_colleague(workshop, asking(call("probe.effect", name="b")))
+    workshop.deny(workshop.card(workshop.drive(child_of(run))), "Rather pay me.")
+    drive_all(workshop, run)
+    return workshop.card(run)
+
+
+def after_an_edit_in_a_run_below(workshop: Workshop) -> Approval:
+    run = with_a_busy_colleague(workshop, asking(call("probe.effect", name="b")))
+    card = workshop.edit(workshop.card(workshop.drive(child_of(run))), {"name": "mine"})
+    workshop.deny(card, "", by=workshop.admin)
+    drive_all(workshop, run)
+    return workshop.card(run)
+
+
+def after_editing_the_call_that_delegated_a_run_below(workshop: Workshop) -> Approval:
+    workshop.raise_for_all(DELEGATE, Level.WRITE)
+    run = with_a_busy_colleague(workshop)
+    card = workshop.edit(workshop.card(run), {"employee": "Kim", "task": "Look me up"})
+    workshop.approve(card, by=workshop.admin)
+    drive_all(workshop, run)
+    return workshop.card(run)
+
+
+def after_an_answer_two_runs_below(workshop: Workshop) -> Approval:
+    lee = hire(workshop, "Lee", asking(ask("To whom?")))
+    run = with_a_busy_colleague(workshop, asking(delegate("Lee", "Look it up")))
+    child = child_of(run)
+    may_delegate(child.employee, lee)
+    grandchild = workshop.drive(child_of(workshop.drive(child)))
+    answer(workshop, question_of(grandchild), "To me.", by=workshop.approver)
+    drive_all(workshop, run)
+    return workshop.card(run)
+
+
+def after_an_answer_in_a_run_beside(workshop: Workshop) -> Approval:
+    """The run above read what one colleague brought, and delegated the write to another one."""
+    kim, lee = hire(workshop, "Kim", asking(ask("To whom?"))), hire(workshop, "Lee", asking(EFFECT))
+    may_delegate(workshop.employee, kim, lee)
+    workshop.play(asking(delegate("Kim", "Look it up")), asking(delegate("Lee", "Pay")))
+    run = workshop.drive(workshop.submit())
+    answer(workshop, question_of(workshop.drive(child_of(run))), "To me.", by=workshop.approver)
+    drive_all(workshop, run)
+    return workshop.card(workshop.drive(Run.objects.get(parent=run, employee=lee)))
+
+
 WAYS: list[tuple[Callable[[Workshop], Approval], str]] = [
     (after_starting, "started this run"),
     (after_a_message, "sent a message to this run"),
@@ -207,6 +274,13 @@ WAYS: list[tuple[Callable[[Workshop], Approval], str]] = [
     (after_starting_the_run_above, "started a run that led to this one"),
     (after_editing_the_call_that_delegated_it, "edited a call that led to this one"),
     (after_editing_the_recipe, "edited this call"),
+    (after_an_answer_in_a_run_below, "answered a question in a delegated run"),
+    (after_a_message_to_a_run_below, "sent a message to a delegated run"),
+    (after_a_reason_in_a_run_below, "gave a reason in a delegated run"),
+    (after_an_edit_in_a_run_below, "edited a call of a delegated run"),
+    (after_editing_the_call_that_delegated_a_run_below, "edited a call of a delegated run"),
+    (after_an_answer_two_runs_below, "answered a question in a delegated run"),
+    (after_an_answer_in_a_run_beside, "answered a question in a delegated run"),
 ]
 
 
@@ -241,6 +315,13 @@ def test_a_denial_without_a_reason_does_not_count(workshop: Workshop) -> None:
     run = workshop.work()
     workshop.deny(workshop.card(run), "")
     assert workshop.approve(workshop.card(workshop.drive(run))).status == ApprovalStatus.APPROVED
+
+
+def test_a_denial_without_a_reason_in_a_run_below_does_not_count(workshop: Workshop) -> None:
+    run = with_a_busy_colleague(workshop, asking(call("probe.effect", name="b")))
+    workshop.deny(workshop.card(workshop.drive(child_of(run))), "")
+    drive_all(workshop, run)
+    assert workshop.approve(workshop.card(run)).status == ApprovalStatus.APPROVED
 
 
 def test_requests_elsewhere_do_not_count(workshop: Workshop) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agents.runs.engine.cards import CallEffect, compute_effect_here
+from agents.runs.engine.card_sentences import CallEffect
+from agents.runs.engine.cards import compute_effect_here
 from tests.tools.toolbox.sample_tools import Echo
 from tools.contract import ErrorCode, Level, Preview, Target, ToolContext, ToolError
 

@@ -7,9 +7,8 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry
 from agents.approvals import decisions
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.refusals import Conflict
-from agents.runs.models import CallStatus, RunStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, asking, call, calls, error_code, event_types, make_due, payloads, statuses

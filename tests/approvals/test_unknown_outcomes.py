@@ -4,9 +4,8 @@ import pytest
 
 from agents.accounts.models import AuditEntry
 from agents.approvals import resolutions
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
-from agents.runs.models import CallStatus, Run, RunStatus
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, Run, RunStatus
 from agents.worker.sweeper import sweep_once
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import (

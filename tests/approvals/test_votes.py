@@ -12,11 +12,12 @@ from django.utils import timezone
 
 from agents.accounts.models import AuditEntry, Membership, Organization, Role
 from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
-from agents.approvals import claims
-from agents.approvals.models import Approval, ApprovalStatus, Vote
+from agents.approvals import claims, decisions
+from agents.approvals.decisions import Decision
+from agents.approvals.models import Vote
 from agents.approvals.votes import CardStanding, find_standings
-from agents.platform.refusals import Conflict, Forbidden
-from agents.runs.models import Message
+from agents.platform.refusals import ApprovalsChanged, Conflict, Forbidden
+from agents.runs.models import Approval, ApprovalStatus, Message
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, call, payloads
 
@@ -212,6 +213,42 @@ def test_a_deputy_decides_for_the_other_and_is_no_second_voice(
         workshop.approve(card, by=fay)
     Deputy.objects.update(ends_at=now - timedelta(minutes=1))
     assert workshop.approve(card, by=fred).status == ApprovalStatus.PENDING
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_person_and_their_deputy_never_complete_a_card_that_needs_two(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership, is_first: bool
+) -> None:
+    Deputy.objects.create(member=fay, deputy=fred, ends_at=timezone.now() + timedelta(hours=1))
+    first, second = (fay, fred) if is_first else (fred, fay)
+    assert workshop.approve(card, by=first).status == ApprovalStatus.PENDING
+    with pytest.raises(Forbidden, match="together you count as one approval"):
+        workshop.approve(card, by=second)
+    assert standing_of(card).stuck == "payments"
+    Deputy.objects.all().delete()
+    assert workshop.approve(card, by=second).status == ApprovalStatus.APPROVED
+
+
+def test_an_approval_that_the_person_has_not_seen_stops_theirs(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership
+) -> None:
+    workshop.approve(card, by=fay)
+    with pytest.raises(ApprovalsChanged) as refused:
+        decisions.approve(fred, card.pk, Decision(card.digest, seen_approvals=""))
+    assert refused.value.extra == {"approved_by": ["fay"], "needs": standing_of(card).needs}
+    assert Vote.objects.filter(withdrawn_at=None).count() == 1
+    assert (
+        decisions.approve(fred, card.pk, Decision(card.digest, seen_approvals="fay")).status == ApprovalStatus.APPROVED
+    )
+
+
+def test_a_withdrawn_approval_stops_one_that_relied_on_it(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership
+) -> None:
+    workshop.approve(card, by=fay)
+    workshop.undo(card, by=fay)
+    with pytest.raises(ApprovalsChanged, match="no approval is left"):
+        decisions.approve(fred, card.pk, Decision(card.digest, seen_approvals="fay"))
 
 
 def test_the_vote_of_a_deputy_who_left_does_not_count(

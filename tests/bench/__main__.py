@@ -1,4 +1,4 @@
-"""`make bench`: measures Gadget on PostgreSQL and SQLite, prints a table, and writes docs/performance.md."""
+"""`make bench`: measures Gadget on PostgreSQL and SQLite, prints a table, and writes docs/internals/performance.md."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from tests import services
 from tests.bench.databases import POSTGRESQL, SQLITE, fresh_database
 from tests.bench.figures import say
 from tests.bench.machine import this_machine
+from tests.bench.paired import compare
 from tests.bench.report import PAGE, Column, table, write_page
 
 NAMES = (
     *("passes", "history", "arrival", "notices", "elsewhere", "decisions", "desk", "crowd", "slow_model", "policy"),
-    "pages",
+    *("bulk", "pages"),
 )
+ONLY_IF_NAMED = ("million",)
+"""Benchmarks that a complete run leaves out, because they take minutes and gigabytes."""
 REPEATS = 5
 QUICK_REPEATS = 2
 
@@ -30,9 +33,13 @@ def main() -> int:
     """Run the benchmarks; return 0 if all of them worked."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_REPEATS} repetitions in place of {REPEATS}")
-    parser.add_argument("--only", choices=NAMES, default="", help="one benchmark")
+    parser.add_argument("--only", choices=(*NAMES, *ONLY_IF_NAMED), default="", help="one benchmark")
     parser.add_argument("--database", choices=(POSTGRESQL, SQLITE), help="one database")
+    parser.add_argument("--against", default="", metavar="COMMIT", help="compare some acts with older code, in turns")
     options = parser.parse_args()
+    if options.against:
+        compare(options.against, options.database or SQLITE)
+        return 0
     began, machine = time.monotonic(), this_machine()
     arguments = ["--repeats", str(QUICK_REPEATS if options.quick else REPEATS), "--only", options.only]
     columns = []
@@ -48,7 +55,7 @@ def main() -> int:
         print(f"{PAGE.name} is only written by a complete run.")
     else:
         write_page(machine, columns)
-        print(f"Written to docs/{PAGE.name}.")
+        print(f"Written to docs/internals/{PAGE.name}.")
     if machine.is_busy:
         print(f"The machine was busy before the start (load {machine.load:.1f}): the figures are provisional.")
     return 0

@@ -20,9 +20,8 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from agents.accounts.models import Organization
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Grant
-from agents.runs.models import Run, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus
 from tests.awaiting import await_that
 from tests.bench.figures import Figure, figure
 from tests.bench.site import Worksite, worksite

@@ -7,10 +7,11 @@ import time
 
 from django.db import transaction
 
-from agents.approvals.models import Approval
+from agents.accounts.notice_facts import NoticeKind
 from agents.notices.channels import add_known_email
-from agents.notices.models import Notice, NoticeKind
+from agents.notices.models import Notice
 from agents.notices.outbox import send_soon
+from agents.runs.models import Approval
 from tests.awaiting import await_that
 from tests.bench.figures import Figure, latency
 from tests.bench.site import worksite

@@ -25,7 +25,21 @@ from django.db import connection  # noqa: E402
 
 from gadget_site.garbage_collection import freeze_loaded_objects  # noqa: E402
 from tests import services  # noqa: E402
-from tests.bench import arrival, crowd, decisions, desk, elsewhere, history, notices, pages, passes, policy, slow_model  # noqa: E402
+from tests.bench import (  # noqa: E402
+    arrival,
+    bulk,
+    crowd,
+    decisions,
+    desk,
+    elsewhere,
+    history,
+    million,
+    notices,
+    pages,
+    passes,
+    policy,
+    slow_model,
+)
 from tests.bench.figures import Figure, say  # noqa: E402
 from tests.mail_server import MailServer  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
@@ -72,6 +86,8 @@ def main() -> None:
             results.add(policy.snapshots())
         if options.only in ("", "pages") and connection.vendor == "postgresql":
             results.add(pages.pages(options.repeats))  # last, because its rows are copies that no engine has made
+        if options.only == "million" and connection.vendor == "postgresql":
+            results.add(million.pages_after_years(options.repeats))
     finally:
         redis.stop()
     anatomy = asdict(results.anatomy) if results.anatomy else None
@@ -96,6 +112,7 @@ def _measure(results: Results, repeats: int, only: str) -> None:
             *elsewhere.messages(site, MINUTES_OF_MESSAGES[connection.vendor] * repeats),
         ],
         "decisions": lambda site: decisions.approvals(site, LATENCY_SAMPLES * repeats),
+        "bulk": bulk.thousand,
         "desk": desk.decide_all,
         "crowd": lambda site: crowd.at_once(site, repeats),
         "slow_model": slow_model.on_a_slow_model,

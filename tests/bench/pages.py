@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -21,11 +19,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.accounts.models import AuditEntry, Membership, Role
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.insight import counting, metrics
 from agents.insight.models import FiguresHead
 from agents.runs.engine.loop import advance
-from agents.runs.models import CallStatus, Event, ExitReason, Pass, Run, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Event, ExitReason, Pass, Run, ToolCall
+from tests.bench.copying import copied, copying, insert
 from tests.bench.figures import Figure, figure, rounds, say
 from tests.bench.site import Worksite, passes_of_calls, worksite
 from tools.records.models import Record
@@ -53,7 +51,7 @@ def pages(repeats: int) -> list[Figure]:
     """
     with worksite(passes_of_calls(PASSES, CALLS)) as site:
         short, long = _driven(site, CALLS_A_RUN), _driven(site, EVENTS_OF_A_LONG_RUN // 2)
-        client = _client(site)
+        client = make_client(site)
         many, most = _with_many(long), _with_most(site)
         _multiply(short, FEW)
         _add_entries(short, FEW, "3 years")
@@ -71,7 +69,7 @@ def pages(repeats: int) -> list[Figure]:
         now = {path: _questions(client, path) for path in few}
         more = {path: (few[path], now[path]) for path in few if now[path] > few[path]}
         assert not more, f"pages send more queries when there are more rows: {more}"
-        _request_cards(site, MANY_WAITING - Approval.objects.filter(status=ApprovalStatus.PENDING).count())
+        request_cards(site, MANY_WAITING - Approval.objects.filter(status=ApprovalStatus.PENDING).count())
         found += _cost(client, f"approvals, {MANY_WAITING:,} waiting", "/approvals/", repeats)
     return found
 
@@ -159,23 +157,23 @@ def _driven(site: Worksite, calls: int) -> Run:
     return run
 
 
-def _request_cards(site: Worksite, count: int) -> None:
+def request_cards(site: Worksite, count: int) -> None:
     """Create so many waiting cards that all differ, each about a record of its own."""
     records = Record.objects.bulk_create(
         Record(organization=site.member.organization, name=f"Waiting {number}") for number in range(count)
     )
     for at in range(0, count, CARDS_A_RUN):
-        site.enqueue({"calls": [_change_phone(record) for record in records[at : at + CARDS_A_RUN]]})
+        site.enqueue({"calls": [change_phone(record) for record in records[at : at + CARDS_A_RUN]]})
         advance(site.submit().pk)
     assert Approval.objects.filter(status=ApprovalStatus.PENDING).count() >= count
 
 
-def _change_phone(record: Record) -> dict[str, Any]:
+def change_phone(record: Record) -> dict[str, Any]:
     params = {"record_id": str(record.pk), "changes": {"phone": f"+1 555 {record.pk:05}"}}
     return {"tool": "data.updateRecord", "params": params}
 
 
-def _client(site: Worksite) -> Client:
+def make_client(site: Worksite) -> Client:
     user = get_user_model().objects.create_user("reader")
     Membership.objects.create(organization=site.member.organization, user=user, role=Role.ADMIN)
     client = Client(headers={"host": "localhost"})
@@ -217,7 +215,7 @@ _OF_THE_COPYS_CALL = """
 
 def _multiply(run: Run, count: int) -> None:
     """Copy the run with its passes, calls and events; every 5th copy has a decided card, and some cards wait."""
-    with _copying() as cursor:
+    with copying() as cursor:
         copies = f"copies.id > {_copy_runs(cursor, run, count)}"
         owned: tuple[type[models.Model], ...] = (Pass, ToolCall, Event)
         for model in owned:
@@ -229,13 +227,13 @@ def _multiply(run: Run, count: int) -> None:
             if model is Event:
                 changed["payload"] = _OF_THE_COPYS_CALL
             source = f"{model._meta.db_table} source, runs_run copies"
-            _insert(cursor, _copied(model, changed), model, f"{source} WHERE source.run_id = {run.pk} AND {copies}")
+            insert(cursor, copied(model, changed), model, f"{source} WHERE source.run_id = {run.pk} AND {copies}")
         _add_cards(cursor, run, copies)
 
 
 def _add_runs(run: Run, count: int) -> None:
     """Copy the run without its passes, calls and events."""
-    with _copying() as cursor:
+    with copying() as cursor:
         _copy_runs(cursor, run, count)
 
 
@@ -255,20 +253,8 @@ def _add_entries(run: Run, count: int, ago: str) -> None:
     }
     own = f"accounts_auditentry WHERE organization_id = {run.organization_id}"
     newest = f"(SELECT coalesce(max(seq), 0) AS newest FROM {own}) last"
-    with _copying() as cursor:
-        _insert(cursor, entry, AuditEntry, f"generate_series(1, {count}) number, {newest}")
-
-
-@contextmanager
-def _copying() -> Iterator[CursorWrapper]:
-    """Yield a cursor without a timeout that does not check foreign keys."""
-    with connection.cursor() as cursor:
-        cursor.execute("SET session_replication_role = replica")
-        cursor.execute("SET statement_timeout = 0")
-        yield cursor
-        cursor.execute("SET session_replication_role = origin")
-        cursor.execute("SET statement_timeout TO DEFAULT")
-        cursor.execute("ANALYZE")
+    with copying() as cursor:
+        insert(cursor, entry, AuditEntry, f"generate_series(1, {count}) number, {newest}")
 
 
 def _copy_runs(cursor: CursorWrapper, run: Run, count: int) -> int:
@@ -280,7 +266,7 @@ def _copy_runs(cursor: CursorWrapper, run: Run, count: int) -> int:
         "created_at": "now() - number * interval '1 minute'",
     }
     numbered = f"runs_run source, generate_series(1, {count}) number WHERE source.id = {run.pk}"
-    _insert(cursor, _copied(Run, changed), Run, numbered)
+    insert(cursor, copied(Run, changed), Run, numbered)
     return newest
 
 
@@ -307,17 +293,6 @@ def _add_cards(cursor: CursorWrapper, run: Run, copies: str) -> None:
     decided = {"status": "'consumed'", "decided_by_id": str(run.created_by_id), "decided_at": "copies.created_at"}
     first = "runs_toolcall source, runs_run copies WHERE source.pass_number = 1 AND source.index = 0"
     of_copies = f"{first} AND source.run_id = copies.id AND {copies}"
-    _insert(cursor, card | decided | {"consumed_at": "now()"}, Approval, f"{of_copies} AND mod(copies.id, 5) = 0")
+    insert(cursor, card | decided | {"consumed_at": "now()"}, Approval, f"{of_copies} AND mod(copies.id, 5) = 0")
     waiting = f"{of_copies} AND mod(copies.id, 5) = 1 ORDER BY copies.id DESC LIMIT {WAITING // 2}"
-    _insert(cursor, card | {"status": "'pending'"}, Approval, waiting)
-
-
-def _insert(cursor: CursorWrapper, values: dict[str, str], model: type[models.Model], source: str) -> None:
-    names = ", ".join(f'"{column}"' for column in values)
-    cursor.execute(f"INSERT INTO {model._meta.db_table} ({names}) SELECT {', '.join(values.values())} FROM {source}")
-
-
-def _copied(model: type[models.Model], changed: dict[str, str]) -> dict[str, str]:
-    """Return the source's columns except its primary key, some of them changed."""
-    columns = [str(field.column) for field in model._meta.concrete_fields if not field.primary_key]
-    return {column: changed.get(column, f'source."{column}"') for column in columns}
+    insert(cursor, card | {"status": "'pending'"}, Approval, waiting)

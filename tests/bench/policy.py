@@ -16,13 +16,12 @@ from django.db.models import Model
 from django.db.models.functions import Now
 
 from agents.employees.models import Grant
-from agents.policy.models import PolicySnapshot
 from agents.policy.recorded_calls import CallFilter
 from agents.policy.replay import find_bounds, replay
-from agents.policy.snapshots import keep_snapshot
 from agents.runs.engine import passes as engine_passes
 from agents.runs.engine.loop import advance
-from agents.runs.models import Pass, Run, ToolCall
+from agents.runs.models import Pass, PolicySnapshot, Run, ToolCall
+from agents.runs.snapshots import keep_snapshot
 from tests.bench.figures import Figure, figure
 from tests.bench.site import Worksite, passes_of_calls, succeeded, worksite
 

@@ -1,4 +1,4 @@
-"""The figures as a table for the terminal, and as the measured part of docs/performance.md."""
+"""The figures as a table for the terminal, and as the measured part of docs/internals/performance.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from tests.bench.figures import Figure, short
 from tests.bench.machine import Machine
 
-PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
+PAGE = Path(__file__).parents[2] / "docs" / "internals" / "performance.md"
 BEGIN = "<!-- measured: written by make bench -->"
 END = "<!-- end of what was measured -->"
 

@@ -1,4 +1,4 @@
-"""The hook as a module, and a configuration for it."""
+"""The hook as a module, a configuration for it, and its check."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from tests.clients.gadget import HOOK, AskServer, serve_asks
 
 SECRET = "gadget_agent_x"
+ENTRY = {"type": "command", "command": f"/usr/bin/python3 -I '{HOOK}'", "timeout": 60}
 
 
 @cache
@@ -65,3 +66,55 @@ def gadget() -> Iterator[AskServer]:
     """Serve an ask that waits."""
     with serve_asks() as found:
         yield found
+
+
+class Checked:
+    """What a check printed."""
+
+    def __init__(self, output: str, problems: int) -> None:
+        *self.lines, self.last = output.splitlines()
+        self.problems = problems
+
+    def has(self, text: str) -> bool | None:
+        """Return whether this was found to be good; None if it was not looked at."""
+        found = [line.startswith("ok ") for line in self.lines if text in line]
+        return found[0] if found else None
+
+
+class Check:
+    """The check with a server, a configuration, and settings of an assistant."""
+
+    def __init__(
+        self, hook: ModuleType, gadget: AskServer, config_file: ConfigFile, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.hook, self.gadget, self.config_file, self._capsys = hook, gadget, config_file, capsys
+        self.settings = config_file.path.parent / "settings.json"
+        self.configure()
+        self.install()
+
+    def configure(self, **more: Any) -> None:
+        self.config_file.change(url=self.gadget.address, **more)
+
+    def install(self, event: str = "PreToolUse", matcher: str | None = "*", **entry: Any) -> None:
+        self.write({"hooks": {event: [{"matcher": matcher, "hooks": [{**ENTRY, **entry}]}]}})
+
+    def write(self, settings: Any) -> None:
+        self.settings.write_text(settings if isinstance(settings, str) else json.dumps(settings))
+
+    def run(self, assistant: str = "claude", *, waits: bool = False, lives: bool = False) -> Checked:
+        self._capsys.readouterr()
+        problems = self.hook.check(assistant, str(self.settings), waits=waits, lives=lives)
+        return Checked(self._capsys.readouterr().out, problems)
+
+
+@pytest.fixture
+def check(hook: ModuleType, gadget: AskServer, config_file: ConfigFile, capsys: pytest.CaptureFixture[str]) -> Check:
+    return Check(hook, gadget, config_file, capsys)
+
+
+@pytest.fixture
+def unchangeable(hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no file be one that this user can change, and no variable name the configuration."""
+    monkeypatch.delenv("AGENT_HOOK_CONFIG")
+    monkeypatch.setattr(hook, "find_config", lambda: check.config_file.path)
+    monkeypatch.setattr(hook, "can_change", lambda _: False)

@@ -72,6 +72,7 @@ class AskServer:
             "decided_by": "ada" if status in ("approved", "denied") else "",
             "reason": "",
             "receipt": "signed" if status == "approved" else None,
+            "params": self._asked.get("params"),
         }
         return answer | self.wrong
 

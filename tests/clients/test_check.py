@@ -11,77 +11,26 @@ from typing import Any
 
 import pytest
 
-from tests.clients.conftest import ConfigFile
-from tests.clients.gadget import HOOK, AskServer
+from tests.clients.conftest import ENTRY, Check, ConfigFile
+from tests.clients.gadget import HOOK
 
-ENTRY = {"type": "command", "command": f"python3 '{HOOK}'", "timeout": 60}
-
-
-class Checked:
-    """What a check printed."""
-
-    def __init__(self, output: str, problems: int) -> None:
-        *self.lines, self.last = output.splitlines()
-        self.problems = problems
-
-    def has(self, text: str) -> bool | None:
-        """Return whether this was found to be good; None if it was not looked at."""
-        found = [line.startswith("ok ") for line in self.lines if text in line]
-        return found[0] if found else None
-
-
-class Check:
-    """The check with a server, a configuration, and settings of an assistant."""
-
-    def __init__(
-        self, hook: ModuleType, gadget: AskServer, config_file: ConfigFile, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        self.hook, self.gadget, self.config_file, self._capsys = hook, gadget, config_file, capsys
-        self.settings = config_file.path.parent / "settings.json"
-        self.configure()
-        self.install()
-
-    def configure(self, **more: Any) -> None:
-        self.config_file.change(url=self.gadget.address, **more)
-
-    def install(self, event: str = "PreToolUse", matcher: str | None = "*", **entry: Any) -> None:
-        self.write({"hooks": {event: [{"matcher": matcher, "hooks": [{**ENTRY, **entry}]}]}})
-
-    def write(self, settings: Any) -> None:
-        self.settings.write_text(settings if isinstance(settings, str) else json.dumps(settings))
-
-    def run(self, assistant: str = "claude", *, waits: bool = False) -> Checked:
-        self._capsys.readouterr()
-        problems = self.hook.check(assistant, str(self.settings), waits=waits)
-        return Checked(self._capsys.readouterr().out, problems)
-
-
-@pytest.fixture
-def check(hook: ModuleType, gadget: AskServer, config_file: ConfigFile, capsys: pytest.CaptureFixture[str]) -> Check:
-    return Check(hook, gadget, config_file, capsys)
-
-
-@pytest.fixture
-def unchangeable(hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no file be one that this user can change, and no variable name the configuration."""
-    monkeypatch.delenv("AGENT_HOOK_CONFIG")
-    monkeypatch.setattr(hook, "find_config", lambda: check.config_file.path)
-    monkeypatch.setattr(hook, "can_change", lambda _: False)
+ASKS = "/api/asks"
 
 
 class TestSummary:
     @pytest.mark.usefixtures("unchangeable")
     def test_nothing_wrong(self, check: Check) -> None:
         found = check.run()
-        assert (found.problems, [line for line in found.lines if not line.startswith("ok ")]) == (0, [])
+        assert (found.problems, [line for line in found.lines if line.startswith("PROBLEM")]) == (0, [])
+        assert found.has("The hook is not verified: no call of the assistant came to it") is False
         assert found.last.startswith("The check found no problem")
 
     def test_files_that_can_be_changed(self, check: Check) -> None:
         found = check.run()
-        for path in (HOOK, check.config_file.path, check.settings):
+        for path in (HOOK, check.config_file.path, check.settings, "/usr/bin/python3"):
             assert found.has(f"can change {path}") is False
         assert found.has("AGENT_HOOK_CONFIG comes from the environment") is False
-        assert found.last.startswith("The hook is only cooperative: this user can change 4 file(s) or variable(s)")
+        assert found.last.startswith("The hook is only cooperative: this user can change 5 file(s) or variable(s)")
 
     @pytest.mark.usefixtures("unchangeable")
     def test_a_problem(self, check: Check) -> None:
@@ -190,10 +139,72 @@ class TestSettings:
         check.write(settings)
         assert check.run().has("no hook for PreToolUse") is False
 
+    @pytest.mark.parametrize("end", ["SessionEnd", "sessionEnd"])
+    def test_event_that_ends_a_session_is_missed(self, check: Check, end: str) -> None:
+        missed = "no event tells the hook that a session ends"
+        assert [line for line in check.run().lines if missed in line]
+        check.write({"hooks": {event: [{"hooks": [ENTRY]}] for event in ("PreToolUse", end)}})
+        assert not [line for line in check.run().lines if missed in line]
+
+    @pytest.mark.parametrize("assistant", ["claude", "codex", "gemini", "cursor", "copilot"])
+    def test_version_of_the_assistant_is_told(self, hook: ModuleType, check: Check, assistant: str) -> None:
+        version = hook.OWN_TOOLS[assistant].split()[0]
+        assert f"note     the assistant's own tools are those of {assistant} {version}" in check.run(assistant).lines
+
     def test_no_setting_switches_hooks_off(self, check: Check) -> None:
         assert check.run().has("switches all hooks off") is None
         check.write({**json.loads(check.settings.read_text()), "disableAllHooks": True})
         assert check.run().has("switches all hooks off") is False
+
+
+class TestEnvironment:
+    @pytest.mark.parametrize(
+        ("command", "is_good"),
+        [
+            (f"/usr/bin/python3 -I '{HOOK}'", True),
+            (f"'/usr/bin/python3' '-I' '{HOOK}'", True),
+            (f"python3 -I '{HOOK}'", False),
+            (f"/usr/bin/python3 '{HOOK}'", False),
+            (f"/usr/bin/env python3 -I '{HOOK}'", False),
+            (f"PATH=/usr/bin /usr/bin/python3 -I '{HOOK}'", False),
+            ("/usr/bin/python3 -I gadget_hook.py", False),
+            ("/usr/bin/python3 -I ~/gadget_hook.py", False),
+            ("/usr/bin/python3 -I '$HOME/gadget_hook.py'", False),
+            (f"'{HOOK}'", False),
+        ],
+    )
+    def test_command_takes_nothing_from_the_environment(self, check: Check, command: str, is_good: bool) -> None:
+        check.install(command=command)
+        words = (
+            "takes nothing from the environment" if is_good else "the environment can change what the command starts"
+        )
+        assert check.run().has(words) is is_good
+
+    @pytest.mark.parametrize("name", ["AGENT_HOOK_CONFIG", "PYTHONPATH", "LD_PRELOAD", "BASH_ENV", "ANYTHING"])
+    def test_each_variable_of_settings_is_named(self, check: Check, name: str) -> None:
+        check.write({**json.loads(check.settings.read_text()), "env": {name: "x"}})
+        assert check.run().has(f"{check.settings} sets {name} for the hook") is False
+
+    def test_variable_of_one_entry_is_named_too(self, check: Check) -> None:
+        entry = {"type": "command", "bash": ENTRY["command"], "env": {"PYTHONPATH": "x"}, "timeoutSec": 60}
+        check.write({"hooks": {"preToolUse": [entry], "sessionStart": [{"bash": "true", "env": {"B": "y"}}]}})
+        assert check.run("copilot").has(f"{check.settings} sets B, PYTHONPATH for the hook") is False
+
+    def test_settings_without_variables_are_not_named(self, check: Check) -> None:
+        assert check.run().has(f"{check.settings} sets") is None
+
+    @pytest.mark.usefixtures("unchangeable")
+    def test_variable_of_settings_that_only_root_can_change_is_fine(self, check: Check) -> None:
+        check.write({**json.loads(check.settings.read_text()), "env": {"OTEL": "x"}})
+        assert check.run().has(f"{check.settings} sets OTEL") is True
+
+    def test_variables_beside_a_managed_configuration_count_for_nothing(
+        self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(hook, "is_managed", lambda: True)
+        monkeypatch.setattr(hook, "find_config", lambda: check.config_file.path)
+        monkeypatch.setattr(hook, "MANAGED", str(check.config_file.path))
+        assert check.run().has("AGENT_HOOK_CONFIG is set, and counts for nothing") is True
 
 
 class TestStartedFile:
@@ -233,14 +244,14 @@ class TestStartedFile:
 class TestWay:
     def test_an_ask_is_held_and_cancelled(self, check: Check) -> None:
         found = check.run()
-        assert found.has("a call is held: ask 7") is True
+        assert found.has("Gadget holds an ask: ask 7") is True
         assert found.has("the ask of this check was cancelled") is True
         assert check.gadget.paths[-2:] == ["POST /api/asks", "POST /api/asks/7/cancel"]
 
     def test_one_that_is_not_held_is_a_problem(self, check: Check) -> None:
         check.gadget.statuses = ["approved"]
         found = check.run()
-        assert found.has("a call was not held, but approved: ask 7") is False
+        assert found.has("an ask was approved, not held: ask 7") is False
         assert found.has("the ask of this check was") is None
         assert found.has("the approval lets one call through") is True
         assert found.has("a second call is refused") is True
@@ -277,6 +288,55 @@ class TestWay:
         found = check.run(waits=True)
         assert found.has("nobody decided within 1 seconds") is False
         assert found.has("the ask of this check was cancelled") is True
+
+
+ASSISTANT = """#!{python}
+import json, subprocess, sys
+call = {{"hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/", "tool_name": "Bash"}}
+call["tool_input"] = {{"command": sys.argv[-1].partition("stop: ")[2]}}
+if {obeys}:
+    subprocess.run([sys.executable, {hook!r}], input=json.dumps(call), text=True)
+print("I have finished.")
+"""
+"""A program that stands for Claude Code: it calls the hook about the command of its task, or ignores it."""
+
+
+class TestLive:
+    @pytest.fixture(autouse=True)
+    def _short(self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+        check.configure(timeout_s=15.5)  # the hook denies with a ticket at once
+        monkeypatch.setattr(hook, "LONGEST_CHECK_S", 60.0)
+
+    def start_with(self, check: Check, monkeypatch: pytest.MonkeyPatch, *, obeys: bool) -> None:
+        program = check.settings.parent / "claude"
+        program.write_text(ASSISTANT.format(python=sys.executable, hook=str(HOOK), obeys=obeys))
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+
+    def test_call_of_the_assistant_itself_verifies_the_hook(
+        self, check: Check, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.start_with(check, monkeypatch, obeys=True)
+        found = check.run(lives=True)
+        assert found.has("the assistant's own call was held: ask 7") is True
+        assert not [line for line in found.lines if "not verified" in line]
+        commands = [body["params"]["input"].get("command", "") for _, path, body in check.gadget.sent if path == ASKS]
+        assert commands[-1].startswith("echo gadget-check-")
+        assert check.gadget.paths[-1] == "POST /api/asks/7/cancel"
+
+    def test_assistant_that_ignores_the_hook_is_a_problem(self, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.start_with(check, monkeypatch, obeys=False)
+        found = check.run(lives=True)
+        assert found.has("no call of the assistant came to Gadget") is False
+        assert [line for line in found.lines if "It said: I have finished." in line]
+        assert [line for line in found.lines if "The hook is not verified" in line]
+
+    def test_rule_that_decides_its_command_is_named_before_it_is_started(
+        self, check: Check, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        check.configure(rules=[{"tool": "Bash", "input": "echo .*", "do": "allow"}])
+        self.start_with(check, monkeypatch, obeys=False)
+        assert check.run(lives=True).has("a rule of the configuration decides Bash") is False
 
 
 class TestCommandLine:

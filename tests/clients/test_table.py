@@ -116,7 +116,7 @@ class TestFile:
 def find(hook: ModuleType, rules: list[dict[str, Any]], tool: str, given: Any) -> str:
     """Return what the rules do with this call, or `ask` by default."""
     call = hook.read_call(json.dumps({**CLAUDE, "tool_name": tool, "tool_input": given}))
-    return str(hook.find_rule({"rules": rules}, call)["do"])
+    return str(hook.find_rule({"rules": rules, "mcp_server": ""}, call)["do"])
 
 
 class TestRules:
@@ -156,6 +156,25 @@ class TestRules:
     def test_a_denying_rule_holds_for_any_part(self, hook: ModuleType, given: Any, matches: bool) -> None:
         assert find(hook, [{"input": "rm", "do": "deny"}], "Bash", given) == ("deny" if matches else "ask")
 
+    @pytest.mark.parametrize(
+        ("rule", "tool", "matches"),
+        [
+            (r"mcp__gadget__data\.createRecord", "mcp__gadget__data__createRecord", True),
+            ("mcp__gadget__data__createRecord", "mcp__gadget__data.createRecord", True),
+            ("mcp__gadget__data__createRecord", "mcp__gadget__data__createRecord", True),
+            (r"data\.createRecord", "data__createRecord", True),
+            (r"mcp__gadget__data\.createRecord", "mcp__other__data__createRecord", False),
+            (r"mcp__gadget__data\.createRecord", "mcp__gadget__data__createRecords", False),
+            (r"mcp__gadget__data\.createRecord", "mcp__gadget__data_createRecord", False),
+            (r"mcp\.gadget\.data\.createRecord", "mcp__gadget__data__createRecord", False),
+        ],
+    )
+    @pytest.mark.parametrize("verdict", ["allow", "deny"])
+    def test_a_tool_is_named_with_dots_or_as_it_is_served(
+        self, hook: ModuleType, rule: str, tool: str, matches: bool, verdict: str
+    ) -> None:
+        assert find(hook, [{"tool": rule, "do": verdict}], tool, {}) == (verdict if matches else "ask")
+
     def test_the_first_that_matches_decides(self, hook: ModuleType) -> None:
         rules = [{"tool": "Bash", "do": "deny"}, {"do": "allow"}]
         assert [find(hook, rules, tool, {}) for tool in ("Bash", "Read")] == ["deny", "allow"]
@@ -164,3 +183,32 @@ class TestRules:
         call = hook.read_call(json.dumps(CLAUDE))
         assert hook.find_rule({"default": "deny"}, call) == {"do": "deny"}
         assert hook.find_rule({}, call) == {"do": "ask"}
+
+
+class TestPaths:
+    @pytest.mark.parametrize(
+        ("path", "found"),
+        [
+            ("/project/a.py", "allow"),
+            ("/project/a..py", "allow"),
+            ("/project/../etc/passwd", "ask"),
+            ("/project/..", "ask"),
+            ("/work\\..\\etc", "ask"),
+        ],
+    )
+    def test_one_that_leads_out_of_its_folder_is_not_allowed(self, hook: ModuleType, path: str, found: str) -> None:
+        rules = [{"tool": "Edit", "input": {"file_path": "/project/.*", "text": "(?s).*"}, "do": "allow"}]
+        assert find(hook, rules, "Edit", {"file_path": path, "text": "from ../x import y"}) == found
+
+    @pytest.mark.parametrize(
+        "path", ["/etc/a", "//etc/a", "/project/../etc/a", "/etc/./a", "etc/a", "../etc/a", "link/a"]
+    )
+    def test_denied_one_is_denied_however_it_is_spelled(self, hook: ModuleType, path: str, tmp_path: Path) -> None:
+        (tmp_path / "etc").mkdir()
+        (tmp_path / "work").mkdir()
+        (tmp_path / "work" / "link").symlink_to(tmp_path / "etc")
+        named = f"{tmp_path}{path}" if path.startswith("/") else path
+        folder = tmp_path if path.startswith("etc") else tmp_path / "work"
+        sent = {**CLAUDE, "cwd": str(folder), "tool_name": "Edit", "tool_input": {"file_path": named}}
+        rules = [{"tool": "Edit", "input": f"{tmp_path}/etc/.*", "do": "deny"}, {"tool": "Edit", "do": "allow"}]
+        assert hook.find_rule({"rules": rules}, hook.read_call(json.dumps(sent)))["do"] == "deny"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import cycle, islice
 from typing import Any
 
-from agents.approvals.models import Approval
+from agents.runs.models import Approval
 from gadget_site.demo.companies import generate_demo_companies
 from tests.world import World
 from tools.records.models import Record

@@ -8,9 +8,8 @@ from typing import Any
 
 from django.db.models.functions import Now
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Grant
-from agents.runs.models import Pass
+from agents.runs.models import Approval, ApprovalStatus, Pass
 from tests.world import World, make_world
 from tools.records.models import Record
 

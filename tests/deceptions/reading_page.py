@@ -13,7 +13,7 @@ from django.contrib.staticfiles import finders
 from django.test import Client
 from playwright.sync_api import Browser, Route, ViewportSize
 
-from agents.approvals.models import Approval
+from agents.runs.models import Approval
 
 SITE = "http://gadget.test"
 SHOW = """async ([html, script]) => {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ViewportSize
 
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import Approval, ApprovalStatus
 from tests.deceptions.harmless import COUNT, make_harmless
 from tests.deceptions.planting import EFFECT, make_office, update
 from tests.deceptions.plants import PLANTS

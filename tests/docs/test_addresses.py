@@ -7,9 +7,9 @@ import pytest
 from django.urls import Resolver404, resolve
 
 from gadget_site.variables import OWN_NAMES
+from tests.docs.pages import PAGES
 from tests.source_tree import ROOT, assert_none
 
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 ADDRESS = re.compile(r"`(?:(?:GET|POST|PUT|PATCH|DELETE) )?((?:/api/|/(?:\w+/)*(?=`))[\w/{}-]*|/metrics)`")
 FOREIGN_ADDRESSES = {"connect-an-api.md"}
 """Pages that show addresses of other software."""

@@ -102,7 +102,11 @@ def test_the_check_of_receipts_refuses(
 
 
 def test_no_page_with_code_is_left_out() -> None:
-    found = {page.name for page in DOCS.glob("*.md") if "```python" in page.read_text(encoding="utf-8")}
+    found = {
+        page.relative_to(DOCS).as_posix()
+        for page in DOCS.rglob("*.md")
+        if "```python" in page.read_text(encoding="utf-8")
+    }
     assert {"../README.md", *found} == {*PAGES_WITH_CODE, *SERVERS}
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import PAGES
 from tests.source_tree import ROOT, assert_none
 
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 SOURCES = ("agents", "gadget_site", "static/js", "templates", "tools")
 SUFFIXES = frozenset({".html", ".js", ".py", ".yaml"})
 LABEL = re.compile(r"(?<![*\w])\*([A-Z][^*|]+)\*(?!\*)")

@@ -8,12 +8,12 @@ import pytest
 from django.core.management import get_commands
 
 from gadget_site.demo.staff import DATA_STEWARD, OFFICE_MANAGER, ON_A_REAL_MODEL, SECURITY_TESTER
+from tests.docs.pages import PAGES
 from tools.contract import Level, Tool
 from tools.toolbox import Toolbox
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def blocks(language: str) -> list[str]:

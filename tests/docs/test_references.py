@@ -1,4 +1,4 @@
-"""Everything that the pages name exists: files, tests, names in the code, and the layers of the architecture."""
+"""Everything that the pages name exists: files, tests, names in the code, and the floors of the architecture."""
 
 import re
 from functools import cache
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import PAGES
 from tests.source_tree import ROOT, assert_none
-from tests.test_architecture import LAYERS
+from tests.test_architecture import FLOORS
 
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 FOLDERS = ("agents", "deploy", "docs", "gadget_site", "static", "templates", "tests", "tools")
 SHORT_FOR = {"engine.md": ("agents/runs/engine", "agents")}
 """Folders that a page leaves out of the paths in it."""
@@ -55,7 +55,13 @@ def is_missing(reference: str, folders: tuple[str, ...] = ()) -> bool:
 @cache
 def read_code_words() -> frozenset[str]:
     """Read every word of the project's code, templates, scripts and settings."""
-    files = [path for folder in FOLDERS if folder != "docs" for path in (ROOT / folder).rglob("*")]
+    files = [
+        path
+        for folder in FOLDERS
+        if folder != "docs"
+        for path in (ROOT / folder).rglob("*")
+        if "node_modules" not in path.parts
+    ]
     texts = [
         path.read_text(encoding="utf-8", errors="replace")
         for path in (*files, ROOT / "Makefile", ROOT / "pyproject.toml")
@@ -93,9 +99,10 @@ def test_every_feature_names_files_and_a_test_that_exist() -> None:
     assert_none(sorted({each for each in named if is_missing(each)}), "a feature has a file and a test")
 
 
-@pytest.mark.parametrize("top", LAYERS)
-def test_the_architecture_shows_the_layers_as_they_are(top: str) -> None:
+@pytest.mark.parametrize("top", FLOORS)
+def test_the_architecture_shows_the_floors_as_they_are(top: str) -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     (section,) = re.findall(rf"^## {top}:.*?(?=^## )", page, flags=re.MULTILINE | re.DOTALL)
-    rows = re.findall(r"^\| (`.+?) \|", section, flags=re.MULTILINE)
-    assert [tuple(re.findall(r"`([^`]+)`", row)) for row in rows] == list(LAYERS[top])
+    table = section.split("\n\n| ")[1]  # the first one
+    rows = re.findall(r"^\| (`.+?) \|", table, flags=re.MULTILINE)
+    assert [tuple(re.findall(r"`([^`]+)`", row)) for row in rows] == list(FLOORS[top])

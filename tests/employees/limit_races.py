@@ -7,10 +7,9 @@ from typing import Any
 
 from django.db import OperationalError
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Grant
 from agents.platform.database_outages import describe_outage
-from agents.runs.models import Run, RunStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus, ToolCall
 from tests.workshop import Workshop, all_at_once, asking, call, make_due
 from tools.toolbox import Condition, Rule
 

@@ -17,13 +17,12 @@ from typing import Any, Literal
 from django.db import connection, transaction
 from pydantic import BaseModel, Field
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Grant, ToolRule
 from agents.employees.toolboxes import get_installed_toolbox
 from agents.platform.refusals import Refusal
 from agents.runs import stops
-from agents.runs.engine.requested_calls import MAX_ROUNDS
-from agents.runs.models import ENDED, CallStatus, Run, ToolCall
+from agents.runs.engine.judgment import MAX_ROUNDS
+from agents.runs.models import ENDED, Approval, ApprovalStatus, CallStatus, Run, ToolCall
 from tests.employees.permission_truth import LEVELS, Era, Eras, Truth, lock
 from tests.model_server import Answer, Call, ModelServer
 from tests.probes import reach

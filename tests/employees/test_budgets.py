@@ -10,16 +10,15 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.employees import budgets
-from agents.employees.budgets import BudgetExhausted, Month
 from agents.platform.refusals import Conflict
-from agents.runs import actions
+from agents.runs import actions, budgets
+from agents.runs.budgets import BudgetExhausted, Month
 from agents.runs.engine.context import load_context
 from agents.runs.models import ExitReason, Pass, Run, RunStatus
 from tests.employees.test_costs import ADD, priced, usage
 from tests.model_answers import Answer, Call
-from tests.model_server import ModelServer
-from tests.workshop import TASK, Workshop, again, passes
+from tests.model_server import ModelServer, failing
+from tests.workshop import TASK, Workshop, again, passes, payloads
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -99,6 +98,29 @@ def test_minutes_are_those_in_which_the_model_answers(workshop: Workshop, busy: 
         workshop.submit()
     limit(workshop, month_minutes=3)
     assert workshop.drive(actions.continue_run(workshop.operator, run.pk)).status == RunStatus.SUCCEEDED
+
+
+def test_minutes_of_unusable_answers_count(workshop: Workshop, model: ModelServer) -> None:
+    limit(workshop, month_minutes=2)
+    model.enqueue(Answer())
+    run = workshop.work()
+    assert run.unusable_ms == payloads(run, "answer_unusable")[0]["duration_ms"] > 0
+    assert list_used(workshop) == [run.unusable_ms]
+    Run.objects.filter(pk=run.pk).update(unusable_ms=120_000)
+    with pytest.raises(BudgetExhausted, match=rf"Dana has used 2\.0 of its 2\.0 minutes for {MONTH}\."):
+        workshop.submit()
+
+
+def test_minutes_of_refused_request_do_not_count(workshop: Workshop, model: ModelServer) -> None:
+    limit(workshop, month_minutes=2)
+    model.enqueue(failing(400))
+    assert workshop.work().unusable_ms == 0
+    assert list_used(workshop) == [0]
+
+
+def list_used(workshop: Workshop) -> list[int]:
+    month = budgets.get_current_month()
+    return [each.used for each in budgets.list_employee_budgets(workshop.employee, workshop.organization, month)]
 
 
 @pytest.mark.parametrize("name", ["month_tokens", "month_cost", "all_month_tokens", "all_month_cost"])
@@ -190,7 +212,11 @@ def test_an_employees_budget_counts_its_own_runs_and_the_organizations_all(
 
 def test_the_look_costs_a_query_only_where_a_month_has_a_budget(workshop: Workshop, busy: ModelServer) -> None:
     run = workshop.work()
-    for limits, queries in (({"run_tokens": 9_000}, 0), ({"month_tokens": 9_000, "all_month_cost": 9}, 1)):
+    for limits, queries in (
+        ({"run_tokens": 9_000}, 0),
+        ({"month_tokens": 9_000, "all_month_cost": 9}, 1),
+        ({"month_minutes": 9}, 3),
+    ):
         limit(workshop, **limits)
         place = load_context(run.pk)
         with CaptureQueriesContext(
@@ -207,6 +233,6 @@ def test_a_model_that_is_still_writing_at_the_deadline_is_cut_off(workshop: Work
     Run.objects.filter(pk=run.pk).update(deadline_at=soon)
     run = workshop.drive(run)
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DEADLINE)
-    assert "1 + 2 = 3" in run.answer
+    assert run.answer == "Never"
     assert run.finished_at is not None
     assert run.finished_at - soon < timedelta(seconds=5)

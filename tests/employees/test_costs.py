@@ -70,3 +70,44 @@ def test_another_price_changes_no_earlier_cost(workshop: Workshop, model: ModelS
     run = workshop.drive(workshop.say(run))
     assert [each.cost_micros for each in passes(run)] == [1290, 2007, 1100]
     assert again(run).cost_micros == 4397
+
+
+CACHED = (
+    {"prompt_tokens_details": {"cached_tokens": 1000}},
+    {"prompt_cache_hit_tokens": 1000},
+    {"cached_tokens": 1000},
+)
+
+
+class TestInputFromCache:
+    def price(self, workshop: Workshop, **cached: str) -> None:
+        provider = workshop.employee.provider
+        provider.prices = {"fake": {"input": "2", "output": "10", **cached}}
+        provider.save()
+
+    @pytest.mark.parametrize("where", CACHED, ids=["OpenAI", "DeepSeek", "small server"])
+    def test_costs_its_own_price(self, workshop: Workshop, model: ModelServer, where: dict[str, object]) -> None:
+        self.price(workshop, cached="0.5")
+        model.enqueue(Answer(text="Yes.", usage={**usage(1234, 56), **where}))
+        run = workshop.work()
+        assert [(each.cached_tokens, each.cost_micros) for each in passes(run)] == [(1000, 2 * 234 + 500 + 560)]
+        assert run.cost_micros == 1528
+        assert (run.input_tokens, run.output_tokens) == (1234, 56)
+
+    def test_without_its_own_price_costs_as_other_input(self, workshop: Workshop, model: ModelServer) -> None:
+        self.price(workshop)
+        model.enqueue(Answer(text="Yes.", usage={**usage(1234, 56), **CACHED[0]}))
+        assert workshop.work().cost_micros == 2 * 1234 + 560
+
+    def test_never_counts_more_than_whole_input(self, workshop: Workshop, model: ModelServer) -> None:
+        self.price(workshop, cached="0.5")
+        model.enqueue(Answer(text="Yes.", usage={**usage(100, 1), **CACHED[0]}))
+        assert workshop.work().cost_micros == 50 + 10
+
+    def test_of_unusable_answer_costs_its_own_price(self, workshop: Workshop, model: ModelServer) -> None:
+        self.price(workshop, cached="0.5")
+        model.enqueue(Answer(usage={**usage(1234, 56), **CACHED[0]}))
+        run = workshop.work()
+        assert not passes(run)
+        assert run.cost_micros == 1528
+        assert payloads(run, "answer_unusable")[0]["cost"] == 0.001528

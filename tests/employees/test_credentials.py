@@ -17,7 +17,6 @@ from pydantic import BaseModel
 from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry, Credential, Organization
-from agents.approvals.models import Approval
 from agents.employees import toolboxes
 from agents.employees.models import Grant
 from agents.employees.toolboxes import bump_credentials_version, load_credentials
@@ -26,7 +25,7 @@ from agents.gateway.tickets import load_ticket
 from agents.mcp_server.answers import build_answer, describe_tool
 from agents.platform.known_secrets import KNOWN_SECRETS
 from agents.runs.engine.context import load_context
-from agents.runs.models import Event, Message, Pass, Run, RunStatus, ToolCall
+from agents.runs.models import Approval, Event, Message, Pass, Run, RunStatus, ToolCall
 from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, read_entries
 from gadget_site.logs import HIDDEN, build_logging_settings
 from tests.gateway.conftest import make_key
@@ -114,7 +113,7 @@ def test_an_agent_elsewhere_reads_none(workshop: Workshop, toolbox: Toolbox, how
     ticket = load_ticket(call.pk)
     assert ticket.has_ended
     answer = build_answer(ticket, "https://gadget.example.com").model_dump_json()
-    described = "".join(describe_tool(tool).model_dump_json() for tool in toolbox.tools_by_id.values())
+    described = "".join(describe_tool(tool, ()).model_dump_json() for tool in toolbox.tools_by_id.values())
     assert "github" in described
     assert not [text for text in (OWN, "own-marker-0002") if text in answer + described]
     assert HIDDEN in answer or how == "break"

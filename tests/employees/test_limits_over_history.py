@@ -10,12 +10,11 @@ from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
-from agents.approvals.models import ApprovalStatus
 from agents.employees.models import Employee, Grant
 from agents.runs.engine import lease
 from agents.runs.engine.loop import find_first_step
 from agents.runs.engine.passes import ask_model, record_pass
-from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.runs.models import ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 from tests import composed_probes
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, build_workshop, call, calls, die_while_executing, lose_worker, statuses

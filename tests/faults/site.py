@@ -17,10 +17,9 @@ from django.db.models.functions import Now
 from kombu.connection import Connection
 
 from agents.approvals import resolutions
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from agents.runs import actions
-from agents.runs.models import ENDED, PARKED, Event, Run, RunStatus, ToolCall
+from agents.runs.models import ENDED, PARKED, Approval, ApprovalStatus, Event, Run, RunStatus, ToolCall
 from gadget_site.addresses import build_broker_url
 from gadget_site.management.processes import ProcessSpec, build_sweeper_process, build_web_process, build_worker_process
 from tests.awaiting import await_that

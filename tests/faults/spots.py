@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
 
-from agents.approvals.models import Approval
-from agents.runs.models import CallStatus, Run, RunStatus
+from agents.runs.models import Approval, CallStatus, Run, RunStatus
 from tests.faults.site import Site, effect, read, reload, rename
+from tests.model_server import Answer
 from tests.workshop import calls, event_types, passes, statuses
 from tools.records.models import Record
 
 SETTLED_WITHIN_S = 60
+CALL_AS_TEXT = '<tool_call>{"name": "probe__gate", "arguments": {"name": "read"}}</tool_call>'
 
 
 @dataclass
@@ -21,6 +23,7 @@ class Spots:
     runs: dict[str, Run] = field(default_factory=dict)
     record: Record = field(default_factory=Record)
     card: Approval = field(default_factory=Approval)
+    print_gate: str = "print"
 
     def bring(self, spot: str) -> None:
         getattr(self, f"_bring_{spot}")()
@@ -28,7 +31,7 @@ class Spots:
     def release(self) -> None:
         """Release the model and all gates for the next worker."""
         self.site.model.release()
-        for gate in ("read", "pay", "inside"):
+        for gate in ("read", "pay", "inside", self.print_gate):
             self.site.recorder.release(gate)
 
     def settle(self, spot: str) -> None:
@@ -44,6 +47,33 @@ class Spots:
         assert done.answer == "Done."
         assert len(passes(run)) == 1
         assert len(self.site.model.requests) == done.lease_epoch
+
+    def _bring_asking_again(self) -> None:
+        """The first answer is a call written as text; the second one stops in the middle."""
+        self.site.model.enqueue(Answer(text=CALL_AS_TEXT), Answer(text="Half an answer.", hold="middle"))
+        self.runs["asking_again"] = self.site.submit_to_model()
+        self.site.model.wait_for_held(1, timeout=30)
+
+    def _settle_asking_again(self, run: Run) -> None:
+        done = self.site.await_status(run, RunStatus.SUCCEEDED, seconds=SETTLED_WITHIN_S)
+        assert done.answer in ("Half an answer.", "Done.")
+        assert len(passes(run)) == 1
+        assert event_types(run).count("answer_unusable") == 1
+
+    def _bring_printing(self) -> None:
+        self.print_gate = f"print-{secrets.token_hex(4)}"
+        self.site.recorder.hold(self.print_gate)
+        printing = {"tool": "probe.print", "params": {"name": self.print_gate}}
+        self.runs["printing"] = self.site.submit(self.print_gate, {"calls": [printing]})
+        self.site.recorder.await_arrival(self.print_gate)
+
+    def _settle_printing(self, run: Run) -> None:
+        self.site.await_status(run, RunStatus.SUCCEEDED, seconds=SETTLED_WITHIN_S)
+        (call,) = calls(run)
+        assert call.status == CallStatus.SUCCEEDED
+        assert call.attempts in (1, 2)
+        assert call.result is not None
+        assert [file["name"] for file in call.result["metadata"]["files"]] == ["page.txt"]
 
     def _bring_reading(self) -> None:
         self.site.recorder.hold("read")

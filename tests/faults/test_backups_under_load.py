@@ -13,14 +13,14 @@ import pytest
 from pytest_django import Settings
 
 from agents.accounts.models import Membership
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.refusals import Refusal
 from agents.runs import stops
-from agents.runs.models import ENDED, Run
+from agents.runs.models import ENDED, Approval, ApprovalKind, ApprovalStatus, Run
 from gadget_site.backup.restoring import restore
 from gadget_site.backup.taking import back_up
 from tests.awaiting import await_that
 from tests.faults.site import Site, effect
+from tests.gadget_site.backups.confirmed import confirm_all
 from tests.workshop import beside
 
 RUNS = 10
@@ -78,7 +78,9 @@ class People:
     def come_back(self) -> None:
         """Lift the stop, as an admin does."""
         self.go_home.clear()
-        stops.release_everything(Membership.objects.get(pk=self._site.workshop.admin.pk))
+        admin = Membership.objects.get(pk=self._site.workshop.admin.pk)
+        confirm_all(admin)
+        stops.release_everything(admin)
 
     def await_answers(self, count: int) -> None:
         await_that(lambda: len(self.answered) >= count, f"{count} cards are decided")

@@ -13,6 +13,7 @@ import pytest
 from django.conf import settings
 
 from agents.runs.models import Event, EventType, RunStatus
+from gadget_site.management.parts_output import PartsOutput
 from gadget_site.management.processes import build_sweeper_process, build_worker_process
 from gadget_site.management.supervisor import Supervisor
 from tests.awaiting import await_that
@@ -24,7 +25,7 @@ def supervised(site: Site, output: io.StringIO) -> Iterator[None]:
     """Run a worker under a supervisor during the block."""
     worker = build_worker_process(1)
     environment = {**site.installation.environment, **worker.environment}
-    supervisor, over = Supervisor(Path(settings.BASE_DIR), output), threading.Event()
+    supervisor, over = Supervisor(Path(settings.BASE_DIR), PartsOutput(output)), threading.Event()
     supervisor.start(replace(worker, environment=environment))
 
     def watch() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import random
+import time
 from datetime import timedelta
 
 import pytest
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from agents.approvals.models import Approval
 from agents.runs import actions
-from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.runs.models import Approval, CallStatus, Run, RunStatus, ToolCall
+from tests import sampling
 from tests.awaiting import await_that
 from tests.faults.site import Site, effect, has_ended, read, reload, rename
 from tests.faults.spots import Spots
@@ -35,6 +37,20 @@ def test_another_worker_takes_the_run_over_and_ends_it_correctly(spots: Spots, s
         assert _name_of(spots.record) == "Old"
     spots.release()
     spots.settle(spot)
+
+
+@pytest.mark.parametrize("spot", ["asking_again", "printing"])
+def test_a_kill_around_the_end_of_new_work_loses_and_doubles_nothing(spots: Spots, spot: str) -> None:
+    """The worker dies up to 0.2 s after its answer or file can arrive; twenty times in the whole set."""
+    site, chance = spots.site, random.Random(sampling.get_seed())
+    for _ in range(20 if sampling.is_whole() else 2):
+        site.have_workers(2)
+        spots.bring(spot)
+        victim = site.driver_of(spots.runs[spot])
+        spots.release()
+        time.sleep(chance.uniform(0, 0.2))
+        victim.kill()
+        spots.settle(spot)
 
 
 def test_another_worker_takes_over_although_the_databases_clock_was_set_back(site: Site) -> None:

@@ -9,8 +9,7 @@ import urllib.request
 import pytest
 
 from agents.accounts.membership import issue_token
-from agents.approvals.models import Approval
-from agents.runs.models import Event, RunStatus
+from agents.runs.models import Approval, Event, RunStatus
 from gadget_site.management.processes import build_web_process
 from tests.awaiting import await_that
 from tests.faults.follower import Follower, SocketOpener

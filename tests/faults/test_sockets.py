@@ -8,7 +8,7 @@ import pytest
 
 from agents.runs import actions
 from agents.runs.engine.transaction import run_transaction
-from agents.runs.events import AssistantMessage
+from agents.runs.model_events import AssistantMessage
 from agents.runs.models import Event, Run
 from tests.awaiting import await_that
 from tests.faults.follower import Follower, SocketOpener, next_event

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agents.approvals import questions
-from agents.approvals.models import Approval
 from agents.employees.models import Employee
 from agents.runs import actions
-from agents.runs.models import CallStatus, Run, RunStatus
+from agents.runs.models import Approval, CallStatus, Run, RunStatus
 from tests.awaiting import await_that
 from tests.faults.site import Site, has_ended, reload
 from tests.workshop import asking, call, calls, event_types, statuses

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import time
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
 
+import psycopg
 import pytest
 import redis
 from cryptography.fernet import Fernet
@@ -19,16 +21,28 @@ from pytest_django import Settings
 
 from agents.accounts import audit
 from agents.accounts.models import Organization
+from agents.accounts.notice_facts import NoticeKind
 from agents.employees.models import ModelProvider, ProviderKind
-from agents.notices.models import Channel, Delivery, NoticeKind
+from agents.notices.models import Channel, ChannelKind, Delivery
 from agents.notices.outbox import add_notice, build_card_notice
 from agents.notices.spreading import spread_notices
 from agents.platform import signatures
 from agents.platform.liveness import SWEEPER, WORKER, SignOfLife, list_alive, load_presence
-from gadget_site.management.installation_checks import check_audit, check_capacity, check_settings
+from gadget_site.management.address_checks import check_addresses
+from gadget_site.management.host_checks import check_key_files
+from gadget_site.management.installation_checks import (
+    check_audit,
+    check_capacity,
+    check_database,
+    check_installation,
+    check_providers,
+    check_settings,
+    check_slots,
+)
 from gadget_site.management.notice_checks import check_notices
 from tests.mail_server import MailServer
 from tests.notices.conftest import add_address
+from tests.processes import current_database_url
 from tests.world import make_world
 from tools.config import read_config
 
@@ -38,6 +52,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def pulses(redis_url: str) -> Iterator[list[SignOfLife]]:
     """A worker and a sweeper that leave signs of life."""
+    with redis.Redis.from_url(settings.REDIS_URL) as client:
+        client.delete(*client.keys(f"{settings.GADGET_QUEUE}:alive:*"), "no key")  # those of earlier tests
     running = [SignOfLife(WORKER, "worker1@tests"), SignOfLife(SWEEPER, "sweeper@tests")]
     for pulse in running:
         pulse.start()
@@ -51,10 +67,11 @@ def test_a_sound_installation_is_well_part_by_part(pulses: list[SignOfLife]) -> 
     assert code == 1
     wrong = [finding for finding in findings if not finding["is_well"]]
     assert [finding["subject"] for finding in wrong] == ["provider"]
-    assert "python manage.py demo" in wrong[0]["fix"]
+    assert "python manage.py demo" not in wrong[0]["fix"], "DEBUG is off"
     subjects = {finding["subject"] for finding in findings}
     assert subjects == {
         "settings",
+        "addresses",
         "folder",
         "identity",
         "accounts",
@@ -86,15 +103,38 @@ def test_an_installation_with_its_own_redis_is_not_sent_to_make_run(redis_url: s
     assert "make run" not in missed["worker"]["fix"] + missed["sweeper"]["fix"]
 
 
-def test_a_worker_that_vanished_is_missed(pulses: list[SignOfLife]) -> None:
+@pytest.fixture
+def vanished(pulses: list[SignOfLife]) -> Iterator[None]:
+    """A second worker that ended without a word."""
+    lost = SignOfLife(WORKER, "worker2@tests")
+    lost.start()
+    lost._stopped.set()
     with redis.Redis.from_url(settings.REDIS_URL) as client:
-        client.zadd(f"{settings.GADGET_QUEUE}:alive:seen:worker", {"worker2@tests": time.time()})
+        client.delete(f"{settings.GADGET_QUEUE}:alive:worker:worker2@tests")
+    yield
+    lost.stop()
+
+
+@pytest.mark.usefixtures("vanished")
+def test_a_worker_that_vanished_is_missed() -> None:
+    assert list_worker_findings() == ["1 running: worker1@tests", "1 of 2 workers vanished in the last ten minutes"]
+
+
+@pytest.mark.usefixtures("vanished")
+def test_a_worker_that_was_replaced_is_not_missed() -> None:
+    replacement = SignOfLife(WORKER, "worker3@tests")
+    replacement.start()
     try:
-        _, findings = examined()
+        assert list_worker_findings() == ["2 running: worker1@tests, worker3@tests"]
+        presence = load_presence()
     finally:
-        SignOfLife(WORKER, "worker2@tests").stop()
-    texts = [finding["text"] for finding in findings if finding["subject"] == "worker"]
-    assert texts == ["1 running: worker1@tests", "1 of 2 workers vanished in the last ten minutes"]
+        replacement.stop()
+    assert (presence.workers_alive, presence.workers_seen) == (2, 2)
+
+
+def list_worker_findings() -> list[str]:
+    _, findings = examined()
+    return [finding["text"] for finding in findings if finding["subject"] == "worker"]
 
 
 def test_redis_is_asked_once_for_the_workers_and_the_sweepers(pulses: list[SignOfLife]) -> None:
@@ -117,10 +157,84 @@ def test_the_connections_of_all_processes_are_added_up(pulses: list[SignOfLife],
     """On SQLite there is nothing to add up."""
     for workers, is_well in ((1, True), (64, False)):
         settings.GADGET_WORKERS = workers
-        found = [finding for finding in check_capacity(load_presence()) if connection.vendor == "postgresql"]
+        found = list(check_capacity(load_presence()))[:1]
         assert [finding.is_well for finding in found] == ([is_well] if connection.vendor == "postgresql" else [])
         for finding in found:
             assert finding.text.startswith(f"{workers + 2} processes * 24 connections (DATABASE_POOL)")
+
+
+def test_demo_is_recommended_with_debug_alone(settings: Settings) -> None:
+    settings.DEBUG = True
+    (finding,) = check_providers()
+    assert finding.fix == "add one at /admin/, or run `python manage.py demo`"
+    settings.DEBUG = False
+    (finding,) = check_providers()
+    assert finding.fix == "add one at /admin/"
+
+
+@pytest.mark.parametrize(
+    ("origins", "hosts", "proxies", "problems"),
+    [
+        ([], ["localhost"], (), []),
+        (["https://gadget.example.com"], [".example.com"], ("127.0.0.1",), []),
+        (["https://gadget.example.com:8443"], ["*"], ("127.0.0.1",), []),
+        (["http://localhost:8000"], ["localhost"], (), []),
+        (["https://gadget.example.com"], ["gadget.example.org"], ("127.0.0.1",), ["is not in ALLOWED_HOSTS"]),
+        (["http://gadget.example.com"], ["gadget.example.com"], (), ["is not encrypted"]),
+        (["https://gadget.example.com"], ["gadget.example.com"], (), ["no proxy is trusted"]),
+    ],
+)
+def test_addresses_that_do_not_fit_together_are_named(
+    settings: Settings, origins: list[str], hosts: list[str], proxies: tuple[str, ...], problems: list[str]
+) -> None:
+    settings.ALLOWED_ORIGINS, settings.ALLOWED_HOSTS, settings.GADGET_TRUSTED_PROXIES = origins, hosts, proxies
+    settings.GADGET_ORIGIN = origins[0] if origins and origins[0].startswith("https") else ""
+    found = [finding for finding in check_addresses() if not finding.is_well]
+    assert len(found) == len(problems)
+    for finding, problem in zip(found, problems, strict=True):
+        assert problem in finding.text
+        assert any(each == finding for each in check_installation())
+
+
+def test_readable_file_of_keys_is_named(settings: Settings, tmp_path: Path) -> None:
+    settings.BASE_DIR, file = tmp_path, tmp_path / ".env"
+    file.write_text("SECRET_KEY=...")
+    file.chmod(0o600)
+    assert not list(check_key_files())
+    file.chmod(0o644)
+    (finding,) = check_key_files()
+    assert f"everybody on this machine can read {str(file)!r}" in finding.text
+    assert finding.fix == f"chmod o= {file}"
+    assert any(each == finding for each in check_installation())
+
+
+def test_postgresql_says_why_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    if connection.vendor == "sqlite":
+        return
+    presence, pool = load_presence(), cast("Any", connection)
+    connection.close()
+    pool.close_pool()
+    with monkeypatch.context() as patched:
+        patched.setitem(connection.settings_dict, "NAME", "there-is-no-such-database")
+        (finding,) = [each for each in [*check_database(presence)] if not each.is_well]
+        pool.close_pool()
+    assert 'database "there-is-no-such-database" does not exist' in finding.text
+
+
+def test_connections_are_counted_against_the_slots_of_the_server() -> None:
+    """On SQLite there are no slots."""
+    if connection.vendor == "sqlite":
+        return
+    with psycopg.connect(current_database_url(), application_name="gadget"):
+        enough = check_slots(10_000, 10_000)
+        assert enough.is_well
+        assert " of 10000 connection slots are used" in enough.text
+        few = check_slots(1, 10_000)
+        assert not few.is_well
+        assert "raise PostgreSQL's max_connections" in few.fix
+        dead = check_slots(10_000, 0)
+        assert not dead.is_well
+        assert "whose processes can hold 0: the others are dead" in dead.text
 
 
 def test_a_redis_that_is_away_is_named_and_nothing_hangs_on_it(settings: Settings) -> None:
@@ -193,6 +307,17 @@ def test_an_address_that_fails_is_named_by_its_member() -> None:
     Channel.objects.update(failing_since=timezone.now(), problem="the mail server answered 550")
     _, finding = check_notices()
     assert finding.text == "messages to acme/approver by E-mail fail: the mail server answered 550"
+
+
+def test_a_contact_that_push_services_refuse_is_named(settings: Settings) -> None:
+    settings.ALLOWED_ORIGINS, settings.DEFAULT_FROM_EMAIL = [], "gadget@localhost"
+    add_address(make_world().member("approver"))
+    assert len(list(check_notices())) == 1, "control: nobody is told by a browser"
+    Channel.objects.update(kind=ChannelKind.PUSH)
+    _, finding = check_notices()
+    assert finding.text.startswith("push services refuse messages without a contact")
+    settings.ALLOWED_ORIGINS = ["https://gadget.example.com"]
+    assert len(list(check_notices())) == 1
 
 
 def test_messages_that_wait_too_long_are_counted() -> None:

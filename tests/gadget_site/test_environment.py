@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gadget_site.addresses import build_broker_url
-from gadget_site.environment import SiteSettings, read_settings
+from gadget_site.environment import KEY_EXAMPLE, SECRET_EXAMPLE, SiteSettings, read_settings
 from gadget_site.faults import SettingError
 from tools.contract import HostPort, PrivateHosts
 
@@ -96,6 +96,12 @@ WRONG = [
     ("ALLOWED_ORIGINS", "https://300.1.1.1", "is not scheme://host[:port]"),
     ("GADGET_ENCRYPTION_KEYS", f"{KEY[:20]}!{KEY[20:]}", "is not URL-safe base64"),
     ("SECRET_KEY", "short", "is 5 characters long; at least 32 are needed"),
+    ("SECRET_KEY", SECRET_EXAMPLE, "its value contains '$('"),
+    ("SECRET_KEY", "`openssl rand -hex 32` and thirty more", "its value contains '`'"),
+    ("GADGET_ENCRYPTION_KEYS", KEY_EXAMPLE, "its value contains '$('"),
+    ("GADGET_METRICS_TOKEN", "${GADGET_METRICS_TOKEN_OF_OURS}", "its value contains '${'"),
+    ("DATABASE_URL", "postgresql://me:${PASSWORD}@localhost/gadget", "its value contains '${'"),
+    ("OPENAI_API_KEY", "$(cat /run/secrets/openai)", "its value contains '$('"),
     ("GADGET_ENCRYPTION_KEYS", "not-a-key", "key 1 of 1"),
     ("GADGET_ENCRYPTION_KEYS", f"{KEY},c2hvcnQ=", "key 2 of 2 holds 5 bytes instead of 32"),
     ("GADGET_AUDIT_KEYS", "not-a-key", "key 1 of 1"),

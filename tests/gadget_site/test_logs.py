@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,29 @@ ROOT = Path(__file__).resolve().parents[2]
 AUDIT_KEY = "YXVkaXQtdGVzdHMtb25seS1hdWRpdC10ZXN0cy1vbmw="
 SECRET_KEY = "a-secret-key-that-is-long-enough-to-be-taken"
 KEY = "dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk="
+CANARY = "canary-4f7a19-of-acme"
+SPEAK_OF_TENANTS = """
+import os
+os.environ["DJANGO_SETTINGS_MODULE"] = "gadget_site.settings"
+import logging, django, structlog
+django.setup()
+from agents.platform.known_secrets import KNOWN_SECRETS
+from agents.platform.log_context import log_for_nobody, log_for_organization
+KNOWN_SECRETS.learn(["127.0.0.1", "failed", "request", "timestamp", "gadget_site.web", "hunter22", %(canary)r], owner=7)
+ours, structured = logging.getLogger("gadget_site.web"), structlog.get_logger("gadget_site.web")
+theirs = logging.getLogger("a.library")
+def speak():
+    structured.warning("login failed", address="127.0.0.1", password="hunter22", nested={"key": [%(canary)r]})
+    ours.warning("request to %%s failed: %%r", "127.0.0.1", ValueError("hunter22 %(canary)s"))
+    ours.warning("request %%(host)s failed %%(times)d times", {"host": "127.0.0.1", "times": 3})
+    try:
+        raise ConnectionError("http://127.0.0.1/?key=%(canary)s")
+    except ConnectionError:
+        theirs.exception("request to 127.0.0.1 failed with %(canary)s")
+for organization in (None, 7, 8):
+    log_for_nobody() if organization is None else log_for_organization(organization)
+    speak()
+"""
 SPEAK = """
 import os
 os.environ["DJANGO_SETTINGS_MODULE"] = "gadget_site.settings"
@@ -46,10 +70,59 @@ def lines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         "LOG_FORMAT": request.param,
         "GADGET_CONFIG": str(config),
     }
+    return request.param, speak(SPEAK, environment)
+
+
+def speak(script: str, environment: dict[str, str]) -> str:
+    """Run the script and return its log."""
     done = subprocess.run(
-        [sys.executable, "-c", SPEAK], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    return request.param, done.stderr
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, list[dict[str, Any]]]:
+    """The same lines for nobody, for the organization with common credentials, and for another one."""
+    environment = {
+        "DEBUG": "off",
+        "SECRET_KEY": SECRET_KEY,
+        "GADGET_ENCRYPTION_KEYS": KEY,
+        "GADGET_AUDIT_KEYS": AUDIT_KEY,
+        "GADGET_DATA_DIR": str(tmp_path_factory.mktemp("data")),
+        "LOG_FORMAT": "json",
+    }
+    written = [json.loads(line) for line in speak(SPEAK_OF_TENANTS % {"canary": CANARY}, environment).splitlines()]
+    return {
+        organization: [row for row in written if row.get("organization") == organization]
+        for organization in (None, 7, 8)
+    }
+
+
+@pytest.mark.parametrize("organization", [None, 8])
+def test_credential_that_is_a_common_value_hides_nothing_in_lines_of_others(
+    rows: dict[int | None, list[dict[str, Any]]], organization: int | None
+) -> None:
+    login, failed, counted, library = rows[organization]
+    assert (login["event"], login["address"]) == ("login failed", "127.0.0.1")
+    assert failed["event"].startswith("request to 127.0.0.1 failed: ValueError(")
+    assert counted["event"] == "request 127.0.0.1 failed 3 times"
+    assert library["event"].startswith("request to 127.0.0.1 failed")
+
+
+def test_credential_never_hides_what_our_code_writes(rows: dict[int | None, list[dict[str, Any]]]) -> None:
+    login, failed, _, _ = rows[7]
+    assert (login["event"], login["logger"], login["address"]) == ("login failed", "gadget_site.web", "[hidden]")
+    assert login["timestamp"].endswith("Z")
+    assert failed["event"] == "request to [hidden] failed: ValueError('[hidden] [hidden]')"
+
+
+def test_canary_credential_is_in_no_line_that_may_have_it(rows: dict[int | None, list[dict[str, Any]]]) -> None:
+    for_nobody, own = json.dumps(rows[None]), json.dumps(rows[7])
+    assert CANARY not in for_nobody + own
+    assert "hunter22" not in own
+    assert "hunter22" in for_nobody, "control: a short value of an unknown organization is no secret there"
+    assert "Traceback" in rows[None][3]["exception"]
 
 
 def test_no_secret_is_in_the_log(lines: tuple[str, str]) -> None:

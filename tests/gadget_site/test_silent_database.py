@@ -119,6 +119,20 @@ def test_a_link_that_is_cut_without_a_word_is_noticed(tmp_path: Path) -> None:
     assert options["pool"]["timeout"] <= 10
 
 
+@pytest.mark.django_db
+def test_the_server_tests_silent_links_as_its_clients_do() -> None:
+    if connection.vendor == "sqlite":
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name, reset_val, source FROM pg_settings WHERE name LIKE 'tcp_%' ORDER BY name")
+        assert cursor.fetchall() == [
+            ("tcp_keepalives_count", "2", "client"),
+            ("tcp_keepalives_idle", "10", "client"),
+            ("tcp_keepalives_interval", "5", "client"),
+            ("tcp_user_timeout", "10000", "client"),
+        ]
+
+
 def readiness(installation: Installation) -> tuple[int, float]:
     """The status, and how long the answer took."""
     began = time.monotonic()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from gadget_site.management.parts_output import PartsOutput
 from gadget_site.management.processes import ProcessSpec
 from gadget_site.management.supervisor import DEATHS_ALLOWED, Supervisor, TooManyDeathsError
 
@@ -29,9 +30,11 @@ FROZEN = (
 KEEPER = f"""
 import sys, time
 from pathlib import Path
+from gadget_site.management.parts_output import PartsOutput
 from gadget_site.management.processes import ProcessSpec
+from gadget_site.management.parts_output import PartsOutput
 from gadget_site.management.supervisor import Supervisor
-supervisor = Supervisor(Path({str(ROOT)!r}), sys.stdout)
+supervisor = Supervisor(Path({str(ROOT)!r}), PartsOutput(sys.stdout))
 supervisor.start(ProcessSpec("sleeper", (sys.executable, "-c", {SLEEPER!r})))
 time.sleep(60)
 """
@@ -39,7 +42,7 @@ time.sleep(60)
 
 def test_lines_bear_the_name_of_their_part() -> None:
     output = io.StringIO()
-    supervisor = Supervisor(ROOT, output)
+    supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(python("web", SLEEPER))
     until(lambda: "web      | pid " in output.getvalue())
     supervisor.stop()
@@ -47,7 +50,7 @@ def test_lines_bear_the_name_of_their_part() -> None:
 
 def test_a_part_that_was_killed_is_started_again() -> None:
     output = io.StringIO()
-    supervisor = Supervisor(ROOT, output)
+    supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(python("web", SLEEPER))
     until(lambda: output.getvalue().count("pid ") == 1)
     os.kill(pids(output)[0], signal.SIGKILL)
@@ -59,7 +62,7 @@ def test_a_part_that_was_killed_is_started_again() -> None:
 
 def test_five_deaths_in_a_minute_are_too_many_and_the_last_lines_say_why() -> None:
     output = io.StringIO()
-    supervisor = Supervisor(ROOT, output)
+    supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(python("sweeper", "print('no database'); raise SystemExit(3)"))
     with pytest.raises(
         TooManyDeathsError, match=r"5 processes died .* sweeper \(ended with code 3\)[\s\S]*no database"
@@ -71,7 +74,7 @@ def test_five_deaths_in_a_minute_are_too_many_and_the_last_lines_say_why() -> No
 def test_a_part_whose_heartbeat_has_stopped_is_replaced_as_often_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gadget_site.management.supervisor.FROZEN_AFTER_S", 0.1)
     output = io.StringIO()
-    supervisor = Supervisor(ROOT, output)
+    supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(python("worker1", FROZEN))
     until(lambda: output.getvalue().count("pid ") > DEATHS_ALLOWED, supervisor)
     assert "worker1  | no heartbeat for 0 s; killing it" in output.getvalue()
@@ -83,7 +86,7 @@ def test_a_part_whose_heartbeat_has_stopped_is_replaced_as_often_as_it_takes(mon
 def test_a_part_that_never_had_a_heartbeat_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gadget_site.management.supervisor.FROZEN_AFTER_S", 0.1)
     output = io.StringIO()
-    supervisor = Supervisor(ROOT, output)
+    supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(python("redis", SLEEPER))
     until(lambda: "pid " in output.getvalue())
     supervisor.watch(0.5)
@@ -95,7 +98,7 @@ def test_time_in_which_the_supervisor_itself_stood_still_counts_for_nobody(monke
     monkeypatch.setattr("gadget_site.management.supervisor.FROZEN_AFTER_S", 0.3)
     monkeypatch.setattr("gadget_site.management.supervisor.CHECK_EVERY_S", 0.1)
     output = io.StringIO()
-    supervisor = Supervisor(ROOT, output)
+    supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(python("worker1", FROZEN))
     until(lambda: "pid " in output.getvalue())
     supervisor.watch(0.01)
@@ -107,7 +110,7 @@ def test_time_in_which_the_supervisor_itself_stood_still_counts_for_nobody(monke
 
 def test_quiet_parts_speak_only_when_they_die() -> None:
     output = io.StringIO()
-    supervisor = Supervisor(ROOT, output)
+    supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(ProcessSpec("redis", (sys.executable, "-c", "print('secret of a good night')"), is_quiet=True))
     until(lambda: "restarting it" in output.getvalue(), supervisor)
     assert output.getvalue().startswith("redis    | secret of a good night\nredis    | ended with code 0")
@@ -117,7 +120,7 @@ def test_quiet_parts_speak_only_when_they_die() -> None:
 def test_a_part_that_ignores_the_polite_signal_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gadget_site.management.supervisor.STOP_PATIENCE_S", 0.3)
     output = io.StringIO()
-    supervisor = Supervisor(ROOT, output)
+    supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(python("worker1", DEAF))
     until(lambda: "deaf" in output.getvalue())
     supervisor.stop()
@@ -126,7 +129,7 @@ def test_a_part_that_ignores_the_polite_signal_is_killed(monkeypatch: pytest.Mon
 
 def test_what_a_part_started_ends_with_it() -> None:
     output = io.StringIO()
-    supervisor = Supervisor(ROOT, output)
+    supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(python("web", PARENT))
     until(lambda: "pid " in output.getvalue())
     supervisor.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -24,13 +25,13 @@ KEYS = ("dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk=", "YXVkaXQtdGVzdHMtb25seS1
 class Up:
     """A running `manage.py up` with a data folder and a port of its own."""
 
-    def __init__(self, folder: Path, port: int, **variables: str) -> None:
+    def __init__(self, folder: Path, port: int, *arguments: str, **variables: str) -> None:
         self.folder, self.port = folder, port
         self.lines: list[str] = []
         kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "TMPDIR"}}
         self.environment = {**kept, "GADGET_DATA_DIR": str(folder), "PORT": str(port), **variables}
         self.process = subprocess.Popen(
-            [sys.executable, "manage.py", "up", "--demo"],
+            [sys.executable, "manage.py", "up", *arguments],
             cwd=ROOT,
             env=self.environment,
             stdout=subprocess.PIPE,
@@ -94,7 +95,7 @@ def port() -> int:
 
 @pytest.fixture
 def up(tmp_path: Path, port: int) -> Iterator[Up]:
-    running = Up(tmp_path / "var", port)
+    running = Up(tmp_path / "var", port, "--demo")
     yield running
     running.process.kill()
     running.process.wait()
@@ -110,7 +111,7 @@ def test_everything_starts_survives_a_death_and_stops_without_orphans(up: Up) ->
     assert status_of(up.port, "/api/health") == 200
     assert status_of(up.port, "/static/vendor/pico/pico.min.css") == 200
 
-    second = Up(up.folder, up.port)
+    second = Up(up.folder, up.port, "--demo")
     assert second.process.wait(PATIENCE_S) == 1
     holder = f"http://127.0.0.1:{up.port}/ (process {up.process.pid})"
     second.until_said(f"Gadget is already running in '{up.folder}': {holder}")
@@ -129,7 +130,7 @@ def test_everything_starts_survives_a_death_and_stops_without_orphans(up: Up) ->
 
 def test_a_start_that_is_refused_ends_with_the_reason_alone(tmp_path: Path, port: int) -> None:
     keys = {"GADGET_ENCRYPTION_KEYS": KEYS[0], "GADGET_AUDIT_KEYS": KEYS[1], "SECRET_KEY": "s" * 50}
-    up = Up(tmp_path / "var", port, DEBUG="off", **keys)
+    up = Up(tmp_path / "var", port, "--demo", DEBUG="off", **keys)
     assert up.process.wait(PATIENCE_S) == 1
     up.until_said("CommandError: DEBUG is off")
     assert "Gadget has stopped." not in up.output
@@ -141,17 +142,39 @@ def test_a_killed_up_takes_its_parts_with_it_and_the_next_one_starts(up: Up) -> 
     up.until_said(READY)
     up.end(signal.SIGKILL)
     up.until_gone()
-    again = Up(up.folder, up.port)
+    again = Up(up.folder, up.port, "--demo")
     again.until_said(READY)
     assert again.end(signal.SIGTERM) == 0
     assert not again.parts()
+
+
+@pytest.mark.alone
+def test_start_behind_proxy_names_the_public_address_and_logs_json_alone(tmp_path: Path, port: int) -> None:
+    up = Up(
+        tmp_path / "var",
+        port,
+        ALLOWED_HOSTS=".gadget.example.com",
+        ALLOWED_ORIGINS="https://gadget.example.com",
+        TRUSTED_PROXIES="127.0.0.1",
+        LOG_FORMAT="json",
+        GADGET_ENCRYPTION_KEYS=KEYS[0],
+        GADGET_AUDIT_KEYS=KEYS[1],
+        SECRET_KEY="s" * 50,
+    )
+    up.until_said(f"{READY}https://gadget.example.com/")
+    assert up.end(signal.SIGTERM) == 0
+    up.until_said("Gadget has stopped.")
+    rows = [json.loads(line) for line in up.lines]
+    assert {"up", "web", "worker1", "sweeper"} <= {row["part"] for row in rows}
+    assert all(row["event"] and row["timestamp"] for row in rows)
+    assert not [row for row in rows if row.get("level") in {"warning", "error"} or "exception" in row]
 
 
 @pytest.mark.timeout(90)
 def test_a_port_in_use_is_said_before_anything_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         taken_port = taken.getsockname()[1]
-        up = Up(tmp_path, taken_port)
+        up = Up(tmp_path, taken_port, "--demo")
         assert up.process.wait(PATIENCE_S) == 1
     up.until_said(f"Cannot listen on 127.0.0.1:{taken_port}: Address already in use.")
     assert f"PORT={taken_port + 1}" in up.output
@@ -160,7 +183,7 @@ def test_a_port_in_use_is_said_before_anything_starts(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(90)
 def test_a_wrong_setting_ends_the_start_with_one_line(tmp_path: Path, port: int) -> None:
-    up = Up(tmp_path, port, DATABASE_URL="mysql://localhost/gadget")
+    up = Up(tmp_path, port, "--demo", DATABASE_URL="mysql://localhost/gadget")
     assert up.process.wait(PATIENCE_S) == 1
     up.until_said("Gadget cannot start. DATABASE_URL: 'mysql://localhost/gadget' begins with neither")
     assert "Traceback" not in up.output

@@ -40,13 +40,14 @@ def ask_for(
     method: str = "GET",
     path: str = "/api/asks/{id}",
     parts: int = 1,
+    reads: int | None = None,
 ) -> list[str]:
     """Send a request that waits; return the status of the ask when it arrived at Django, and each part that arrived."""
     arrived: list[Any] = []
 
     async def arrive(_scope: Any, receive: Any, _send: Any) -> None:
         arrived.append(await _read_status(asked))
-        arrived.extend([(await receive())["type"] for _ in range(parts)])
+        arrived.extend([(await receive())["type"] for _ in range(parts if reads is None else reads)])
 
     async def run() -> None:
         gone = asyncio.Event()
@@ -131,6 +132,28 @@ def test_a_wait_without_a_decision_ends_in_time(secret: str) -> None:
 def test_another_request_arrives_at_once_and_whole(secret: str, method: str, path: str) -> None:
     asked = make_ask(secret)
     assert ask_for(secret, asked, method=method, path=path, parts=2) == ["waiting", "http.request", "http.request"]
+
+
+@pytest.mark.parametrize("parts", [2, 5])
+@pytest.mark.parametrize("is_anonymous", [False, True])
+def test_a_body_in_parts_is_no_client_that_leaves(secret: str, parts: int, is_anonymous: bool) -> None:
+    sent_by = "" if is_anonymous else secret
+    assert ask_for(sent_by, make_ask(secret), "0.3", parts=parts, reads=1) == ["waiting", "http.request"]
+
+
+def test_a_client_that_leaves_within_its_body_is_not_waited_for(secret: str) -> None:
+    arrived: list[Any] = []
+
+    async def arrive(_scope: Any, receive: Any, _send: Any) -> None:
+        arrived.append((await receive())["type"])
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    messages = [{"type": "http.request", "body": b"x", "more_body": True}, {"type": "http.disconnect"}]
+    scope = build_scope(secret, f"/api/asks/{make_ask(secret).pk}")
+    asyncio.run(asyncio.wait_for(ask_waiting.AskWaiting(arrive)(scope, receive, None), PATIENCE_S))
+    assert arrived == []
 
 
 def test_a_client_that_leaves_ends_the_wait(secret: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError
+from django.db.models.functions import Now
 from django.test import Client
 
 from agents.employees.models import ToolRule
@@ -14,6 +15,7 @@ from agents.gateway.asks import AskedRequest, SameEffect
 from agents.gateway.models import AgentKey, Ask, RefusedAsk
 from agents.gateway.redemptions import load_state
 from agents.platform.refusals import Conflict, Invalid
+from agents.web.cards.asks import SILENT_AFTER
 from tests.gateway.conftest import make_key
 from tests.gateway.test_asks import ACTION, PARAMS, ask
 from tests.workshop import Workshop, all_at_once, build_workshop
@@ -98,6 +100,21 @@ class TestEffects:
         client.force_login(workshop.approver.user)
         page = client.get(f"/approvals/{workshop.card(second.run).pk}/").content.decode()
         assert "Asked before about the same effect" in page
+
+    def test_card_says_since_when_the_agent_has_not_asked_again(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key, effect_key="refund:4711")
+        client = Client()
+        client.force_login(workshop.approver.user)
+
+        def is_told() -> bool:
+            page = client.get(f"/approvals/{workshop.card(asked.run).pk}/").content.decode()
+            return "The agent has not asked again since" in page
+
+        assert not is_told(), "it has just asked"
+        Ask.objects.update(last_asked_at=Now() - SILENT_AFTER)
+        assert is_told()
+        assert ask(key, effect_key="refund:4711").pk == asked.pk, "a retry finds the ask"
+        assert not is_told()
 
     def test_a_request_id_repeated_gives_the_same_ask(self, key: AgentKey) -> None:
         first = ask(key, client_request_id="a")

@@ -13,7 +13,6 @@ from agents.accounts.models import AuditEntry
 from agents.approvals import decisions
 from agents.approvals.bulk import decide_many
 from agents.approvals.decisions import Decision
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import ToolRule
 from agents.gateway import asks, redemptions
 from agents.gateway.asks import MAX_HEADLINE, MAX_OPEN_ASKS, MAX_PARAMS, AskedRequest
@@ -23,7 +22,7 @@ from agents.gateway.models import AgentKey, Ask
 from agents.gateway.redemptions import AskState, load_state
 from agents.platform.refusals import Conflict, Forbidden, Invalid
 from agents.runs import stops
-from agents.runs.models import Run, RunStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.gateway.conftest import make_key
 from tests.workshop import Workshop, again, all_at_once, build_workshop, event_types, expire_card

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from agents.approvals.models import Approval
 from agents.employees.models import Grant, ToolRule
 from agents.gateway import requests
 from agents.gateway.models import AgentKey
 from agents.gateway.sessions import end_resting_run, find_or_create_session
+from agents.runs.engine import judgment
 from agents.runs.engine.context import RunContext
-from agents.runs.engine.requested_calls import MAX_ROUNDS, preview_card
-from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.runs.engine.judgment import MAX_ROUNDS
+from agents.runs.engine.requested_calls import preview_card
+from agents.runs.models import Approval, CallStatus, Run, RunStatus, ToolCall
 from tests.gateway.test_requests import SEARCH, UPDATE, request, update
 from tests.workshop import LONG_AGO, Workshop, again, passes
 from tools.contract import Level
@@ -33,7 +34,7 @@ def during_preview(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]
             acts.pop(0)()
         preview_card(context, plan)
 
-    monkeypatch.setattr(requests, "preview_card", act_and_preview)
+    monkeypatch.setattr(judgment, "preview_card", act_and_preview)
     return acts
 
 

@@ -8,12 +8,11 @@ import pytest
 from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.gateway import redemptions
 from agents.gateway.models import AgentKey
 from agents.gateway.redemptions import load_state
 from agents.platform.refusals import Conflict, Invalid
-from agents.runs.models import RunStatus, ToolCall
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.gateway.test_asks import approve, ask, redeem, report
 from tests.workshop import Workshop, again, all_at_once
@@ -86,7 +85,7 @@ def test_a_report_after_a_persons_word_is_refused_and_recorded(workshop: Worksho
     assert entry.payload["outcome"] == "succeeded"
     card = Approval.objects.latest("pk")
     assert (card.status, card.sentence.startswith("This happened after all")) == (ApprovalStatus.PENDING, True)
-    assert "but the agent now reports that it happened" in card.why
+    assert "but the agent says it happened" in card.why
 
 
 def test_of_equal_reports_at_once_none_counts_as_late(workshop: Workshop, key: AgentKey) -> None:

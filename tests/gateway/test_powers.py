@@ -12,7 +12,6 @@ from asgiref.sync import async_to_sync
 from django.test import Client
 
 from agents.api import api
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.gateway import asks
 from agents.gateway.asks import AskedRequest
 from agents.gateway.keys import MAX_REQUESTS_PER_MINUTE, authenticate_key, issue_key, refuse_flood
@@ -20,6 +19,7 @@ from agents.gateway.models import AgentKey
 from agents.gateway.receipts import Receipt, sign_receipt
 from agents.gateway.requests import ToolRequest, record_request
 from agents.platform.refusals import TooManyRequests
+from agents.runs.models import Approval, ApprovalStatus
 from agents.web.sockets.viewers import find_viewer
 from tests.workshop import Workshop
 
@@ -50,7 +50,7 @@ class Approver:
         self.card = Approval.objects.get()
 
     def send(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        ids = {name: str(self.card.pk) for name in ("approval_id", "grant_id", "notice_id", "employee_id")}
+        ids = {name: str(self.card.pk) for name in ("approval_id", "grant_id", "notice_id", "employee_id", "bulk_id")}
         address = path.format(
             **ids, run_id=self.card.run_id, call_id=self.call.pk, ask_id="1", name="data.searchRecords"
         )
@@ -115,15 +115,9 @@ def test_no_tool_of_the_gateway_decides(approver: Approver) -> None:
 def test_a_flood_of_its_requests_is_slowed_down(approver: Approver) -> None:
     answers = [approver.send("get", "/api/asks/1") for _ in range(3)]
     assert {answer.status_code for answer in answers} == {404}
-    refused = flood(approver)
-    if refused.status_code == 404:  # another minute began
-        refused = flood(approver)
+    with suppress(TooManyRequests):
+        for _ in range(MAX_REQUESTS_PER_MINUTE):
+            refuse_flood(approver.key)
+    refused = approver.send("get", "/api/asks/1")
     assert refused.status_code == 429
     assert 1 <= int(refused["Retry-After"]) <= 60
-
-
-def flood(approver: Approver) -> Any:
-    with suppress(TooManyRequests):
-        for _ in range(2 * MAX_REQUESTS_PER_MINUTE):
-            refuse_flood(approver.key)
-    return approver.send("get", "/api/asks/1")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agents.gateway.models import AgentKey
+from agents.gateway.queries import AWAITED_CALLS, PROGRESS_SINCE
 from agents.gateway.sessions import find_or_create_session
-from agents.platform.queries.gateway import AWAITED_CALLS, PROGRESS_SINCE
 from agents.runs.models import CallStatus, Event, EventType
 from tests.gateway.test_requests import EFFECT, request
 

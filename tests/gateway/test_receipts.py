@@ -6,6 +6,7 @@ import json
 from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -15,7 +16,6 @@ from pytest_django import Settings
 
 from agents.accounts.models import Membership, Role
 from agents.approval_rules.models import ApprovalRule
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import ToolRule
 from agents.gateway import redemptions
 from agents.gateway.keys import revoke_key
@@ -33,7 +33,7 @@ from agents.gateway.receipts import (
 from agents.gateway.redemptions import expire_approval, load_state, load_states
 from agents.platform.refusals import Conflict, Expired, Invalid, NotFound
 from agents.runs import stops
-from agents.runs.models import ToolCall
+from agents.runs.models import Approval, ApprovalStatus, ToolCall, WithheldBulk
 from agents.worker.sweeper import sweep_once
 from tests.gateway.conftest import make_key
 from tests.gateway.test_asks import ACTION, PARAMS, approve, ask, redeem
@@ -55,6 +55,18 @@ class TestRedemption:
         redeem(key, asked, receipt)
         with pytest.raises(Conflict, match="already redeemed"):
             redeem(key, asked, receipt)
+
+    def test_it_is_refused_once_the_bulk_of_its_approval_is_undone(self, workshop: Workshop, key: AgentKey) -> None:
+        asked, other = ask(key), ask(key)
+        receipts = [approve(workshop, one).sign() for one in (asked, other)]
+        bulk_id = uuid4()
+        card = Approval.objects.filter(run=asked.run, status="approved")
+        card.update(bulk_id=bulk_id)
+        decided_by = workshop.approver.user
+        WithheldBulk.objects.create(organization=workshop.organization, user=decided_by, bulk_id=bulk_id)
+        with pytest.raises(Conflict):
+            redeem(key, asked, receipts[0])
+        assert redeem(key, other, receipts[1]).status == "redeemed"
 
     def test_it_uses_up_no_other_approval(self, workshop: Workshop, key: AgentKey) -> None:
         before, asked, after = (ask(key) for _ in range(3))
@@ -261,6 +273,18 @@ class TestReceipts:
                 read_receipt(forged)
         with pytest.raises(Invalid, match="not genuine"):
             redeem(key, asked, forged)
+
+    def test_one_that_is_spelled_otherwise_is_not_genuine(self, workshop: Workshop, key: AgentKey) -> None:
+        asked = ask(key)
+        receipt = approve(workshop, asked).sign()
+        head, body, signature = receipt.split(".")
+        spare = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+        last = spare[spare.index(signature[-1]) ^ 1]  # only bits that the encoding does not use
+        respelled = (f"{signature}==", f"{signature}\n", f" {signature}", f"{signature[:9]}!{signature[9:]}")
+        for other in (*respelled, signature[:-1] + last, signature.replace("-", "+").replace("_", "/") + "="):
+            with pytest.raises(Invalid, match="not genuine"):
+                redeem(key, asked, f"{head}.{body}.{other}")
+        redeem(key, asked, receipt)
 
     def test_a_retired_key_still_verifies(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)

@@ -11,7 +11,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.models import AuditEntry
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant
 from agents.gateway.keys import revoke_key
 from agents.gateway.models import AgentKey, AgentSession
@@ -20,7 +19,7 @@ from agents.gateway.sessions import find_or_create_session
 from agents.gateway.tickets import Ticket, cancel_ticket, find_ticket, load_ticket
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs import actions, stops
-from agents.runs.models import TERMINAL_CALLS, CallStatus, Origin, Run, RunStatus, ToolCall
+from agents.runs.models import TERMINAL_CALLS, Approval, ApprovalStatus, CallStatus, Origin, Run, RunStatus, ToolCall
 from tests.gateway.conftest import make_key
 from tests.probes import Effect, Fail
 from tests.recorder import Recorder

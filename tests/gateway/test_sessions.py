@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from agents.gateway.asks import AskedRequest, submit
 from agents.gateway.models import AgentKey, AgentRun, AgentSession
+from agents.gateway.queries import MAX_CALLS_OF_A_RUN
 from agents.gateway.sessions import (
     end_resting_run,
     end_session,
@@ -17,7 +18,6 @@ from agents.gateway.sessions import (
     has_ended,
 )
 from agents.gateway.tickets import find_ticket, load_ticket
-from agents.platform.queries.gateway import MAX_CALLS_OF_A_RUN
 from agents.runs.models import CallStatus, ExitReason, Origin, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.gateway.conftest import make_key

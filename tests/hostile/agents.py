@@ -6,9 +6,8 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from agents.approvals.models import Approval
 from agents.gateway.models import AgentKey, Ask, AskedEffect, RefusedAsk
-from agents.runs.models import Origin, RunStatus
+from agents.runs.models import Approval, Origin, RunStatus
 from agents.triggers.models import MessageStatus, ReceivedMessage, Trigger
 from agents.webhooks.models import Webhook, WebhookDelivery
 from tests.world import World

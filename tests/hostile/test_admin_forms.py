@@ -18,8 +18,7 @@ from agents.admin.confirmation import ConsequencesField
 from agents.admin.credentials import NAME_HELP
 from agents.admin.edit_conflicts import FingerprintsField
 from agents.admin.tool_limits import LimitsField
-from agents.approvals.models import Approval
-from agents.runs.models import Message
+from agents.runs.models import Approval, Message
 from tests.admin.rows import address, make_admin_world
 from tests.hostile import HOSTILE, packed
 from tests.hostile.forms import (

@@ -16,10 +16,9 @@ from django.utils import timezone
 
 from agents.accounts import audit
 from agents.accounts.models import ApiToken, Invitation, Membership
-from agents.approvals.models import Approval
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from agents.policy.models import PolicyDraft
-from agents.runs.models import Event, EventType, Message, Run, RunStatus, ToolCall
+from agents.runs.models import Approval, Event, EventType, Message, Run, RunStatus, ToolCall
 from tests.hostile import HOSTILE, LONG, packed
 from tests.world import SEARCH, UPDATE, World, make_world, success
 from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList

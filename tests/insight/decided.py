@@ -12,8 +12,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
-from agents.runs.models import CallStatus, Run, ToolCall
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, Run, ToolCall
 from tests.world import World
 
 APPROVED, EDITED, DENIED, ANSWERED = "approved", "edited", "denied", "answered"

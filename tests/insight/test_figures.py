@@ -14,14 +14,13 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models.functions import Now
 from pydantic import BaseModel
 
-from agents.approvals.models import ApprovalKind
 from agents.employees.models import Grant
 from agents.insight import counting, figures
 from agents.insight.models import FiguresHead, ToolFigures
 from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import ToolFinished
-from agents.runs.models import CallStatus, Event, EventType, Run, RunStatus, ToolCall
+from agents.runs.models import ApprovalKind, CallStatus, Event, EventType, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.recorder import Recorder
 from tests.runs.counted import assert_figures_are_true, count_all, make_counting_due
@@ -330,7 +329,7 @@ class TestCounting:
         eventually(is_counted)
         head = FiguresHead.objects.get()
         assert head.due_at - head.looked_at == timing().count_pause
-        FiguresHead.objects.update(due_at=Now() + timedelta(hours=1))
+        FiguresHead.objects.update(due_at=Now() + timedelta(minutes=1))
         workshop.play(asking(call("probe.clock")))
         workshop.work()
         for _ in range(5):
@@ -341,7 +340,7 @@ class TestCounting:
         self, workshop: Workshop, django_assert_max_num_queries: Any
     ) -> None:
         count_all()
-        FiguresHead.objects.update(due_at=Now() + timedelta(hours=1))
+        FiguresHead.objects.update(due_at=Now() + timedelta(minutes=1))
         with django_assert_max_num_queries(1):
             counting.count_if_due()
         with django_assert_max_num_queries(10):

@@ -13,11 +13,11 @@ from django.utils import timezone
 
 from agents.approvals import bulk, decisions
 from agents.approvals.decisions import DENY_REASONS, Decision
-from agents.approvals.models import Approval
 from agents.employees.models import Employee
 from agents.insight import oversight
-from agents.insight.trust import NO_REASON, OWN_WORDS, count_reasons, load_employee_trust
-from agents.runs.models import CallStatus, Run, RunStatus
+from agents.insight.decision_spans import NO_REASON, OWN_WORDS
+from agents.insight.trust import count_reasons, load_employee_trust
+from agents.runs.models import Approval, CallStatus, Run, RunStatus
 from tests.insight.decided import (
     ANSWERED,
     APPROVED,
@@ -308,7 +308,7 @@ def test_the_number_of_queries_does_not_grow(desk: Desk) -> None:
         return len(queries)
 
     at = hours_ago()
-    desk.add([Decided("admin", at, at - SLOW, DENIED)])
+    desk.add([Decided("admin", at, at - SLOW, EDITED), Decided("admin", at, at - SLOW, DENIED)])
     few = count()
     other = Desk(desk.world, desk.world.run())
     other.add(make_history(random.Random(2), 40))

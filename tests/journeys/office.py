@@ -16,10 +16,9 @@ from django.test import Client
 
 from agents.accounts.membership import issue_token
 from agents.accounts.models import Membership
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform import notify
 from agents.runs import actions
-from agents.runs.models import ENDED, PARKED, Event, Run, RunStatus
+from agents.runs.models import ENDED, PARKED, Approval, ApprovalStatus, Event, Run, RunStatus
 from agents.web.panel.slots import fold_events
 from tests.awaiting import await_that
 from tests.journeys.api_client import ApiClient

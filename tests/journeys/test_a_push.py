@@ -13,6 +13,7 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Browser, BrowserContext, CDPSession, Page, expect
 
+from agents.notices.web_push import make_key_if_missing
 from tests.awaiting import await_that
 from tests.browser import find_full_browser, launch_arguments
 from tests.journeys.office import Office
@@ -23,6 +24,20 @@ REGISTER = """async () => {
   await navigator.serviceWorker.register("/service-worker.js");
   await navigator.serviceWorker.ready;
 }"""
+CLOSED_BY_ITSELF_S = 20
+"""After this time Chromium takes a notification away by itself."""
+SUBSCRIBE_WITH_OLD_KEY = """() => {
+  const note = (text) => localStorage.setItem("calls", `${localStorage.getItem("calls") ?? ""}${text},`);
+  PushManager.prototype.getSubscription = async () => ({
+    options: { applicationServerKey: new Uint8Array(65).fill(4).buffer },
+    unsubscribe: async () => note("ended"),
+  });
+  PushManager.prototype.subscribe = async ({ applicationServerKey }) => {
+    note(`made:${applicationServerKey}`);
+    return { toJSON: () => ({ endpoint: "https://push.example/a", keys: { p256dh: "a", auth: "b" } }) };
+  };
+}"""
+"""The browser's own service for subscriptions, which no test can reach."""
 LIST_NOTIFICATIONS = """async () => {
   const registration = await navigator.serviceWorker.getRegistration("/");
   const shown = await registration.getNotifications();
@@ -57,7 +72,8 @@ class Worker:
         """Wait until exactly these are shown, seen from a page that holds nothing but a script's text."""
         page = self._context.new_page()
         page.goto("/service-worker.js")
-        await_that(lambda: page.evaluate(LIST_NOTIFICATIONS) == list(expected), f"{expected} are shown")
+        said = f"{expected} are shown"
+        await_that(lambda: page.evaluate(LIST_NOTIFICATIONS) == list(expected), said, CLOSED_BY_ITSELF_S / 3)
         page.close()
 
     def _learn(self, event: dict[str, Any]) -> None:
@@ -86,11 +102,27 @@ def test_a_push_leads_to_the_card_and_leaves_with_it(office: Office, phone: Brow
     worker.await_notifications(shown)
     page = phone.new_page()
     page.goto(shown["path"])
+    worker.await_notifications()  # an open page shows what waits
     shown_card = page.locator(".card")
     await_that(lambda: shown_card.evaluate(STILL) > STANDS_STILL_S * 1000, "the card does not move")
     shown_card.locator(".approve-button").click()
     expect(desk.page.locator("main")).to_contain_text("Approved by acme-approver")
     desk.page.reload()
     expect(desk.page.locator(f"#row-{card.pk}")).to_have_count(0)
+    worker.push(**shown, waiting=1)
+    worker.await_notifications(shown)
     worker.push(close=[shown["tag"]], waiting=0)
     worker.await_notifications()
+
+
+def test_a_browser_with_an_old_key_subscribes_anew(office: Office, phone: BrowserContext) -> None:
+    make_key_if_missing()
+    phone.grant_permissions(["notifications"], origin=office.url)
+    phone.add_init_script(f"({SUBSCRIBE_WITH_OLD_KEY})()")
+    page = phone.new_page()
+    page.goto("/notices/")
+    form = page.locator("[data-add-browser]")
+    key = form.get_attribute("data-add-browser")
+    with page.expect_navigation():
+        form.locator("button").click()
+    assert page.evaluate("localStorage.getItem('calls')") == f"ended,made:{key},"

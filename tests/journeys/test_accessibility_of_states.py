@@ -11,7 +11,7 @@ from playwright.sync_api import FilePayload, Page, Route, expect
 
 from agents.accounts import members
 from agents.accounts.models import Membership
-from agents.approvals.models import Approval
+from agents.runs.models import Approval
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import find_faults
 from tests.journeys.visitor import Visit

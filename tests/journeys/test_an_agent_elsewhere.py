@@ -50,7 +50,7 @@ def test_an_agent_connects_and_its_change_is_approved(office: Office, visit: Vis
     approver.page.goto(ticket["url"])
     expect(approver.open_cards).to_have_count(1)
     with ThreadPoolExecutor(1) as beside:
-        waiting = beside.submit(call, office.url, secret, "gadget.ticket", ticket=ticket["ticket"], wait_s=30)
+        waiting = beside.submit(call, office.url, secret, "gadget__ticket", ticket=ticket["ticket"], wait_s=30)
         approver.approve(approver.open_cards.first)
         expect(approver.page.get_by_role("button", name="Undo")).to_be_visible()
         office.end_grace()

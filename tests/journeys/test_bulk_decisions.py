@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator, expect
 
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.test_the_inbox_by_keyboard import in_the_inbox, press, row, rows, toast
@@ -63,7 +63,23 @@ def test_a_group_is_approved_with_three_keys_and_undone_as_a_whole(office: Offic
     assert get_status(deletion) == ApprovalStatus.PENDING
     press(visitor, "u")
     expect(rows(visitor)).to_have_count(5)
+    expect(visitor.page.locator("[data-toasts]")).to_contain_text("Undone: 4 are waiting again.")
     assert {get_status(card) for card in group} == {ApprovalStatus.SUPERSEDED}
+
+
+def test_a_bulk_denial_asks_once_with_the_number_the_reason_and_what_differs(office: Office, visit: Visit) -> None:
+    addresses = [*[f"{name}@acme.example" for name in "abc"], "d@acme.example"]
+    group = await_group(office, addresses)
+    visitor = in_the_inbox(visit)
+    press(visitor, "Shift+X Shift+D")
+    expect(summary(visitor)).to_contain_text("Deny 4 cards?")
+    expect(summary(visitor)).to_contain_text("email: 4 different values, all acme.example")
+    expect(summary(visitor)).to_contain_text("All 4 are denied without a reason.")
+    summary(visitor).get_by_role("button", name="Not needed").click()
+    expect(summary(visitor)).to_contain_text("All 4 are denied with this reason: “Not needed”.")
+    confirm(visitor)
+    expect(toast(visitor)).to_contain_text("Denied: 4 cards.")
+    assert {Approval.objects.get(pk=card.pk).reason for card in group} == {"Not needed"}
 
 
 def test_the_odd_one_out_stands_first_and_is_not_selected_with_its_group(office: Office, visit: Visit) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, expect
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee
-from agents.runs.models import Run, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus
 from tests.awaiting import await_that
 from tests.journeys.office import Office, load_run
 from tests.journeys.visitor import Visit, Visitor

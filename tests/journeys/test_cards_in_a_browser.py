@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.models import CallStatus, Run, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, ToolCall
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit, Visitor
 from tests.workshop import asking, call

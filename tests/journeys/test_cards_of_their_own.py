@@ -8,8 +8,7 @@ import pytest
 from playwright.sync_api import WebSocketRoute, expect
 
 from agents.approval_rules.models import ApprovalRule
-from agents.approvals.models import Approval
-from agents.runs.models import RunStatus
+from agents.runs.models import Approval, RunStatus
 from tests.journeys.office import Office
 from tests.journeys.test_cards_in_a_browser import decisions_sent, delete, update, waiting
 from tests.journeys.visitor import Visit, Visitor

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from agents.approvals import claims
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, row, toast, waiting

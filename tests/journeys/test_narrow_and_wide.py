@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from agents.accounts.members import update_admin_access
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit
-from tests.workshop import asking
+from tests.workshop import asking, call
 from tests.workshop.colleagues import ask, may_ask
 from tools.records.models import Draft
 
@@ -20,6 +20,17 @@ IN_SIGHT = """() => [...document.querySelectorAll(".places a")].filter((link) =>
   const at = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
   return box.x >= 0 && box.right <= innerWidth && link.contains(at);
 }).length"""
+IS_IN_VIEW = """(button) => {
+  const box = button.getBoundingClientRect();
+  const at = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+  return box.top >= 0 && box.bottom <= innerHeight && button.contains(at);
+}"""
+COLOR = "(element) => getComputedStyle(element).color"
+COLOR_OF_LOSS = """() => {
+  const probe = document.body.appendChild(document.createElement("i"));
+  probe.style.color = "var(--destructive)";
+  return getComputedStyle(probe).color;
+}"""
 EDGE = 14
 """The width of the shadow at the edge of a box, in pixels."""
 
@@ -61,6 +72,34 @@ def test_below_1024_pixels_a_button_opens_the_menu(office: Office, visit: Visit,
     menu.click()
     places.get_by_role("link", name="Records").click()
     expect(page).to_have_url(f"{office.url}/records/")
+
+
+@pytest.mark.parametrize("path", ["/approvals/", "/approvals/{card}/", "/runs/{run}/"])
+def test_the_decision_stays_in_view_on_a_phone(office: Office, visit: Visit, path: str) -> None:
+    record = office.workshop.record(name="Acme Corp")
+    changes = {"attributes": {f"field {number}": "word " * 5 for number in range(9)}}
+    office.workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes=changes)))
+    (card,) = office.await_cards(office.submit().pk)
+    page = open_page(visit, path.format(card=card.pk, run=card.run_id), 360, height=740)
+    button = page.locator(f"#card-{card.pk} .approve-button")
+    page.locator(f"#card-{card.pk} .sentence").scroll_into_view_if_needed()
+    assert page.locator(f"#card-{card.pk}").evaluate("(card) => card.scrollHeight") > 740
+    assert button.evaluate(IS_IN_VIEW)
+
+
+def test_a_loss_is_red_and_a_neutral_change_is_not(office: Office, visit: Visit) -> None:
+    records = [office.workshop.record(name=f"Company {number}") for number in range(3)]
+    deleted = [str(each.pk) for each in records[1:]]
+    update = call("data.updateRecord", record_id=str(records[0].pk), changes={"status": "inactive"})
+    office.workshop.play(asking(update, call("data.bulkDelete", record_ids=deleted)))
+    neutral, loss = office.await_cards(office.submit().pk, 2)
+    page = open_page(visit, f"/approvals/{neutral.pk}/", 1440)
+    red = page.evaluate(COLOR_OF_LOSS)
+    for place in (".before", ".after"):
+        assert page.locator(f"#card-{neutral.pk} .changes {place}").first.evaluate(COLOR) != red
+    page.goto(f"/approvals/{loss.pk}/")
+    lost = page.locator(f"#card-{loss.pk} :is(.objects.deleted tbody th, .changes.deleted .before)")
+    assert lost.first.evaluate(COLOR) == red
 
 
 def test_each_choice_of_a_question_is_a_separate_button(office: Office, visit: Visit) -> None:

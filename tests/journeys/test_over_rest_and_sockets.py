@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
 from tests.journeys.api_client import ApiClient, select_events
 from tests.journeys.office import Office, load_events, load_run

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from agents.approvals.models import ApprovalKind, ApprovalStatus
-from agents.runs.models import CallStatus, Run, RunStatus
+from agents.runs.models import ApprovalKind, ApprovalStatus, CallStatus, Run, RunStatus
 from tests.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit
@@ -73,7 +72,7 @@ class TestAQuestion:
         visitor.await_stillness(visitor.card(card.pk))
         visitor.page.keyboard.press("Tab")
         visitor.page.keyboard.press("Enter")
-        expect(visitor.page.locator(".toast")).to_contain_text("Answered: ")
+        expect(visitor.page.locator(".toast", has_text="Answered: ")).to_be_visible()
         office.await_end(run.pk)
         card.refresh_from_db()
         assert card.reason == "Neither: West St"

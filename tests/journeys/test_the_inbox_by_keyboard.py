@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator, expect
 
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit, Visitor
@@ -20,6 +20,11 @@ SETTLED = """() => {
   card.firstSeen ??= performance.now();
   return performance.now() - card.firstSeen > 300;
 }"""
+QUIET = """() => {
+  const count = performance.getEntriesByType("resource").length;
+  if (window.counted !== count) [window.counted, window.countedAt] = [count, performance.now()];
+  return performance.now() - window.countedAt > 1000;
+}"""  # nothing came for a second: all cards are fetched ahead
 RECEIVED = "() => performance.getEntriesByType('resource').reduce((sum, each) => sum + each.transferSize, 0)"
 
 
@@ -186,8 +191,8 @@ def test_escape_leaves_a_form_but_loses_no_edit(office: Office, visit: Visit) ->
     assert_selected(visitor, card)
     expect(shown.locator(".deny")).not_to_have_attribute("open", "")
     press(visitor, "e")
-    await_that(lambda: visitor.page.evaluate(FOCUSED) == "param.record_id", "the form has come")
-    visitor.page.keyboard.type("1")
+    await_that(lambda: visitor.page.evaluate(FOCUSED) == "param.changes.status", "the form has come")
+    press(visitor, "ArrowDown")
     press(visitor, "Escape")
     expect(shown.locator(".edit > form")).to_be_visible()
     expect(shown.locator(".approve-button")).to_be_disabled()
@@ -289,7 +294,7 @@ def test_a_decision_moves_less_than_five_kilobytes_to_each_desk(office: Office, 
     assert_selected(onlooker, first)
     press(onlooker, "j j")
     for each in (visitor, onlooker):
-        each.page.wait_for_load_state("networkidle")
+        each.page.wait_for_function(QUIET)
     before = [each.page.evaluate(RECEIVED) for each in (visitor, onlooker)]
     press(visitor, "a")
     assert_selected(visitor, second)

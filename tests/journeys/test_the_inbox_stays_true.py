@@ -9,8 +9,8 @@ from django.utils import timezone
 from playwright.sync_api import Route, expect
 
 from agents.approvals import decisions, snoozes
-from agents.approvals.models import Approval, ApprovalStatus, Snooze
-from agents.runs.models import RunStatus
+from agents.approvals.models import Snooze
+from agents.runs.models import Approval, ApprovalStatus, RunStatus
 from tests.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, row, rows, toast, waiting

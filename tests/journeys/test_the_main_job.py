@@ -7,8 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.models import CallStatus, RunStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, RunStatus, ToolCall
 from tests.gadget_site.commands.demo_world import build_demo
 from tests.gadget_site.commands.test_demo_plays import INACTIVE
 from tests.journeys.api_client import select_events

@@ -38,7 +38,7 @@ def test_the_bar_says_what_the_run_does_and_leads_to_what_it_needs(office: Offic
     expect(bar).to_contain_text("Dana is using “probe.gate”")
     office.recorder.release("one")
     (card,) = office.await_cards(run_id)
-    expect(bar).to_contain_text("Approval needed")
+    expect(bar).to_contain_text("1 approval needed")
     bar.get_by_role("link", name="Review").click()
     expect(visitor.card(card.pk)).to_be_focused()
     expect(visitor.page.locator(f"#call-{card.tool_call_id} .call-brief")).to_contain_text(record.name)

@@ -88,6 +88,6 @@ def test_by_keyboard_alone(office: Office, visit: Visit) -> None:
     page.goto("/tools/?q=utility.calculate")
     page.get_by_role("button", name="Try it").focus()
     page.keyboard.press("Enter")
-    for key in ("Tab", "Tab", "d", "Tab", "9", "Tab", "3", "Tab", "Enter"):
+    for key in ("Tab", "d", "Tab", "9", "Tab", "3", "Tab", "Enter"):
         page.keyboard.press(key)
     expect(page.locator(".answer").first).to_contain_text("3")

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.models import Run
+from agents.runs.models import Approval, ApprovalStatus, Run
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit
 from tests.workshop import asking, call

@@ -8,8 +8,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.models import ToolCall
+from agents.runs.models import Approval, ApprovalStatus, ToolCall
 from tests.journeys.office import Office, load_run
 from tests.journeys.visitor import Visit
 from tests.workshop import asking, call

@@ -1,21 +1,18 @@
 """Edits that change nothing which a test could see, each with the reason."""
 
 _OPEN_ONES = "ToolCall.objects.exclude(status__in=TERMINAL_CALLS) -> ToolCall.objects.exclude()"
-_OPENS = (
-    'agents/mcp_server/door.py _opens_session: b"initialize" not in body'
-    " or (named and named[0] not in HANDSHAKE_PROTOCOL_VERSIONS) -> "
-)
 _DECIDES = (
-    "agents/approvals/decisions.py _record_decision: Approval.objects.filter("
-    " pk=card.pk, organization_id=member.organization_id, kind=ApprovalKind.APPROVAL,"
-    " status=ApprovalStatus.PENDING, expires_at__gt=Now(), digest=decision.digest, run__cancel_requested_at=None, )"
-    " -> Approval.objects.filter(pk=card.pk, {}"
-    "expires_at__gt=Now(), digest=decision.digest, run__cancel_requested_at=None)"
+    "agents/approvals/decisions.py match_undecided: Approval.objects.filter("
+    " organization_id=member.organization_id, kind=ApprovalKind.APPROVAL,"
+    " status=ApprovalStatus.PENDING, expires_at__gt=Now(), run__cancel_requested_at=None, )"
+    " -> Approval.objects.filter({}"
+    "expires_at__gt=Now(), run__cancel_requested_at=None)"
 )
 _REDEEMED = (
-    "agents/gateway/redemptions.py _start: Approval.objects.filter( pk=state.card.pk, status=ApprovalStatus.APPROVED,"
-    " start_after__lte=Now(), valid_until__gt=Now() ) -> Approval.objects.filter("
+    "agents/gateway/redemptions.py _start: Approval.objects.filter(~WithheldBulk.find_for_approval(), pk=state.card.pk,"
+    " status=ApprovalStatus.APPROVED) -> Approval.objects.filter("
 )
+_DUE = "agents/gateway/redemptions.py _start: own.filter(start_after__lte=Now(), valid_until__gt=Now())"
 _STARTED = (
     "agents/gateway/redemptions.py _start: ToolCall.objects.filter(pk=state.call.pk, status=CallStatus.APPROVED,"
     " attempts=0) -> ToolCall.objects.filter(pk=state.call.pk"
@@ -24,7 +21,6 @@ _CHOSEN_EMPLOYEE = (
     'parse_row_id_or_none(request.POST.get("employee", "")) or 0'
     ' -> ((parse_row_id_or_none(request.POST.get("employee", ""))))'
 )
-_DEEP = 'agents/triggers/receiving.py _parse: body.count(b"[") + body.count(b"{") > MAX_DEPTH'
 _STAYS_LOCKED = (
     "The card was read and checked in the same transaction, under its run's lock, which every decision takes."
 )
@@ -40,7 +36,7 @@ EQUIVALENT: dict[str, str] = {
     "status__in=_OPEN) -> runs.filter(organization_id=self.run.organization_id)": (
         "A run that has ended has no open call; the condition lets an index be used."
     ),
-    "agents/runs/engine/recounts.py count_again: plan.error is None and plan.row.tool in tools"
+    "agents/runs/engine/judgment.py PlannedCalls.compare: plan.error is None and plan.row.tool in self.counted"
     " -> ((plan.error is None))": "A call without such a limit gets the same verdict again, which only takes longer.",
     "agents/runs/call_history.py lock_counts: Grant.objects.filter(employee_id=employee_id, tool__in=tools)"
     " -> Grant.objects.filter(tool__in=tools)": "More rows are locked, which only takes longer.",
@@ -68,7 +64,7 @@ EQUIVALENT: dict[str, str] = {
         ),
         "Each run is told what holds in its own organization, so to tell more of them changes nothing.",
     ),
-    "agents/platform/queries/sweeps.py _select_due_schedules: Schedule.objects.filter(is_free, is_active=True, "
+    "agents/runs/queries/due.py _select_due_schedules: Schedule.objects.filter(is_free, is_active=True, "
     "next_at__lte=Now(), organization__stopped_at=None)"
     " -> Schedule.objects.filter(is_free, is_active=True, next_at__lte=Now())": (
         "A stopped organization is refused when the run is submitted, and the time then waits."
@@ -79,32 +75,16 @@ EQUIVALENT: dict[str, str] = {
     "agents/triggers/receiving.py _find_member: trigger.created_by_id or 0 -> ((trigger.created_by_id))": (
         "Where there is no person, no member is found either way."
     ),
-    **dict.fromkeys(
-        (
-            f"{_DEEP}{edit}"
-            for edit in (
-                " and _is_too_deep(payload) -> ((_is_too_deep(payload)))",
-                ' -> body.count(b"[") + body.count(b"{") >= MAX_DEPTH',
-            )
-        ),
-        "So many levels need more brackets than that; the count only spares the walk.",
-    ),
     "agents/triggers/receiving.py find_message: run.origin != Origin.TRIGGER -> False": (
         "A run of another origin has no message; the check spares a query."
-    ),
-    f"{_OPENS}((named and named[0] not in HANDSHAKE_PROTOCOL_VERSIONS))": (
-        "The method decides, once the body is parsed; this look spares parsing bodies that cannot have it."
-    ),
-    f'{_OPENS}((b"initialize" not in body))': (
-        "The SDK refuses to initialize the revisions without sessions, and only a success gets one."
     ),
     "agents/mcp_server/server.py _report_to.report: progress.text or None -> ((progress.text))": (
         "A message that is empty says as little as none."
     ),
     **dict.fromkeys(
         (
-            f"agents/mcp_server/server.py _look_up: ticket.has_ended or not wait_s -> {edit}"
-            for edit in ("((ticket.has_ended))", "((not wait_s))", "False")
+            f"agents/mcp_server/server.py _look_up: not ticket.has_ended and wait_s -> {edit}"
+            for edit in ("((not ticket.has_ended))", "((wait_s))")
         ),
         "A wait of 0 s, or for a call that has ended, is over at once; the check spares a subscription.",
     ),
@@ -158,8 +138,8 @@ EQUIVALENT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            f"{_REDEEMED}pk=state.card.pk, start_after__lte=Now(), valid_until__gt=Now())",
-            f"{_REDEEMED}pk=state.card.pk, status=ApprovalStatus.APPROVED, valid_until__gt=Now())",
+            f"{_REDEEMED}~WithheldBulk.find_for_approval(), pk=state.card.pk)",
+            f"{_DUE} -> own.filter(valid_until__gt=Now())",
             f"{_STARTED}, attempts=0)",
             f"{_STARTED}, status=CallStatus.APPROVED)",
             "agents/gateway/redemptions.py _start: started != 1 -> False",
@@ -170,14 +150,9 @@ EQUIVALENT: dict[str, str] = {
         "A second current key cannot be stored, and then the first one is loaded."
     ),
     "agents/approvals/requesters.py _load_edits: Approval.objects.filter("
-    "tool_call_id__in=call_ids, status=ApprovalStatus.SUPERSEDED, start_after=None)"
-    " -> Approval.objects.filter(tool_call_id__in=call_ids, start_after=None)": (
-        "Any other decision without a start ends its call, and then nobody decides a card of it any more."
-    ),
-    "agents/approvals/requesters.py _load_edits: Approval.objects.filter("
-    "tool_call_id__in=call_ids, status=ApprovalStatus.SUPERSEDED, start_after=None)"
+    "wanted, status=ApprovalStatus.SUPERSEDED, start_after=None)"
     " -> Approval.objects.filter(status=ApprovalStatus.SUPERSEDED, start_after=None)": (
-        "What was edited is looked up by call afterwards; the condition only bounds what is read."
+        "What was edited is looked up by call and run afterwards; the condition only bounds what is read."
     ),
     "agents/approvals/requesters.py find_requesters: Message.objects.filter(run_id__in=runs, number__gt=1)"
     " -> Message.objects.filter(run_id__in=runs)": (
@@ -191,19 +166,15 @@ EQUIVALENT: dict[str, str] = {
     "agents/worker/sweeper.py _read_promptly: _refuse_if_late(began) -> pass": (
         "SQLite's readers wait for nobody; the tests notice it on PostgreSQL."
     ),
-    "tools/toolbox/approval_rules.py may_decide: other.id not in taken and other.id != person.id"
-    " -> ((other.id not in taken))": "Nobody is their own deputy, and a vote in one's own name is tried before.",
-    'tools/toolbox/approval_rules.py _applies: value is not ABSENT and not alone.explain_violation({"value": value})'
-    ' -> ((not alone.explain_violation({"value": value})))': "A missing value meets no condition.",
     "tools/toolbox/rulings.py store_rule: rule.level and rule.level.value -> ((rule.level))": (
         "A level is a text, and is stored as the same text."
     ),
     "agents/approvals/requesters.py _add_schedules: not ids -> False": "This only spares a query.",
     "agents/accounts/audit.py _load_end: AuditEntry.objects.filter(organization_id=organization_id)"
     " -> AuditEntry.objects.filter()": ("A chain without its head is reported as faulty, however far it is read."),
-    "agents/platform/queries/sweeps.py _select_overdue_runs:"
-    " Run.objects.filter(status__in=(RunStatus.QUEUED, RunStatus.WAITING), deadline_at__lte=Now())"
-    " -> Run.objects.filter(deadline_at__lte=Now())": (
+    "agents/runs/queries/due.py _select_overdue_runs:"
+    " Run.objects.filter(IS_UNFINISHED, status__in=(RunStatus.QUEUED, RunStatus.WAITING))"
+    " -> Run.objects.filter(IS_UNFINISHED)": (
         "Each run is looked at once more under its lock; the condition lets an index be used."
     ),
     "agents/worker/sweeper.py _hint: free.filter(status=RunStatus.QUEUED) -> free.filter()": (
@@ -215,13 +186,13 @@ EQUIVALENT: dict[str, str] = {
     "agents/standing_grants/answers.py reserve_uses: not wanted -> False": (
         "This only spares queries for no standing grant."
     ),
-    f"agents/platform/queries/sweeps.py _select_orphaned_runs: {_OPEN_ONES}": (
+    f"agents/runs/queries/due.py _select_orphaned_runs: {_OPEN_ONES}": (
         "A parked run always has an open call; the condition only leads the database to the index of these."
     ),
-    f"agents/platform/queries/sweeps.py _select_answered_calls: {_OPEN_ONES}": (
+    f"agents/runs/queries/due.py _select_answered_calls: {_OPEN_ONES}": (
         "A suspended call is open anyway; the condition only leads the database to the index of these."
     ),
-    "agents/platform/queries/triggers.py module: ReceivedMessage.objects.filter( trigger_id=trigger_id, key=key,"
+    "agents/triggers/queries.py module: ReceivedMessage.objects.filter( trigger_id=trigger_id, key=key,"
     " status=MessageStatus.STARTED ) -> ReceivedMessage.objects.filter(trigger_id=trigger_id, key=key)": (
         "A message that started no run names none to answer with; the condition lets an index be used."
     ),

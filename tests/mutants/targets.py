@@ -113,7 +113,8 @@ TARGETS = [
         "runs: bad_requests permitted_at_the_start composition large_results employees: limits_of_grants "
         "runs: delegation",
     ),
-    engine("recounts", "employees: limits_over_history"),
+    engine("judgment", "runs: judgment permitted_at_the_start employees: limits_over_history"),
+    engine("approved_calls", "runs: judgment approvals: drift standing_grants: start"),
     near("agents/runs/call_history", "employees: limits_over_history"),
     engine("passes", "runs: duplicates permitted_at_the_start messages_and_continue max_passes_and_closing"),
     engine("results", "runs: conditional_updates approvals: unknown_outcomes runs: late_report"),
@@ -123,7 +124,7 @@ TARGETS = [
     engine("next_step", "runs: messages_and_continue max_passes_and_closing worker: sweeper runs: stops cancel"),
     engine("execution", "runs: composition permitted_at_the_start parallel_calls"),
     engine("cards", "runs: conditional_updates approvals: carried_requests drift edit undo_and_grace"),
-    near("agents/employees/budgets", "employees: budgets", 5),
+    near("agents/runs/budgets", "employees: budgets", 5),
     engine("requested_calls", "runs: duplicates composition parallel_calls standing_grants: answers"),
     near("tools/toolbox/standing_grants", "tools/toolbox: standing_grants", 12),
     near(
@@ -138,8 +139,9 @@ TARGETS = [
     near("agents/standing_grants/pauses", "web: grant_pauses"),
     *(
         near(f"agents/standing_grants/{file}", "web: grants grant_suggestions standing_grants: answers")
-        for file in ("coverage", "drafts", "past_calls", "suggestions")
+        for file in ("coverage", "drafts", "past_calls")
     ),
+    near("agents/insight/suggestions", "web: grants grant_suggestions standing_grants: answers"),
     near("agents/policy/recorded_answers", "policy: recorded_answers"),
     *(
         near(f"agents/policy/{file}", "policy: simulated_rules random_simulated_rules shadow_cards")
@@ -153,10 +155,13 @@ TARGETS = [
         for file in ("drafted_rules", "drafts", "past_history", "recorded_calls", "replay", "shadow", "simulation")
     ),
     *(
-        near(f"agents/policy/{file}", "policy: replay recorded_facts simulation")
-        for file in ("snapshots", "typed_changes")
+        near(f"agents/{file}", "policy: replay recorded_facts simulation")
+        for file in ("runs/snapshots", "policy/typed_changes")
     ),
-    *(near(f"agents/insight/{file}", "insight: oversight web: oversight") for file in ("oversight", "trust")),
+    *(
+        near(f"agents/insight/{file}", "insight: oversight decision_counts web: oversight")
+        for file in ("oversight", "trust", "decision_spans", "decision_counts")
+    ),
     near(
         "agents/approvals/decisions",
         "approvals: deciding four_eyes_and_roles edit undo_and_grace expiry drift decision_races api: "
@@ -181,12 +186,16 @@ TARGETS = [
         )
         for file in ("keys", "sessions", "requests", "tickets", "asks", "receipts", "redemptions", "levels", "models")
     ),
-    near("agents/platform/queries/gateway", "gateway: keys requests sessions open_tickets progress"),
+    near("agents/gateway/queries", "gateway: keys requests sessions open_tickets progress"),
     near("agents/api/asks", "api: asks gateway: powers"),
     near("agents/api/ask_waiting", "gateway: ask_waiting"),
     *(
-        near(f"agents/mcp_server/{file}", "gateway: answers door gateway/live: mcp_server tasks", 10)
-        for file in ("door", "callers", "tasks", "server", "answers")
+        near(
+            f"agents/mcp_server/{file}",
+            "gateway: answers door served_names gateway/live: mcp_server odd_clients tasks",
+            10,
+        )
+        for file in ("door", "messages", "names", "callers", "tasks", "tickets", "server", "answers", "results")
     ),
     near(
         "static/clients/gadget_hook",
@@ -197,7 +206,7 @@ TARGETS = [
         near(f"agents/web/views/{file}", f"web: {file} nothing_crosses", 4)
         for file in ("agents", "triggers", "webhooks")
     ),
-    near("agents/platform/queries/triggers", "triggers: receiving repeats replays"),
+    near("agents/triggers/queries", "triggers: receiving repeats replays"),
     *(
         near(
             f"agents/triggers/{file}", "triggers: schemes templates receiving replays repeats changes outside_text", 12
@@ -222,7 +231,7 @@ TARGETS = [
         8,
     ),
     near(
-        "agents/platform/queries/sweeps",
+        "agents/runs/queries/due",
         "worker: sweeper approvals: expiry standing_grants: withdrawn answers worker: schedules_fire runs: delegation "
         "stops approvals: undo_and_grace tools/connections: mcp_in_a_run",
         8,

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent
-_STAMP = FOLDER / "node_modules" / ".installed"
+ASSISTANTS = FOLDER / "assistants"
+"""The coding assistants, which are large, so that only the whole sets install them."""
 _MISSING = "These tests need npm, which the development requirements bring; it was not found or failed"
 
 
@@ -20,17 +21,17 @@ class NodeMissingError(Exception):
     """Node or its packages are not there."""
 
 
-def require_node() -> str:
+def require_node(folder: Path = FOLDER) -> str:
     """Return the path of Node with the packages installed; without npm, fail in CI and skip elsewhere, saying so."""
     try:
-        return find_node()
+        return find_node(folder)
     except NodeMissingError as error:
         if os.environ.get("CI"):
             pytest.fail(str(error))
         pytest.skip(str(error))
 
 
-def find_node() -> str:
+def find_node(folder: Path = FOLDER) -> str:
     """Return the path of Node; install the packages if the lock has changed.
 
     Raises:
@@ -40,10 +41,14 @@ def find_node() -> str:
     node, npm = (shutil.which(name, path=environment["PATH"]) for name in ("node", "npm"))
     if node is None or npm is None:
         raise NodeMissingError(_MISSING)
-    wanted = hashlib.sha256((FOLDER / "package-lock.json").read_bytes()).hexdigest()
-    if not _STAMP.is_file() or _STAMP.read_text() != wanted:
-        done = subprocess.run([npm, "ci"], cwd=FOLDER, env=environment, capture_output=True, text=True, check=False)
+    stamp = folder / "node_modules" / ".installed"
+    wanted = hashlib.sha256((folder / "package-lock.json").read_bytes()).hexdigest()
+    if not stamp.is_file() or stamp.read_text() != wanted:
+        # Other users start these programs, too, and the tests close what they write to others.
+        done = subprocess.run(
+            [npm, "ci"], cwd=folder, env=environment, capture_output=True, text=True, check=False, umask=0o022
+        )
         if done.returncode:
             raise NodeMissingError(f"{_MISSING}:\n{done.stderr[-2_000:]}")
-        _STAMP.write_text(wanted)
+        stamp.write_text(wanted)
     return node

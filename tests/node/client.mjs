@@ -9,13 +9,13 @@ const transport = new StreamableHTTPClientTransport(new URL(url), {
 });
 await client.connect(transport);
 const { tools } = await client.listTools();
-const read = await client.callTool({ name: "data.searchRecords", arguments: { region: "EU" } });
+const read = await client.callTool({ name: "data__searchRecords", arguments: { region: "EU" } });
 const asked = await client.callTool({
-  name: "data.updateRecord",
+  name: "data__updateRecord",
   arguments: { record_id: recordId, changes: { phone: "+49 2" } },
 });
 const { ticket, status } = asked.structuredContent;
 console.log(JSON.stringify({ tools: tools.map((tool) => tool.name), found: read.structuredContent.records, status }));
-const fetched = await client.callTool({ name: "gadget.ticket", arguments: { ticket, wait_s: 30 } });
+const fetched = await client.callTool({ name: "gadget__ticket", arguments: { ticket, wait_s: 30 } });
 console.log(JSON.stringify({ isError: fetched.isError ?? false, text: fetched.content[0].text }));
 await client.close();

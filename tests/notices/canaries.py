@@ -12,14 +12,14 @@ from django.db.models import CharField, Field, JSONField, Model, TextField
 from django.test import override_settings
 from django.utils import timezone
 
-from agents.approvals.models import Approval
+from agents.accounts.notice_facts import NoticeKind
 from agents.notices.channels import add_browser, add_chat
-from agents.notices.models import CARD_KINDS, RUN_KINDS, Channel, ChannelKind, FollowedRun, Notice, NoticeKind
+from agents.notices.models import CARD_KINDS, RUN_KINDS, Channel, ChannelKind, FollowedRun, Notice
 from agents.notices.outbox import add_notice
 from agents.notices.sending import send_next
 from agents.notices.spreading import spread_notices
 from agents.notices.web_push import Subscription, make_key_if_missing
-from agents.runs.models import Message, Pass
+from agents.runs.models import Approval, Message, Pass
 from gadget_site.private_hosts import LOOPBACK
 from tests.chat_server import ChatServer
 from tests.mail_server import MailServer

@@ -1,4 +1,4 @@
-"""A mail server, people with confirmed addresses, and the engine's fixtures."""
+"""A mail server and a push service, people with confirmed addresses, and the engine's fixtures."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents.accounts.models import Membership
-from agents.notices.channels import add_known_email
-from agents.notices.models import Channel, Delivery, DeliveryStatus, Notice, NoticeKind
+from agents.accounts.notice_facts import NoticeKind
+from agents.notices.channels import add_browser, add_known_email
+from agents.notices.models import Channel, Delivery, DeliveryStatus, Notice
+from agents.notices.web_push import Subscription, make_key_if_missing
+from gadget_site.private_hosts import LOOPBACK
 from tests.mail_server import MailServer
+from tests.push_service import PushService
 from tests.workshop.fixtures import (  # noqa: F401
     _django_db_helper,
     commits_do_not_wait_for_the_disk,
@@ -35,6 +39,24 @@ def mail(settings: Settings) -> Iterator[MailServer]:
 @pytest.fixture
 def world() -> World:
     return make_world()
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[PushService]:
+    settings.DEBUG = True  # a push service without TLS is for the demo and for tests
+    settings.PRIVATE_PUSH_HOSTS = LOOPBACK
+    make_key_if_missing()
+    with PushService() as running:
+        yield running
+
+
+@pytest.fixture
+def channel(world: World, service: PushService) -> Channel:
+    """Return the approver's confirmed browser."""
+    added = add_browser(world.member("approver"), Subscription(**service.form), "Chrome on Linux")
+    Channel.objects.filter(pk=added.pk).update(confirmed_at=timezone.now(), code="")
+    Delivery.objects.all().delete()
+    return Channel.objects.get(pk=added.pk)
 
 
 def add_address(member: Membership, address: str = "") -> Channel:

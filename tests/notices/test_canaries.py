@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from agents.accounts.notice_facts import NoticeKind
 from agents.employees.models import Employee
-from agents.notices.models import NoticeKind
 from agents.runs.models import Run
 from tests.notices.canaries import CANARY, Sent, fill, plant, plant_and_search, receive, send_all, tell
 

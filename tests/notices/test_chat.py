@@ -14,11 +14,12 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry, Membership, Role
+from agents.accounts.notice_facts import NoticeKind
 from agents.notices import chat
 from agents.notices.channels import add_chat, confirm_channel, list_channels, remove_channel
 from agents.notices.chat import MAX_ITEMS, ChatAddress, find_service, may_reach
 from agents.notices.failures import DeliveryError
-from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, NoticeKind
+from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus
 from agents.notices.outbox import add_notice, build_card_notice, build_run_notice
 from agents.notices.sending import send_next
 from agents.notices.spreading import spread_notices
@@ -238,7 +239,7 @@ def test_a_server_that_nobody_allowed_is_refused_when_it_is_added(
 
 def test_plain_http_is_refused_when_it_is_added(world: World, settings: Settings) -> None:
     settings.CHAT_HOSTS = PrivateHosts()
-    with pytest.raises(Invalid, match="by https alone"):
+    with pytest.raises(Invalid, match="Use https: change "):
         add_chat(world.member("approver"), "ntfy://ntfy.sh/alerts")
 
 

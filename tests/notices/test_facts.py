@@ -8,17 +8,17 @@ import pytest
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership
+from agents.accounts.notice_facts import NoticeKind
 from agents.approval_rules.models import ApprovalRule, ApproverGroup
-from agents.approvals.models import Approval
 from agents.employees.models import Employee, Grant
 from agents.notices import rule_watch
 from agents.notices.following import follow_run
-from agents.notices.models import Delivery, Notice, NoticeKind
+from agents.notices.models import Delivery, Notice
 from agents.notices.rule_watch import RuleWatch
 from agents.notices.spreading import spread_notices
 from agents.runs import schedules, stops
 from agents.runs.engine.transaction import run_transaction
-from agents.runs.models import ExitReason, Run, RunStatus, ToolCall
+from agents.runs.models import Approval, ExitReason, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.notices.conftest import add_address
 from tests.workshop import Workshop, asking, call, expire_card

@@ -7,11 +7,12 @@ import re
 import pytest
 from django.test import Client
 
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.notices.models import ChannelKind, NoticeKind
+from agents.accounts.notice_facts import NoticeKind
+from agents.notices.models import ChannelKind
 from agents.notices.outbox import add_notice, build_card_notice
 from agents.notices.sending import send_next
 from agents.notices.spreading import spread_notices
+from agents.runs.models import Approval, ApprovalStatus
 from tests.mail_server import MailServer
 from tests.notices.conftest import add_address
 from tests.world import World

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.accounts.notice_facts import NoticeKind
 from agents.notices.pace import Pace, PaceRules
 
 NOON = datetime(2026, 11, 27, 12, 20, tzinfo=UTC)
@@ -23,6 +24,14 @@ def find(pace: Pace, now: datetime = NOON, **more: object) -> datetime | None:
 def test_at_once_is_now_and_the_default() -> None:
     assert find(Pace.AT_ONCE) == NOON
     assert PaceRules().find_due_time("card", NOON) == NOON
+
+
+def test_by_default_cards_and_own_runs_are_told_at_once_and_all_else_daily() -> None:
+    tomorrow = datetime(2026, 11, 28, 8, tzinfo=UTC)
+    at_once = {kind for kind in NoticeKind if PaceRules().find_due_time(kind, NOON) == NOON}
+    assert {"card", "question", "unknown", "card_expiring", "run_failed", "run_ended", "break_glass"} <= at_once
+    daily = {kind for kind in NoticeKind if PaceRules().find_due_time(kind, NOON) == tomorrow}
+    assert daily == {"card_expired", "channel_lost", "stopped", "budget", "quarantine", "schedule", "webhook_off"}
 
 
 def test_never_has_no_time() -> None:

@@ -7,21 +7,25 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 from django.db.models.functions import Now
+from django.utils import timezone
 from pytest_django import Settings
 
 from agents.accounts.models import Membership, Role
+from agents.accounts.notice_facts import NoticeKind
 from agents.approvals.decisions import Decision, deny
 from agents.notices import sending
 from agents.notices.audience import Audience
 from agents.notices.channels import add_email
 from agents.notices.deliveries import send_again
 from agents.notices.failures import DeliveryError
-from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, Notice, NoticeChoices, NoticeKind
+from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, Notice, NoticeChoices
 from agents.notices.outbox import add_notice, build_card_notice, build_run_notice
 from agents.notices.sending import MAX_TRIES, find_pause, send_next
 from agents.notices.spreading import spread_notices
 from agents.platform.refusals import Conflict, NotFound
+from agents.runs.engine.timing import timing
 from agents.runs.models import Run
+from tests.awaiting import await_that
 from tests.mail_server import MailServer
 from tests.notices.conftest import add_address
 from tests.world import World, change
@@ -180,10 +184,25 @@ def test_a_sender_that_dies_leaves_its_message_to_another_one(world: World, mail
     spread_notices()
     assert sending._take_batch(ChannelKind.EMAIL) is not None  # and dies
     assert not send_next(ChannelKind.EMAIL), "its time is not over"
+    assert Delivery.objects.get().due_at <= timezone.now() + timedelta(seconds=30 * timing().scale)
     Delivery.objects.update(due_at=Now() - timedelta(seconds=1))
     assert send_next(ChannelKind.EMAIL)
     assert len(mail.received) == 1
     assert Delivery.objects.get().tries == 2
+
+
+def test_a_slow_try_is_left_to_its_sender(world: World, mail: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "RENEWED_EVERY_S", 0.05)
+    add_address(world.member("approver"))
+    tell_card(world)
+    spread_notices()
+    slow = sending._take_batch(ChannelKind.EMAIL)
+    assert slow is not None
+    with sending._renewing(slow):
+        Delivery.objects.update(due_at=Now())
+        await_that(lambda: Delivery.objects.filter(due_at__gt=Now()).exists(), "the sender has renewed its try")
+        assert not send_next(ChannelKind.EMAIL)
+    assert not mail.received
 
 
 def test_the_failure_of_an_overtaken_try_changes_nothing_but_its_success_counts(world: World, mail: MailServer) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from dataclasses import replace
 
 import pytest
 from cryptography.exceptions import InvalidTag
@@ -13,16 +14,28 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry
+from agents.accounts.notice_facts import NoticeKind
 from agents.approvals.decisions import Decision, deny
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.notices import web_push
 from agents.notices.channels import add_browser, confirm_channel
-from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, NoticeKind
+from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus
 from agents.notices.outbox import add_notice, build_card_notice
-from agents.notices.sending import send_next, withdraw_next
+from agents.notices.sending import MAX_AT_ONE_HOST, send_next, withdraw_next
 from agents.notices.spreading import spread_notices
-from agents.notices.web_push import Subscription, encrypt, get_public_key, make_key_if_missing
+from agents.notices.texts import describe
+from agents.notices.web_push import (
+    SILENT_PUSH_HOSTS,
+    Subscription,
+    encrypt,
+    find_contact,
+    get_public_key,
+)
 from agents.platform.refusals import Invalid
-from gadget_site.private_hosts import LOOPBACK
+from agents.runs.engine.timing import timing
+from agents.runs.models import Approval, ApprovalStatus
+from agents.worker.notice_sender import NoticeSender
+from tests.awaiting import await_that
+from tests.notices.conftest import add_address
 from tests.push_service import BrowserKeys, PushService, from_base64, to_base64
 from tests.world import World, change
 from tools.contract import PrivateHosts
@@ -30,24 +43,6 @@ from tools.contract import PrivateHosts
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
 
 CANARY = "canary-4711"
-
-
-@pytest.fixture
-def service(settings: Settings) -> Iterator[PushService]:
-    settings.DEBUG = True  # a push service without TLS is for the demo and for tests
-    settings.PRIVATE_PUSH_HOSTS = LOOPBACK
-    make_key_if_missing()
-    with PushService() as running:
-        yield running
-
-
-@pytest.fixture
-def channel(world: World, service: PushService) -> Channel:
-    """Return the approver's confirmed browser."""
-    added = add_browser(world.member("approver"), Subscription(**service.form), "Chrome on Linux")
-    Channel.objects.filter(pk=added.pk).update(confirmed_at=timezone.now(), code="")
-    Delivery.objects.all().delete()
-    return Channel.objects.get(pk=added.pk)
 
 
 def tell_card(world: World, **more: object) -> int:
@@ -144,6 +139,149 @@ def test_a_browser_that_is_gone_is_forgotten_after_the_third_answer(
     assert AuditEntry.objects.filter(action="channel_removed", actor="gadget").exists()
 
 
+@pytest.mark.parametrize("status", [401, 403])
+def test_subscription_for_another_key_ends_with_the_services_words(
+    world: World, service: PushService, channel: Channel, status: int
+) -> None:
+    service.status, service.words = status, "the key\n does not  match"
+    tell_card(world)
+    send_all()
+    kept = Channel.objects.get(pk=channel.pk)
+    assert kept.problem == f"127.0.0.1 answered {status}: the key does not match. Add this browser again."
+    for _ in range(2):
+        send_all()
+    assert not Channel.objects.filter(pk=channel.pk).exists()
+
+
+def test_person_who_lost_a_browser_is_told_by_their_other_channels(
+    world: World, service: PushService, channel: Channel
+) -> None:
+    add_address(world.member("approver"))
+    service.status = 410
+    tell_card(world)
+    for _ in range(3):
+        send_all()
+    spread_notices()
+    told = Delivery.objects.get(notice__kind=NoticeKind.CHANNEL_LOST)
+    assert (told.channel.kind, told.channel.membership) == (ChannelKind.EMAIL, world.member("approver"))
+    text = describe(told.notice, told.channel)
+    assert text.sentence == "You are no longer notified here, because the address is gone: Chrome on Linux"
+    assert text.path == "/notices/"
+
+
+@pytest.mark.usefixtures("channel")
+@pytest.mark.parametrize(("retry_after", "seconds"), [("600", 600), ("", 15), ("soon", 15), ("9" * 9, 24 * 3600)])
+def test_push_service_that_asks_us_to_wait_is_left_alone(
+    world: World, service: PushService, retry_after: str, seconds: int
+) -> None:
+    service.status, service.retry_after = 429, retry_after
+    tell_card(world)
+    send_all()
+    waits = (Delivery.objects.get().due_at - timezone.now()).total_seconds()
+    assert waits == pytest.approx(seconds * timing().scale, abs=5)
+
+
+def test_contact_is_the_first_secure_origin(settings: Settings) -> None:
+    settings.DEFAULT_FROM_EMAIL = "gadget@localhost"
+    settings.ALLOWED_ORIGINS = ["http://gadget.internal", "https://gadget.example.com"]
+    assert find_contact() == "https://gadget.example.com"
+    settings.ALLOWED_ORIGINS = []
+    assert find_contact() == "mailto:gadget@localhost"
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["https://10.0.0.7/push", "https://localhost/push", "https://[::1]/push", "https://push/1"]
+)
+def test_private_push_service_is_refused_when_it_is_stored(
+    world: World, service: PushService, settings: Settings, endpoint: str
+) -> None:
+    settings.PRIVATE_PUSH_HOSTS = PrivateHosts()
+    with pytest.raises(Invalid, match="private address"):
+        add_browser(world.member("viewer"), Subscription(**{**service.form, "endpoint": endpoint}), "Firefox")
+    public = Subscription(**{**service.form, "endpoint": "https://push.example.com/1"})
+    assert add_browser(world.member("viewer"), public, "Firefox").kind == ChannelKind.PUSH, "control"
+
+
+def test_service_that_counts_silent_pushes_gets_none(world: World, service: PushService, channel: Channel) -> None:
+    Channel.objects.filter(pk=channel.pk).update(host=SILENT_PUSH_HOSTS[0])
+    first = tell_card(world)
+    send_all()
+    deny(world.member("admin"), first, Decision(Approval.objects.get(pk=first).digest))
+    service.messages.clear()
+    assert not withdraw_next()
+    second = tell_card(world)
+    send_all()
+    (message,) = service.messages
+    assert message["close"] == [f"card-{first}"]
+    assert message["title"]
+    assert [each.notice.approval_id for each in Delivery.objects.filter(is_on_screen=True)] == [second]
+
+
+def test_browser_that_hangs_delays_no_other(world: World, service: PushService, channel: Channel) -> None:
+    """Two browsers at a service that hangs, one elsewhere: the third is told while the others hang."""
+    with PushService() as healthy:
+        Channel.objects.filter(pk=channel.pk).update(host="hanging")
+        second = add_browser(
+            world.member("approver"), Subscription(**{**service.form, "auth": to_base64(b"2" * 16)}), "2"
+        )
+        other = add_browser(world.member("approver"), Subscription(**healthy.form), "elsewhere")
+        Channel.objects.filter(pk=second.pk).update(host="hanging")
+        Channel.objects.update(confirmed_at=timezone.now(), code="")
+        Delivery.objects.all().delete()
+        tell_card(world)
+        service.answering.clear()
+        senders = [threading.Thread(target=send_and_close) for _ in range(MAX_AT_ONE_HOST)]
+        for sender in senders:
+            sender.start()
+            assert service.hanging.acquire(timeout=20)
+        assert send_next(ChannelKind.PUSH)
+        assert len(healthy.messages) == 1
+        assert Delivery.objects.get(channel=other).status == DeliveryStatus.SENT
+        service.answering.set()
+        for sender in senders:
+            sender.join(20)
+        service.faults.clear()  # the second browser has another secret
+
+
+def test_four_browsers_that_hang_leave_a_sender_to_the_others(
+    world: World, service: PushService, channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The services of four failing browsers hang, each at a host of its own; then a message for another is due."""
+    monkeypatch.setattr(web_push, "_LIMITS", replace(web_push._LIMITS, total_s=120.0))
+    for number in range(3):
+        form = {**service.form, "auth": to_base64(bytes([number]) * 16)}
+        add_browser(world.member("approver"), Subscription(**form), str(number))
+    Delivery.objects.all().delete()
+    for each in Channel.objects.all():
+        hangs = {"host": f"hanging{each.pk}", "failing_since": Now(), "confirmed_at": Now(), "code": ""}
+        Channel.objects.filter(pk=each.pk).update(**hangs)
+    tell_card(world)
+    service.answering.clear()
+    sender = NoticeSender()
+    with PushService() as healthy:
+        sender.start()
+        try:
+            for _ in range(3):
+                assert service.hanging.acquire(timeout=20)
+            add_browser(world.member("admin"), Subscription(**healthy.form), "elsewhere")  # a code is sent there
+            sender.wake()
+            await_that(lambda: bool(healthy.messages), "the healthy browser is told", seconds=20)
+            assert not Delivery.objects.filter(
+                status=DeliveryStatus.SENT, channel__failing_since__isnull=False
+            ).exists()
+        finally:
+            service.answering.set()
+            sender.stop()
+            service.faults.clear()  # three browsers have another secret
+
+
+def send_and_close() -> None:
+    try:
+        send_next(ChannelKind.PUSH)
+    finally:
+        connection.close()
+
+
 def test_a_browser_that_comes_back_is_kept(world: World, service: PushService, channel: Channel) -> None:
     service.status = 410
     tell_card(world)
@@ -229,9 +367,7 @@ def test_a_card_that_expired_stays_on_the_screen(world: World, service: PushServ
     add_notice(build_card_notice(NoticeKind.CARD_EXPIRED, card))
     spread_notices()
     send_all()
-    assert [message["title"] for message in service.messages] == [
-        "Nobody decided in time: Update a record, asked by Dana"
-    ]
+    assert [message["title"] for message in service.messages] == ["A card expired: Update a record, asked by Dana"]
     assert not withdraw_next()
 
 

@@ -14,9 +14,8 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from pytest_django import Settings
 
-from agents.accounts import audit
+from agents.accounts import audit, installation
 from agents.accounts.models import AuditEntry, Organization
-from agents.platform import identity
 from agents.platform.models import Installation as InstallationRow
 from gadget_site.management.processes import build_sweeper_process, build_web_process, build_worker_process
 from tests.gadget_site.test_doctor import examined
@@ -39,18 +38,18 @@ def new_key() -> str:
 def refusal() -> str:
     """Return the sentence with which a part would refuse to start; empty if it would start."""
     try:
-        identity.confirm()
-    except identity.WrongInstallationError as error:
+        installation.confirm()
+    except installation.WrongInstallationError as error:
         return str(error)
     return ""
 
 
 def test_the_first_start_founds_and_every_later_one_is_at_home(files: Path) -> None:
     assert not refusal()
-    mark = (files / identity.MARK_FILE).read_text()
+    mark = (files / installation.MARK_FILE).read_text()
     assert InstallationRow.objects.get().folder_mark == mark
     assert not refusal()
-    assert (files / identity.MARK_FILE).read_text() == mark
+    assert (files / installation.MARK_FILE).read_text() == mark
 
 
 def test_parts_that_start_at_once_for_the_first_time_agree(files: Path) -> None:
@@ -75,12 +74,12 @@ def test_a_folder_that_is_not_shared_is_refused_on_the_second_machine(files: Pat
     assert not refusal()
     settings.GADGET_FILES_DIR = files.parent / "elsewhere"
     assert "has no file .gadget-folder" in refusal()
-    assert not (settings.GADGET_FILES_DIR / identity.MARK_FILE).exists()
+    assert not (settings.GADGET_FILES_DIR / installation.MARK_FILE).exists()
 
 
 def test_the_folder_of_another_installation_is_refused(files: Path) -> None:
     assert not refusal()
-    (files / identity.MARK_FILE).write_text("0" * 32)
+    (files / installation.MARK_FILE).write_text("0" * 32)
     assert "belongs to another installation or is not shared" in refusal()
 
 
@@ -88,7 +87,7 @@ def test_two_machines_that_start_at_once_without_a_shared_folder_do_not_both_sta
     files: Path, settings: Settings
 ) -> None:
     settings.GADGET_FILES_DIR = files.parent / "elsewhere"
-    identity._leave_mark()  # the other machine has got so far …
+    installation._leave_mark()  # the other machine has got so far …
     settings.GADGET_FILES_DIR = files
     assert not refusal()  # … when this one is faster
     settings.GADGET_FILES_DIR = files.parent / "elsewhere"
@@ -96,7 +95,7 @@ def test_two_machines_that_start_at_once_without_a_shared_folder_do_not_both_sta
 
 
 def test_a_new_database_does_not_take_the_files_of_an_old_one(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "FIRST_START_S", 0.1)
+    monkeypatch.setattr(installation, "FIRST_START_S", 0.1)
     (files / "1").mkdir(parents=True)
     assert not refusal(), "a folder from before there were marks is taken"
     InstallationRow.objects.all().delete()
@@ -169,12 +168,12 @@ def test_another_secret_key_is_noticed_at_the_start_and_by_the_doctor(
     assert not warnings_of_a_start(caplog)
     assert not warnings_of_a_start(caplog), "the same key"
     settings.SECRET_KEY = other
-    assert identity.OTHER_SECRET_KEY in told_of("identity")
-    assert warnings_of_a_start(caplog) == [f"{identity.OTHER_SECRET_KEY} {identity.FIX_SECRET_KEY}"]
-    assert identity.OTHER_SECRET_KEY not in told_of("identity"), "the newest start counts"
+    assert installation.OTHER_SECRET_KEY in told_of("identity")
+    assert warnings_of_a_start(caplog) == [f"{installation.OTHER_SECRET_KEY} {installation.FIX_SECRET_KEY}"]
+    assert installation.OTHER_SECRET_KEY not in told_of("identity"), "the newest start counts"
     assert not warnings_of_a_start(caplog)
     settings.SECRET_KEY = one
-    assert identity.OTHER_SECRET_KEY in told_of("identity"), "the first host, which was not restarted"
+    assert installation.OTHER_SECRET_KEY in told_of("identity"), "the first host, which was not restarted"
 
 
 def test_of_the_secret_key_only_a_digest_is_left_and_each_installation_has_its_own(files: Path, redis_url: str) -> None:
@@ -182,7 +181,7 @@ def test_of_the_secret_key_only_a_digest_is_left_and_each_installation_has_its_o
     for _ in range(2):
         InstallationRow.objects.all().delete()
         assert not refusal()
-        assert not identity.record_secret_key()
+        assert not installation.record_secret_key()
         with redis.Redis.from_url(redis_url) as client:
             kept.append({key: client.get(key) for key in client.scan_iter(match="*:secret-key:*")})
     assert len(kept[1]) == len(kept[0]) + 1
@@ -193,8 +192,8 @@ def test_of_the_secret_key_only_a_digest_is_left_and_each_installation_has_its_o
 def test_a_redis_that_is_away_holds_no_start_up(files: Path, settings: Settings) -> None:
     assert not refusal()
     settings.REDIS_URL = "unix:///nowhere/redis.sock"
-    assert not identity.record_secret_key()
-    assert not identity.has_other_secret_key()
+    assert not installation.record_secret_key()
+    assert not installation.has_other_secret_key()
 
 
 @pytest.mark.parametrize(
@@ -227,5 +226,5 @@ def told_of(subject: str) -> str:
 def warnings_of_a_start(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return what a part that starts now warns of."""
     caplog.clear()
-    identity.confirm_at_start()
-    return [record.getMessage() for record in caplog.records if record.name == identity.logger.name]
+    installation.confirm_at_start()
+    return [record.getMessage() for record in caplog.records if record.name == installation.logger.name]

@@ -5,16 +5,83 @@ from __future__ import annotations
 import json
 from urllib.parse import quote, urlencode
 
-from agents.platform.known_secrets import MAX_OF_ONE, MAX_OWNERS, KnownSecrets
+import pytest
+
+from agents.platform.known_secrets import MAX_OF_ONE, MAX_OWNERS, KnownSecrets, name_common_kind
 
 SECRET = 'pass\\word "ü"&<1>'
 PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY-----"
+
+
+TOKEN = "tk-93f1b7c2aa-of-acme"
+COMMON_VALUES = {
+    "an address": (
+        "127.0.0.1",
+        "10.0.0.0/8",
+        "[::1]:8000",
+        "2001:db8::17",
+        "http://127.0.0.1:8111/",
+        "::ffff:10.2.3.4",
+    ),
+    "a host name": ("localhost", "api.example.com", "https://api.example.com", "Example.COM:443", "models.internal"),
+    "a number": ("12345678", "4111 1111 1111 1111", "+43 (1) 234-5678", "2026-11-29 10:00:00", "1.000.000,00"),
+    "a word": ("failed", "Password", "WARNING", "straße", "пароль"),
+}
 
 
 def hidden(text: str, *secrets: str) -> str:
     known = KnownSecrets()
     known.learn(secrets)
     return known.redact(text, "[hidden]")
+
+
+@pytest.mark.parametrize(("kind", "value"), [(kind, value) for kind, them in COMMON_VALUES.items() for value in them])
+def test_common_value_of_one_organization_hides_nothing_from_others(kind: str, value: str) -> None:
+    known = KnownSecrets()
+    known.learn([value, TOKEN], owner=1)
+    line = f"the database at {value} failed, {TOKEN}"
+    assert name_common_kind(value) == kind
+    assert known.redact(line, "x") == f"the database at {value} failed, x"
+    assert known.redact(line, "x", owner=2) == line
+    assert value not in known.redact(line, "x", owner=1)
+
+
+@pytest.mark.parametrize("value", ["ada@acme.example.com", "application/json", "2026-11-29T10:00:00.123Z"])
+def test_value_that_credentials_may_have_hides_nothing_from_others(value: str) -> None:
+    known = KnownSecrets()
+    known.learn([value], owner=1)
+    assert name_common_kind(value) == "", "control: it can be saved"
+    assert [known.redact(value, "x", owner) for owner in (1, 2, None)] == ["x", value, value]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "correct-horse-battery-staple",
+        "abcdefghijklmnopqrst",
+        "https://hooks.example.com/services/T0/B0/x8Jk",
+        "https://me:hunter22@db.example.com",
+        "0f9a4c2b77d1e0f9a4c2",
+        "robot@acme.example:8f1c",
+    ],
+)
+def test_distinctive_secret_is_hidden_in_lines_of_nobody(secret: str) -> None:
+    known = KnownSecrets()
+    known.learn([secret], owner=1)
+    assert name_common_kind(secret) == ""
+    assert known.redact(f"({secret})", "x") == "(x)"
+
+
+def test_short_secret_is_hidden_in_lines_of_its_organization_alone() -> None:
+    known = KnownSecrets()
+    known.learn(["hunter22"], owner=1)
+    assert [known.redact("hunter22", "x", owner) for owner in (1, 2, None)] == ["x", "hunter22", "hunter22"]
+
+
+def test_short_secret_of_the_installation_is_hidden_in_every_line() -> None:
+    known = KnownSecrets()
+    known.learn(["hunter22"])
+    assert [known.redact("hunter22", "x", owner) for owner in (1, 2, None)] == ["x", "x", "x"]
 
 
 def test_in_every_spelling() -> None:
@@ -34,9 +101,10 @@ def test_each_line_of_a_long_one_and_the_longest_first() -> None:
 
 def test_one_owner_pushes_out_only_their_own() -> None:
     known = KnownSecrets()
-    known.learn(["token-of-acme"], owner=1)
-    known.learn((f"flood-{number}" for number in range(MAX_OF_ONE + 1)), owner=2)
-    assert known.redact("token-of-acme flood-0 flood-1 ", "x") == "x flood-0 x "
+    known.learn(["long-token-of-acme"], owner=1)
+    known.learn((f"long-flood-token-{number}" for number in range(MAX_OF_ONE + 1)), owner=2)
+    assert known.redact("long-token-of-acme long-flood-token-0 long-flood-token-1 ", "x") == "x long-flood-token-0 x "
     for owner in range(3, MAX_OWNERS + 3):
-        known.learn([f"other-{owner}."], owner)
-    assert known.redact("token-of-acme other-3. other-9.", "x") == "token-of-acme x x"
+        known.learn([f"a-long-token-of-{owner}."], owner)
+    told = known.redact("long-token-of-acme a-long-token-of-3. a-long-token-of-9.", "x")
+    assert told == "long-token-of-acme x x"

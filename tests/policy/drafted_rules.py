@@ -6,9 +6,9 @@ from typing import Any
 
 from agents.accounts.models import Membership, Organization
 from agents.approval_rules.models import ApprovalRule
-from agents.approvals.models import Approval
 from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.policy.rule_simulation import RuleReport, simulate_rules
+from agents.runs.models import Approval
 from tests.workshop import Workshop, asking, call
 from tools.toolbox.approval_rules import RuleTerms
 

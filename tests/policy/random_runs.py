@@ -6,11 +6,10 @@ import random
 from collections import Counter
 from typing import Any
 
-from agents.approvals.models import Approval
 from agents.employees.models import Grant, ToolRule
 from agents.platform.refusals import Refusal
 from agents.runs import stops
-from agents.runs.models import ENDED
+from agents.runs.models import ENDED, Approval
 from tests.workshop import Workshop, again, asking, call
 
 TOOLS = ("probe.clock", "probe.visit", "data.searchRecords", "data.updateRecord", "utility.calculate")

@@ -31,7 +31,7 @@ from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, build_workshop, call, calls
 from tools.toolbox.conditions import Condition, Rule
 from tools.toolbox.history import After, Period, ToolHistory
-from tools.toolbox.param_values import find_values
+from tools.toolbox.param_values import UNCOUNTABLE, find_values
 from tools.toolbox.recorded_facts import MissingFact
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -233,6 +233,13 @@ def test_a_sum_with_erased_amounts_is_unknown_and_a_count_is_not(workshop: Works
     assert run_simulation(workshop, adds_up_to(9)).skipped[ReplayOutcome.UNKNOWN] == 1
     ToolCall.objects.filter(pk=earlier.pk).update(started_at=F("started_at") - timedelta(days=2))
     assert run_simulation(workshop, adds_up_to(9)).skipped[ReplayOutcome.UNKNOWN] == 0
+
+
+def test_a_sum_with_an_earlier_value_that_is_no_number_is_uncountable(workshop: Workshop) -> None:
+    _, second = two_calls(workshop)
+    history = look_back(workshop, second, adds_up_to(9), Condition("tag", Rule.SUM, {"most": 9, "period": "day"}))
+    assert history.total("tag", Period.DAY) == UNCOUNTABLE
+    assert history.total("ms", Period.DAY) == 0
 
 
 def test_a_sum_that_the_draft_does_not_limit_is_not_rebuilt(workshop: Workshop) -> None:

@@ -11,9 +11,9 @@ from django.contrib.auth.models import User
 
 from agents.accounts.models import Membership, Role
 from agents.approval_rules.models import ApprovalRule, ApproverGroup
-from agents.approvals.models import ApprovalStatus
 from agents.platform.refusals import Forbidden
 from agents.policy.rule_simulation import CardOutcome
+from agents.runs.models import ApprovalStatus
 from tests.policy.drafted_rules import ask, draft, make_rule, remove, run_simulation
 from tests.recorder import Recorder
 from tests.workshop import Workshop

@@ -11,10 +11,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from agents.accounts.models import Organization
-from agents.policy.models import PolicySnapshot
 from agents.policy.recorded_calls import CallFilter
 from agents.policy.replay import find_bounds, replay
-from agents.runs.models import ToolCall
+from agents.runs.models import PolicySnapshot, ToolCall
 from agents.standing_grants.answers import NOT_AVAILABLE
 from agents.standing_grants.models import StandingGrant
 from tests.recorder import Recorder

@@ -12,10 +12,9 @@ from django.core.management import CommandError, call_command
 
 from agents.accounts.models import Membership, Organization, Role
 from agents.approval_rules.models import ApprovalRule, ApproverGroup
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.policy.recorded_calls import CallFilter
 from agents.policy.replay import find_bounds, replay
-from agents.runs.models import ToolCall
+from agents.runs.models import Approval, ApprovalStatus, ToolCall
 from tests.recorder import Recorder
 from tests.standing_grants.granting import equals, grant
 from tests.workshop import Workshop, asking, call

@@ -16,11 +16,10 @@ from django.db import DatabaseError
 from agents.accounts.models import Organization
 from agents.employees.models import Grant, ToolRule
 from agents.policy import replay as replays
-from agents.policy.models import PolicySnapshot
 from agents.policy.recorded_calls import CallFilter
 from agents.policy.replay import ReplayReport, find_bounds, replay
-from agents.policy.snapshots import UnreadableSnapshot, clear_snapshot_cache, load_snapshot
-from agents.runs.models import Pass, RunStatus, ToolCall
+from agents.runs.models import Pass, PolicySnapshot, RunStatus, ToolCall
+from agents.runs.snapshots import UnreadableSnapshot, clear_snapshot_cache, load_snapshot
 from tests.employees.random_permissions import World
 from tests.policy.random_runs import RandomRuns
 from tests.recorder import Recorder

@@ -8,10 +8,10 @@ import pytest
 from django.db.models.functions import Now
 
 from agents.approval_rules.models import ApprovalRule, ApproverGroup
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.policy import shadow
 from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.policy.models import PolicyDraft, ShadowCard, ShadowVerdict
+from agents.runs.models import Approval, ApprovalStatus
 from agents.worker.sweeper import sweep_once
 from tests.recorder import Recorder
 from tests.standing_grants.granting import equals, grant

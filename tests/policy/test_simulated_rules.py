@@ -14,12 +14,11 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.models import Membership, Role
 from agents.approval_rules.models import ApproverGroup
-from agents.approvals.models import Approval
 from agents.platform.refusals import Invalid
 from agents.policy.drafts import PolicyChange
 from agents.policy.rule_simulation import CardOutcome, JudgedCard
 from agents.policy.typed_changes import read_changes
-from agents.runs.models import ToolCall
+from agents.runs.models import Approval, ToolCall
 from tests.policy.drafted_rules import EFFECT, approve, ask, draft, make_rule, remove, run_simulation
 from tests.recorder import Recorder
 from tests.standing_grants.granting import equals, grant
@@ -289,7 +288,7 @@ def test_the_change_survives_json_and_names_its_groups_as_they_are_now(
     (read,) = read_changes(workshop.organization.pk, json.dumps([change.as_json()]))
     assert read == change
     assert read.describe({workshop.employee.pk: "Dana"}) == (
-        "Approval rule “draft”: needs 2 people of Finance, not somebody who asked for it; "
+        "Approval rule “draft”: needs 2 people of Finance, not someone who asked for it; "
         f'after 4 hours also people of Board; for {EFFECT}, Dana, if name is a text that starts with "a"'
     )
 

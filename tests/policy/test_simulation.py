@@ -14,12 +14,11 @@ from agents.accounts.models import Organization
 from agents.employees.models import Employee, Grant, ToolRule
 from agents.platform.refusals import Invalid
 from agents.policy.drafts import ChangeKind, PolicyChange, apply_changes
-from agents.policy.models import PolicySnapshot
 from agents.policy.recorded_calls import ANSWERED, ReplayOutcome
 from agents.policy.simulation import SimulationReport, simulate
-from agents.policy.snapshots import load_snapshot
 from agents.policy.typed_changes import read_change, read_changes
-from agents.runs.models import CallStatus, Run, ToolCall
+from agents.runs.models import CallStatus, PolicySnapshot, Run, ToolCall
+from agents.runs.snapshots import load_snapshot
 from tests.recorder import Recorder
 from tests.standing_grants.granting import draft_for, equals
 from tests.workshop import Workshop, asking, build_workshop, call

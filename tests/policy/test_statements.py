@@ -9,8 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.employees.models import ToolRule
-from agents.policy.snapshots import clear_snapshot_cache
 from agents.runs.engine import context
+from agents.runs.snapshots import clear_snapshot_cache
 from tests.workshop import Workshop, asking, call
 
 pytestmark = pytest.mark.django_db(transaction=True)

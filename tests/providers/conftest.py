@@ -38,12 +38,15 @@ class Asking:
         self.heard: list[str] = []
         self.stopped = threading.Event()
 
-    def provider(self, *, api_key: str = "sk-secret-1234", timeout_s: float = 20, **options: Any) -> Provider:
+    def provider(
+        self, *, api_key: str = "sk-secret-1234", timeout_s: float = 20, answer_timeout_s: float = 60, **options: Any
+    ) -> Provider:
         config = ProviderConfig(
             self.kind,
             base_url=self.base_url,
             api_key=api_key,
             timeout_s=timeout_s,
+            answer_timeout_s=answer_timeout_s,
             settings=self.settings,
             models=self.models,
             private_hosts=self.private_hosts,

@@ -99,7 +99,7 @@ def test_calls_count_even_if_the_server_says_stop(server: ModelServer, ask: Aski
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-@pytest.mark.parametrize("raw", ['{"region": "EU"', "not json", "[1, 2]", "null", "[" * 50_000])
+@pytest.mark.parametrize("raw", ['{"region": "EU"', "not json", "[1, 2]", "[" * 3_000])
 def test_malformed_arguments_stay_raw_in_the_call_and_are_emptied_in_the_message(
     server: ModelServer, ask: Asking, raw: str, streamed: bool
 ) -> None:
@@ -110,8 +110,9 @@ def test_malformed_arguments_stay_raw_in_the_call_and_are_emptied_in_the_message
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_missing_arguments_mean_no_params(server: ModelServer, ask: Asking, streamed: bool) -> None:
-    server.enqueue(Answer(calls=(Call("utility.now", arguments=""),), streamed=streamed))
+@pytest.mark.parametrize("raw", ["", "null", " null "])
+def test_missing_arguments_mean_no_params(server: ModelServer, ask: Asking, raw: str, streamed: bool) -> None:
+    server.enqueue(Answer(calls=(Call("utility.now", arguments=raw),), streamed=streamed))
     assert ask().calls[0].arguments == "{}"
 
 

@@ -18,7 +18,7 @@ from agents.providers.script_format import validate_script
 ROOT = Path(__file__).resolve().parents[2]
 SLOWEST_S = 10
 """Of the thread's processor time: the slowest case takes 1 s, or 4 s on a busy machine; unbounded ones never end."""
-UNKNOWN = "**Nothing was done:** I follow a script, and it does not know this task.\n\nIt knows these tasks:\n\n- {}"
+UNKNOWN = "I am a demo employee and don't know this task.\n\nTry:\n\n- {}"
 RECORDS = [{"id": number, "name": f"Company {number}", "note": "x" * 80} for number in range(1000)]
 DOUBLED = "{% set a = 'xxxxxxxxxx' %}" + "{% set a = a ~ a %}" * 30
 NESTED = "{% set a = [1] %}" + "{% set a = [a, a] %}" * 40

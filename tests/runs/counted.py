@@ -8,7 +8,6 @@ from typing import Any
 from django.db.models import Model
 from django.db.models.functions import Now
 
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.insight import counting
 from agents.insight.models import (
     BUCKETS,
@@ -19,7 +18,7 @@ from agents.insight.models import (
     TotalFigures,
     TotalUse,
 )
-from agents.runs.models import CallStatus, Event, EventType, Pass, ToolCall
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, Event, EventType, Pass, ToolCall
 from tests.workshop import eventually
 
 

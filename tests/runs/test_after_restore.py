@@ -2,8 +2,7 @@
 
 import pytest
 
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.models import CallStatus, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, RunStatus
 from agents.worker.sweeper import sweep_once
 from gadget_site.backup.restored import recover_runs
 from tests.recorder import Recorder

@@ -57,7 +57,7 @@ def test_an_empty_answer_is_requested_once_more(workshop: Workshop, model: Model
     [
         (Answer(finish="length"), 2),
         (Answer(finish="malformed_function_call"), 3),
-        (Answer(text="Half of it", finish="error"), 3),
+        (Answer(finish="error"), 3),
         (Answer(events=({"choices": [{"index": 0, "delta": {}, "error": {"code": 502}}]},)), 3),
     ],
 )

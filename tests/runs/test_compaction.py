@@ -285,3 +285,26 @@ def test_earlier_cuts_are_not_reported_again() -> None:
     again = choose_cuts([*recorded, make_sizes(100)], 1_000, 0, RequestRoom(tokens=16_000))
     assert again == first
     assert again.added is None
+
+
+def test_window_that_server_names_holds_for_later_requests(many: Workshop, model: ModelServer) -> None:
+    message = "request (24176 tokens) exceeds the available context size (4096 tokens), try increasing it"
+    error = {
+        "code": 400,
+        "message": message,
+        "type": "exceed_context_size_error",
+        "n_prompt_tokens": 24176,
+        "n_ctx": 4096,
+    }
+    searches = [
+        Answer(calls=(Call("data__searchRecords", {"limit": 50 + each, "text": "Company"}),)) for each in range(7)
+    ]
+    model.enqueue(
+        *searches[:5], Answer(status=400, body=json.dumps({"error": error})), *searches[5:], Answer(text="Done.")
+    )
+    run = run_to_end(many)
+    assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Done."), run.problem
+    sizes = [len(json.dumps(body["messages"])) for body in model.requests]
+    refused, shorter, later = sizes[5], sizes[6], sizes[7:]
+    assert shorter < refused * 0.25
+    assert max(later) < refused * 0.35  # without the number, requests grow to more than 0.4 again

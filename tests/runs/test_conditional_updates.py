@@ -2,12 +2,13 @@
 
 import pytest
 
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.engine.cards import CallEffect, mark_outcome_unknown, replace_card, supersede, withdraw
+from agents.runs.engine.card_sentences import CallEffect
+from agents.runs.engine.cards import replace_card, supersede, withdraw
 from agents.runs.engine.results import CallExecution, end_unexecuted, record_result
 from agents.runs.engine.suspension import suspend
 from agents.runs.engine.transaction import run_transaction
-from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.runs.engine.unknown_outcomes import mark_outcome_unknown
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.workshop import Workshop, again, asking, call, calls, die_while_executing, lose_worker, statuses
 from tests.workshop.colleagues import ask, may_ask

@@ -11,9 +11,8 @@ from django.db.models import ProtectedError
 from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry, AuditHead, Membership
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant
-from agents.runs.models import CallStatus, Event, Message, Pass, Run, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Event, Message, Pass, Run, ToolCall
 from tests.frozen_rows import freeze_ended_rows, thaw_ended_rows
 from tests.workshop import Workshop, asking, call, calls
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from agents.approvals.models import ApprovalStatus
-from agents.runs.models import CallStatus, ExitReason, RunStatus, ToolCall
+from agents.runs.models import ApprovalStatus, CallStatus, ExitReason, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder

@@ -6,8 +6,7 @@ import pytest
 from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import QuerySet
 
-from agents.approvals.models import Approval
-from agents.runs.models import CallStatus, Event, ToolCall
+from agents.runs.models import Approval, CallStatus, Event, ToolCall
 from tests.workshop import Workshop, asking, call, calls
 
 pytestmark = pytest.mark.django_db(transaction=True)

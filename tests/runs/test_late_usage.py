@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from agents.employees import budgets
+from agents.runs import budgets
 from agents.runs.models import Pass, Run, RunStatus
 from tests.model_server import Answer, ModelServer
 from tests.workshop import Workshop, again, eventually, passes, payloads

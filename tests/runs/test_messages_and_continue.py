@@ -9,7 +9,18 @@ from agents.runs import actions
 from agents.runs.models import ExitReason, Run, RunStatus
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
-from tests.workshop import Workshop, again, asking, build_workshop, call, calls, event_types, passes, payloads
+from tests.workshop import (
+    Workshop,
+    again,
+    all_at_once,
+    asking,
+    build_workshop,
+    call,
+    calls,
+    event_types,
+    passes,
+    payloads,
+)
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
 
@@ -23,6 +34,12 @@ def shape_of(request: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 class TestAMessage:
+    def test_of_twelve_equal_requests_at_once_is_added_once(self, workshop: Workshop, model: ModelServer) -> None:
+        run = workshop.submit("Begin.")
+        all_at_once([lambda: actions.add_message(workshop.operator, run.pk, "Hurry.", "m-1")] * 12)
+        assert list(run.messages.values_list("text", flat=True)) == ["Begin.", "Hurry."]
+        assert event_types(run).count("message_added") == 1
+
     def test_waits_until_all_calls_are_decided_and_keeps_its_place(
         self, workshop: Workshop, model: ModelServer
     ) -> None:

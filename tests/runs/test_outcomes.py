@@ -6,7 +6,7 @@ import pytest
 
 from agents.runs.models import Outcome
 from agents.runs.models.outcome import CallKind, judge_outcome
-from agents.web.text.run_status import label_status
+from agents.runs.status_labels import label_status
 
 READ = CallKind(1, "read", "succeeded", None)
 WRITTEN = CallKind(1, "write", "succeeded", None)

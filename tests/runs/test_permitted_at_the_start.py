@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
 from typing_extensions import override
 
 from agents.accounts.models import Organization
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.approvals.withheld_bulks import withhold
 from agents.employees.models import Employee, Grant, ToolRule
 from agents.platform.refusals import Conflict
 from agents.runs import stops
 from agents.runs.engine.context import load_context, load_grants
-from agents.runs.engine.requested_calls import MAX_ROUNDS
-from agents.runs.models import CallStatus, RunStatus
+from agents.runs.engine.judgment import MAX_ROUNDS
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, RunStatus
 from tests import composed_probes
 from tests.model_server import Answer, Call, ModelServer
 from tests.probes import Effect, Named
@@ -219,11 +220,12 @@ def test_an_answer_is_judged_once_while_nothing_changes(workshop: Workshop, tool
 class TestAStepOfARecipe:
     @pytest.fixture
     def recipe(self, workshop: Workshop, toolbox: Toolbox) -> type[Recipe]:
-        """A recipe without steps; each test adds one."""
+        """A recipe whose step each test replaces."""
 
         class Guided(Recipe):
             name = "probe.guided"
             description = "Is guided."
+            steps = (Step("probe.judged", lambda params, results: {"name": "a"}),)
 
         allow(workshop, toolbox, Guided())
         workshop.play(asking(call("probe.guided")))
@@ -340,6 +342,16 @@ class TestAnApprovedWrite:
         run = workshop.drive(card.run)
         assert (run.status, statuses(run)) == (RunStatus.WAITING, [CallStatus.AWAITING_APPROVAL])
         assert "undid the approval" in workshop.card(run).why
+        assert not recorder.effects
+
+    def test_does_not_start_once_its_bulk_was_undone(
+        self, workshop: Workshop, write: Previewed, card: Approval, recorder: Recorder
+    ) -> None:
+        bulk_id = uuid4()
+        Approval.objects.filter(pk=card.pk).update(bulk_id=bulk_id)
+        write.meanwhile = lambda: withhold(workshop.approver, bulk_id)
+        run = workshop.drive(card.run)
+        assert statuses(run) == [CallStatus.APPROVED]
         assert not recorder.effects
 
     def test_starts_with_the_driver_of_its_own_run(

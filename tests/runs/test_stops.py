@@ -7,12 +7,11 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry, Organization
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, ToolRule
 from agents.platform.refusals import Conflict, Forbidden, NotFound
 from agents.runs import actions, stops
 from agents.runs.engine import lease
-from agents.runs.models import CallStatus, Run, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
 from agents.runs.titles import title_run
 from agents.worker.sweeper import sweep_once
 from tests.model_answers import failing
@@ -312,7 +311,7 @@ class TestAStoppedTool:
         assert (row.status, error_code(row), dict(recorder.effects)) == (CallStatus.REJECTED, "TOOL_DISABLED", {})
 
     def test_works_again_when_resumed_and_leaves_no_rule(self, workshop: Workshop) -> None:
-        stops.stop_tool(workshop.operator, "utility.calculate")
+        stops.stop_tool(workshop.admin, "utility.calculate")
         with pytest.raises(Forbidden):
             stops.release_tool(workshop.operator, "utility.calculate")
         stops.release_tool(workshop.admin, "utility.calculate")

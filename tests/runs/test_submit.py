@@ -8,7 +8,9 @@ from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs import actions
 from agents.runs.models import Message, Origin, Run, RunStatus
+from tests.tools.toolbox.sample_tools import Echo
 from tests.workshop import Workshop, all_at_once, build_workshop, event_types, payloads
+from tools.toolbox.toolbox import Toolbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -109,6 +111,10 @@ class TestARefusedTask:
         with pytest.raises(Invalid) as refused:
             workshop.submit(mode="party")
         assert refused.value.extra["field"] == "mode"
+
+    def test_takes_a_mode_that_a_tool_names(self, workshop: Workshop, toolbox: Toolbox) -> None:
+        toolbox.register(Echo(name="sample.sell"), modes={"party"})
+        assert workshop.submit(mode="party").mode == "party"
 
     def test_is_for_a_missing_or_foreign_employee(self, workshop: Workshop) -> None:
         foreign = build_workshop("other").employee

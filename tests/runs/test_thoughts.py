@@ -41,13 +41,6 @@ def test_a_thought_is_kept_apart_and_never_sent_back(workshop: Workshop, model: 
     assert "<details open" not in thought.html
 
 
-def test_a_thought_alone_is_no_answer(workshop: Workshop, model: ModelServer) -> None:
-    model.script(Answer(text="<think>Hm, hm, hm"))
-    run = workshop.work()
-    assert "Hm" not in run.answer
-    assert "The employee gave no answer" in run.answer
-
-
 def test_a_long_thought_is_bounded(workshop: Workshop, model: ModelServer) -> None:
     model.script(Answer(text=f"<think>{'x' * 150_000}</think>Yes.", streamed=False))
     run = workshop.work()

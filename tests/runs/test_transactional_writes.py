@@ -2,9 +2,8 @@
 
 import pytest
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs.engine import lease
-from agents.runs.models import TERMINAL_CALLS, CallStatus, Event, Run, RunStatus
+from agents.runs.models import TERMINAL_CALLS, Approval, ApprovalStatus, CallStatus, Event, Run, RunStatus
 from tests.probes import Spoil
 from tests.recorder import Recorder
 from tests.workshop import (

@@ -1,6 +1,6 @@
 """`make soak`: random tool names and hostile Markdown; on both databases, the whole sets of which `make test` runs
-samples, random permissions, races at limits, replayed random runs, votes, notices while senders are killed, and kills
-during work; cuts between four hosts with PostgreSQL during work.
+samples, random permissions, races at limits, replayed random runs, votes, notices while senders are killed, real MCP
+clients, and kills during work; cuts between four hosts with PostgreSQL during work.
 
 No two tools may look the same to a model, nothing may start without permission, nothing may be lost or done twice.
 """
@@ -15,9 +15,12 @@ import sys
 
 from tests import services
 
-PARTS = ("names", "markdown", "samples", "permissions", "limits", "policy", "votes", "notices", "on_database", "hosts")
-ONCE = {"names": "sqlite", "markdown": "sqlite", "hosts": "postgresql"}
-"""The parts that run on one database only: two need no database, and a SQLite file cannot serve several hosts."""
+PARTS = (
+    *("names", "markdown", "samples", "permissions", "limits", "policy", "votes", "notices", "clients"),
+    *("on_database", "hosts"),
+)
+ONCE = {"names": "sqlite", "markdown": "sqlite", "clients": "sqlite", "hosts": "postgresql"}
+"""The parts that run on one database only: three hardly need one, and a SQLite file cannot serve several hosts."""
 KILLS = 200
 CUTS = 20
 MINUTES = 40
@@ -44,6 +47,7 @@ def main() -> int:
         "policy": [seed],
         "votes": [seed],
         "notices": [seed],
+        "clients": [],
         "on_database": [f"--kills={options.kills}", minutes, seed],
         "hosts": [f"--cuts={options.cuts}", minutes, seed],
     }

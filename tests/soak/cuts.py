@@ -1,4 +1,4 @@
-"""Runs on four hosts whose links are cut; `python -m tests.soak.hosts` creates the hosts and starts this."""
+"""Runs on five hosts whose links are cut; `python -m tests.soak.hosts` creates the hosts and starts this."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.model_server import ModelServer  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
 from tests.processes import Installation, RealProcess  # noqa: E402
 from tests.recorder import Recorder  # noqa: E402
-from tests.soak.network import HOSTS, OUTSIDE, SERVICES, WEB, WORKERS, Network  # noqa: E402
+from tests.soak.network import DATABASE, HOSTS, OUTSIDE, REDIS, WEB, WORKERS, Network  # noqa: E402
 from tests.soak.soaking import Plan, report, soak  # noqa: E402
 from tests.soak.trouble import list_alarms  # noqa: E402
 from tests.soak.world import SlowRecorder  # noqa: E402
@@ -37,6 +37,8 @@ READINESS_S = 3.0
 """Readiness promises an answer within two seconds; one more, because everything runs on this machine."""
 READY_AGAIN_S = 20.0
 CHECK_EVERY_S = 1.0
+DEAD_CONNECTIONS_S = 30.0
+"""PostgreSQL ends a connection after 20 s of silence."""
 _HOST_OF = {"web": WEB, "sweeper": WEB, "worker1": WORKERS[0], "worker2": WORKERS[1]}
 
 
@@ -72,7 +74,7 @@ def _soak_hosts(network: Network, plan: Plan) -> int:
         with network.inside(OUTSIDE):
             outside = SlowRecorder(plan.chance, network.address(OUTSIDE))
         with outside as recorder, ModelServer() as model:
-            with network.inside(SERVICES):  # its Redis has to run on that host
+            with network.inside(REDIS):  # its Redis has to run on that host
                 installation = Hosts(variables=_variables(network, recorder), network=network)
             with installation:
                 _listen_to_hosts(installation)
@@ -84,11 +86,11 @@ def _soak_hosts(network: Network, plan: Plan) -> int:
 
 
 def _variables(network: Network, recorder: Recorder) -> dict[str, str]:
-    services, database = network.address(SERVICES), connection.settings_dict["NAME"]
+    server, database = network.address(DATABASE), connection.settings_dict["NAME"]
     return {
         RECORDER_VARIABLE: recorder.url,
-        "DATABASE_URL": f"postgresql://postgres@{services}:{POSTGRESQL_PORT}/{database}",
-        "REDIS_URL": f"redis://{services}:{REDIS_PORT}/0",
+        "DATABASE_URL": f"postgresql://postgres@{server}:{POSTGRESQL_PORT}/{database}",
+        "REDIS_URL": f"redis://{network.address(REDIS)}:{REDIS_PORT}/0",
         "HOST": network.address(WEB),
         "PORT": str(WEB_PORT),
         "ALLOWED_HOSTS": network.address(WEB),
@@ -115,6 +117,7 @@ class Cuts:
         self._found: list[str] = []
         self._change_at = self._check_at = time.monotonic()
         self._mended_at: float | None = None
+        self._longest_s = 0.0
 
     @property
     def alarms(self) -> list[str]:
@@ -132,7 +135,7 @@ class Cuts:
         """Return the workers that reach PostgreSQL and Redis."""
         away = self._network.cut_hosts
         workers = [each for each in self._installation.processes if each.name.startswith("worker")]
-        return [] if SERVICES in away else [each for each in workers if _HOST_OF[each.name] not in away]
+        return [] if away & {DATABASE, REDIS} else [each for each in workers if _HOST_OF[each.name] not in away]
 
     def act(self) -> None:
         now = time.monotonic()
@@ -148,6 +151,26 @@ class Cuts:
         while self._mended_at is not None:
             self._check_readiness()
             time.sleep(0.1)
+        deadline = time.monotonic() + DEAD_CONNECTIONS_S
+        while dead := self._list_dead_connections():
+            if time.monotonic() > deadline:
+                self._found.append(f"PostgreSQL still holds {len(dead)} connections that no client has: {dead}")
+                break
+            time.sleep(0.5)
+        self.done["connections to PostgreSQL at the end"] = len(self._list_connections())
+
+    def _list_connections(self) -> list[tuple[str, int]]:
+        """List the clients of PostgreSQL's sessions, as the server knows them."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT host(client_addr), client_port FROM pg_stat_activity WHERE client_addr IS NOT NULL")
+            return [(address, port) for address, port in cursor.fetchall()]
+
+    def _list_dead_connections(self) -> list[tuple[str, int]]:
+        """List the sessions from the hosts whose other end is gone."""
+        listed, clients = self._list_connections(), [WEB, *WORKERS]
+        alive = set[tuple[str, int]]().union(*map(self._network.list_sockets, clients))
+        addresses = set(map(self._network.address, clients))
+        return [each for each in listed if each[0] in addresses and each not in alive]
 
     def _cut(self) -> None:
         host = self._chance.choice(HOSTS)
@@ -172,6 +195,8 @@ class Cuts:
         if self._mended_at is None:
             return
         if status == 200:
+            self._longest_s = max(self._longest_s, time.monotonic() - self._mended_at)
+            self.done["longest until ready again (ms)"] = round(self._longest_s * 1_000)
             self._mended_at = None
         elif began - self._mended_at > READY_AGAIN_S:
             self._found.append(f"not ready {began - self._mended_at:.0f} s after the link was back: {status}")

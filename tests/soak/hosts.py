@@ -1,4 +1,4 @@
-"""Creates a network of four hosts, starts PostgreSQL on one of them, and runs `tests.soak.cuts` there."""
+"""Creates a network of five hosts, starts PostgreSQL on one of them, and runs `tests.soak.cuts` there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from tests import services
-from tests.soak.network import SERVICES, Network, NoNamespacesError
+from tests.soak.network import DATABASE, Network, NoNamespacesError
 
 
 def main(arguments: list[str]) -> int:
@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _soak(network: Network, arguments: list[str]) -> int:
-    with network.inside(SERVICES):
+    with network.inside(DATABASE):
         server = services.start_postgresql({"listen_addresses": "*"}, trusted_network=network.subnet)
     environment = {**os.environ, services.POSTGRESQL_VARIABLE: server.url}
     command = [sys.executable, "-m", "tests.soak.cuts", f"--network={network.name}", *arguments]

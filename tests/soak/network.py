@@ -1,4 +1,4 @@
-"""Four hosts on one machine: network namespaces, each with a link that can be cut silently."""
+"""Five hosts on one machine: network namespaces, each with a link that can be cut silently."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 
 CLONE_NEWNET = 0x40000000
 SUBNET = "10.213.77"
-SERVICES, WEB, WORKERS = "services", "web", ("one", "two")
-"""PostgreSQL and Redis; the web part and the sweeper; two hosts with a worker each."""
-HOSTS = (SERVICES, WEB, *WORKERS)
+DATABASE, REDIS, WEB, WORKERS = "database", "redis", "web", ("one", "two")
+"""PostgreSQL; Redis; the web part and the sweeper; two hosts with a worker each."""
+HOSTS = (DATABASE, REDIS, WEB, *WORKERS)
 OUTSIDE = "outside"
 """The place of outside effects. A firewall may close this process's own side to the hosts. It is never cut off."""
 _NAMESPACES = (*HOSTS, OUTSIDE)
@@ -69,6 +69,12 @@ class Network:
             finally:
                 _enter(ours.fileno())
 
+    def list_sockets(self, host: str) -> set[tuple[str, int]]:
+        """List the address and port of the host's own end of each of its TCP connections."""
+        listed = _ip("netns", "exec", self._namespace(host), "ss", "-tnH", "state", "established")
+        ends = (line.split()[2].rpartition(":") for line in listed.splitlines())
+        return {(address, int(port)) for address, _, port in ends}
+
     def cut(self, host: str) -> None:
         """Drop all packets to and from the host silently, from now on."""
         _ip("link", "set", self._port(host), "nomaster")
@@ -107,8 +113,8 @@ class Network:
         return f"{self.name}p{_NAMESPACES.index(host)}"
 
 
-def _ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
+def _ip(*arguments: str) -> str:
+    return subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def _enter(namespace: int) -> None:

@@ -18,10 +18,9 @@ django.setup()
 from django.db import connection  # noqa: E402
 from django.test.utils import setup_databases, teardown_databases  # noqa: E402
 
-from agents.policy.models import PolicySnapshot  # noqa: E402
 from agents.policy.recorded_calls import CallFilter  # noqa: E402
 from agents.policy.replay import ReplayReport, find_bounds, replay  # noqa: E402
-from agents.runs.models import ToolCall  # noqa: E402
+from agents.runs.models import PolicySnapshot, ToolCall  # noqa: E402
 from tests.policy.random_runs import RandomRuns  # noqa: E402
 from tests.workshop import build_workshop  # noqa: E402
 

@@ -9,8 +9,7 @@ from typing import Any
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.models import TERMINAL_CALLS, CallStatus, Run, RunStatus, ToolCall
+from agents.runs.models import TERMINAL_CALLS, Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 
 LONGEST_UNCLAIMED_S = 30.0
 BEYOND_DEADLINE = timedelta(seconds=45)

@@ -10,10 +10,9 @@ from collections import Counter
 from django.db import OperationalError
 
 from agents.approvals import resolutions
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.platform.refusals import Refusal
 from agents.runs import actions
-from agents.runs.models import ENDED, Run
+from agents.runs.models import ENDED, Approval, ApprovalKind, ApprovalStatus, Run
 from tests.recorder import Recorder
 from tests.workshop import Workshop
 

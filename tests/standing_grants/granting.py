@@ -7,9 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 from agents.accounts.models import Membership
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Grant as AllowedTool
-from agents.runs.models import Run, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus
 from agents.standing_grants.drafts import GrantDraft
 from agents.standing_grants.making import make_grant
 from agents.standing_grants.models import StandingGrant

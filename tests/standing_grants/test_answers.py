@@ -9,11 +9,10 @@ from django.db.models.functions import Now
 
 from agents.accounts import members
 from agents.accounts.models import AuditEntry, Membership, Role
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee
 from agents.employees.models import Grant as AllowedTool
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
-from agents.runs.models import CallStatus, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, RunStatus
 from agents.standing_grants import making
 from agents.standing_grants.answers import LOST_RIGHT
 from agents.standing_grants.models import StandingGrant

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from agents.approvals.models import Approval
 from agents.employees.models import Grant as AllowedTool
-from agents.runs.models import ToolCall
+from agents.runs.models import Approval, ToolCall
 from tests.runs.outside_page import offer_page
 from tests.standing_grants.conversations import CUSTOMER, TEAM, Conversation, list_conversations
 from tests.standing_grants.granting import grant

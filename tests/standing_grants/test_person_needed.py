@@ -14,11 +14,10 @@ from typing_extensions import override
 
 from agents.approvals.bulk import decide_many
 from agents.approvals.decisions import Decision
-from agents.approvals.models import Approval
 from agents.employees.models import Grant as AllowedTool
+from agents.runs.engine.answerer import GrantsInForce
 from agents.runs.engine.timing import Timing
-from agents.runs.models import CallStatus, ToolCall
-from agents.standing_grants.answers import GrantsInForce
+from agents.runs.models import Approval, CallStatus, ToolCall
 from agents.standing_grants.changes import end_changed
 from agents.standing_grants.models import StandingGrant
 from tests.outside_probes import ReadPage

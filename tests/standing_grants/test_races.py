@@ -14,15 +14,14 @@ from django.db.models.functions import Now
 
 from agents.accounts import members
 from agents.accounts.models import Membership, Organization, Role
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.database_outages import describe_outage
 from agents.runs.engine.loop import advance
-from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 from agents.standing_grants import making
 from agents.standing_grants.models import StandingGrant
 from tests.recorder import Recorder
 from tests.sampling import take_sample
-from tests.standing_grants.granting import die_after_answers, equals, grant, requeue, resume
+from tests.standing_grants.granting import die_after_answers, draft_for, equals, grant, requeue, resume
 from tests.tools.connections.api import NAME, Api, operation
 from tests.tools.connections.connecting import connect_api, offer, read, set_credentials, take
 from tests.workshop import Workshop, all_at_once, asking, call
@@ -66,6 +65,16 @@ def test_racing_calls_never_get_more_uses_than_there_are(
     assert found == expected
     given_up = ToolCall.objects.filter(status=CallStatus.FAILED, result__error__code=ErrorCode.WORKER_LOST).count()
     assert list(recorder.effects.values()) == [1] * (started - given_up)
+
+
+def test_equal_requests_at_one_moment_make_one_grant(workshop: Workshop) -> None:
+    draft = draft_for(workshop, "probe.effect", equals("name", "a"))
+    made: list[tuple[StandingGrant, bool]] = []
+    repeat = partial(making.make_grant_once, workshop.approver, draft, "g-1")
+    all_at_once([lambda: made.append(repeat())] * RACERS)
+    assert len(made) == RACERS
+    assert sum(is_new for _, is_new in made) == 1
+    assert {grant.pk for grant, _ in made} == {StandingGrant.objects.get().pk}
 
 
 def test_answers_with_several_calls_share_the_uses(workshop: Workshop, recorder: Recorder) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from agents.approvals.models import ApprovalStatus
+from agents.accounts.models import Membership, Role
 from agents.employees.models import Grant as AllowedTool
 from agents.runs import actions
-from agents.runs.models import CallStatus, Run
+from agents.runs.models import ApprovalStatus, CallStatus, Run
+from agents.standing_grants.answers import LOST_RIGHT
 from agents.standing_grants.making import find_grant
 from tests.probes import Effect, Named, Rename
 from tests.recorder import Recorder
@@ -194,7 +195,23 @@ class TestBetweenApprovalAndStart:
         assert is_waiting(run) is has_rule
         assert len(recorder.effects) == (0 if has_rule else 1)
         if has_rule:
-            assert workshop.card(run).why.startswith(f"{ENDED}its maker could not decide this alone")
+            assert workshop.card(run).why.startswith(f"{ENDED}its owner couldn't approve this alone")
+
+    @pytest.mark.parametrize("is_demoted", [False, True])
+    def test_it_ends_if_its_maker_may_not_decide_any_more(
+        self, workshop: Workshop, recorder: Recorder, is_demoted: bool
+    ) -> None:
+        made = grant(workshop, "probe.effect", A)
+        run = die_after_answers(workshop, call("probe.effect", name="a"))
+        if is_demoted:
+            Membership.objects.filter(pk=workshop.approver.pk).update(role=Role.OPERATOR)
+        resume(workshop, run)
+        made.refresh_from_db()
+        assert made.ended_because == (LOST_RIGHT if is_demoted else "")
+        assert is_waiting(run) is is_demoted
+        assert len(recorder.effects) == (0 if is_demoted else 1)
+        if is_demoted:
+            assert workshop.card(run).why.startswith(f"{ENDED}it has ended")
 
 
 def test_a_limit_holds_for_calls_of_one_answer(workshop: Workshop, recorder: Recorder) -> None:

@@ -8,12 +8,11 @@ import pytest
 from django.db import transaction
 
 from agents.approval_rules.models import ApprovalRule, ApproverGroup
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.models import CallStatus, Run, ToolCall
+from agents.runs.engine.answerer import GrantsInForce
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, ToolCall
 from agents.standing_grants.answers import (
     NOT_AVAILABLE,
     Answer,
-    GrantsInForce,
     lock_in_force,
     reserve_uses,
 )
@@ -130,7 +129,7 @@ class TestAnotherOrganization:
     def test_its_grants_are_not_locked(self, workshop: Workshop, foreign: StandingGrant, run: Run) -> None:
         mine = grant(workshop, "probe.effect", A)
         with transaction.atomic():
-            assert list(lock_in_force(run, [foreign.pk, mine.pk])) == [mine.pk]
+            assert list(lock_in_force(run, [foreign.pk, mine.pk]).usable) == [mine.pk]
 
     def test_no_use_of_them_is_reserved(self, workshop: Workshop, foreign: StandingGrant, run: Run) -> None:
         mine, card = grant(workshop, "probe.effect", A), Approval(run=run, status=ApprovalStatus.PENDING)

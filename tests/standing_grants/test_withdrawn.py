@@ -8,11 +8,10 @@ import pytest
 
 from agents.accounts import members
 from agents.accounts.models import Membership, Role
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.platform.queries.sweeps import MAX_PREVIEWS
-from agents.runs.models import CallStatus
+from agents.runs.models import Approval, ApprovalStatus, CallStatus
 from agents.standing_grants import making
 from agents.standing_grants.changes import end_changed
+from agents.standing_grants.due import MAX_PREVIEWS
 from agents.standing_grants.models import StandingGrant
 from agents.worker.sweeper import sweep_once
 from tests.recorder import Recorder

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import json
 import time
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
-from agents.platform import minute_counter
 from agents.platform.minute_counter import forget_counts
 from agents.platform.refusals import Conflict, Invalid, NotFound, TooManyRequests
 from agents.runs.models import ExitReason, Message, Origin, Run, RunStatus
@@ -23,7 +21,6 @@ from agents.triggers import changes, receiving
 from agents.triggers.models import MessageStatus, ReceivedMessage, Scheme, Trigger
 from agents.triggers.receiving import (
     LARGEST_PAYLOAD,
-    MAX_DEPTH,
     MAX_NOTED_REFUSALS,
     TooLarge,
     Unproved,
@@ -32,10 +29,10 @@ from agents.triggers.receiving import (
 )
 from tests.triggers.conftest import DOWN, SECRET, add_trigger, send, sign
 from tests.workshop import Workshop
+from tools.contract.canonical import MAX_DEPTH
 
 MOST_STATEMENTS = 13
 """Eight to find the trigger, its member, equal messages and runs, and to check the employee; five to write the run."""
-NO_TURN_OF_THE_MINUTE = SimpleNamespace(time=lambda: 1_000_000.0)
 
 
 def last_message() -> ReceivedMessage:
@@ -149,10 +146,9 @@ class TestStarting:
 
     def test_too_many_messages_in_a_minute_are_refused(self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(receiving, "MAX_PER_MINUTE", 2)
-        monkeypatch.setattr(minute_counter, "time", NO_TURN_OF_THE_MINUTE)
         for delivery in "12":
             send(trigger, DOWN, delivery)
-        with pytest.raises(TooManyRequests, match="in this minute"):
+        with pytest.raises(TooManyRequests, match="in the last minute"):
             send(trigger, DOWN, "3")
 
     def test_messages_without_a_proof_use_up_nothing(self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,10 +186,7 @@ class TestKeepingRefusals:
         assert kept.exclude(payload="").count() == MAX_NOTED_REFUSALS + 5
         assert kept.filter(payload="").count() == MAX_NOTED_REFUSALS + 5
 
-    def test_of_those_without_a_proof_so_many_are_kept_in_a_minute(
-        self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(minute_counter, "time", NO_TURN_OF_THE_MINUTE)
+    def test_of_those_without_a_proof_so_many_are_kept_in_a_minute(self, trigger: Trigger) -> None:
         for _ in range(MAX_NOTED_REFUSALS + 3):
             with pytest.raises(Unproved):
                 receive(trigger.public_id, {}, b"{}")

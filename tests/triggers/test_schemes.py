@@ -253,3 +253,22 @@ class TestSecrets:
 
 def test_the_helper_of_these_tests_signs_as_github_does() -> None:
     assert find_fault("github", Incoming(sign(BODY), BODY, NOW), Proof(SECRET)) == ""
+
+
+def test_headers_of_svix_prove_a_message_as_those_of_the_standard_do() -> None:
+    proof, incoming = EXAMPLES[Scheme.STANDARD]
+    renamed = {name.replace("webhook-", "svix-"): value for name, value in incoming.headers.items()}
+    through_svix = Incoming(renamed, incoming.body, incoming.now)
+    assert find_fault(Scheme.STANDARD, through_svix, proof) == ""
+    assert find_key(Scheme.STANDARD, through_svix, {}) == find_key(Scheme.STANDARD, incoming, {})
+    changed = Incoming({**renamed, "svix-id": "msg_other"}, incoming.body, incoming.now)
+    assert find_fault(Scheme.STANDARD, changed, proof) != ""
+    late = Incoming(renamed, incoming.body, incoming.now + TOLERANCE_S + 1)
+    assert "5 minutes" in find_fault(Scheme.STANDARD, late, proof)
+
+
+def test_headers_of_both_sets_are_never_mixed() -> None:
+    proof, incoming = EXAMPLES[Scheme.STANDARD]
+    renamed = {name.replace("webhook-", "svix-"): value for name, value in incoming.headers.items()}
+    forged = Incoming({**renamed, "webhook-id": "a new id for a message that was proved"}, incoming.body, incoming.now)
+    assert find_fault(Scheme.STANDARD, forged, proof) != "", "its id would make a second run"

@@ -7,11 +7,10 @@ from typing import Any
 
 from django.db.models.functions import Now
 
-from agents.approvals.models import Approval
 from agents.employees.models import Employee, Grant
 from agents.runs.engine.suspension import suspend
 from agents.runs.engine.transaction import run_transaction
-from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
+from agents.runs.models import Approval, CallStatus, Run, RunStatus, ToolCall
 from tests.world import World
 from tools.contract import Delegation, Question, Suspend
 

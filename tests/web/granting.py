@@ -10,8 +10,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.test import Client
 
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.models import ToolCall
+from agents.runs.models import Approval, ApprovalStatus, ToolCall
 from agents.standing_grants.models import StandingGrant
 from tests.world import World, change
 

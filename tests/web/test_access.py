@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db.models import Model
@@ -14,18 +15,19 @@ from pytest_django import Settings
 
 from agents.accounts import invitations
 from agents.accounts.models import AuditEntry, Membership, Role
+from agents.accounts.notice_facts import NoticeKind
 from agents.approval_rules.deputies import name_deputy
 from agents.approval_rules.models import Deputy
-from agents.approvals.models import Approval, ApprovalStatus, Claim, SavedView, Snooze
+from agents.approvals.models import Claim, SavedView, Snooze
 from agents.approvals.saved_views import save_view
 from agents.gateway.keys import issue_key
 from agents.gateway.models import AgentKey
-from agents.notices.models import Channel, Delivery, FollowedRun, Notice, NoticeChoices, NoticeKind
+from agents.notices.models import Channel, Delivery, FollowedRun, Notice, NoticeChoices
 from agents.policy import shadow
 from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.policy.models import PolicyDraft
 from agents.runs import schedules
-from agents.runs.models import Run, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus, WithheldBulk
 from agents.standing_grants.models import StandingGrant
 from agents.triggers.models import ReceivedMessage, Trigger
 from agents.urls import urlpatterns
@@ -38,11 +40,12 @@ from tools.schedules.models import Schedule
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not depend on the database
 
 OF_MEMBERS = (
-    *("own-password", "deputies", "employee", "employee-trust", "tools", "users", "stop", "who-may-decide"),
+    *("own-password", "deputies", "employee", "employee-trust", "tools", "tool", "users", "stop", "who-may-decide"),
     *("notices", "notice-messages", "agents", "asks", "triggers", "trigger"),
 )
 OF_ADMINS = (
     *("audit", "audit-export", "oversight", "oversight-export", "simulator", "policy-draft", "webhooks", "webhook"),
+    "restored-limits",
 )
 OF_SIMULATOR = ("simulator-save", "shadow-start", "shadow-stop", "policy-draft-delete")
 OF_FILES = ("files", "file-download")
@@ -79,7 +82,8 @@ OF_NOTICES = (
 )
 OWN_SETTINGS = ("agent-key-revoke", "snooze", "end-snooze", "save-view", "delete-view", "deputy-end", *OF_NOTICES)
 """A member's own settings, for every role."""
-DECISIONS = ("approve", "deny", "edit", "undo", "resolve", "take", "release", "break-glass")
+DECISIONS = ("approve", "deny", "dismiss", "edit", "undo", "resolve", "take", "release", "break-glass")
+UNDO_BULK = ("undo-bulk",)
 OF_TRIGGERS = ("trigger-create", "trigger-replay", "trigger-switch", "trigger-renew", "trigger-remove")
 OF_GRANTS = ("grant-new", "grant-revoke")
 ACTS = (
@@ -96,12 +100,14 @@ ACTS = (
     *OF_TRIGGERS,
     *OWN_SETTINGS,
     *DECISIONS,
+    *UNDO_BULK,
     *OF_GRANTS,
     *RULES,
 )
 MODELS: tuple[type[Model], ...] = (
     *(Approval, AuditEntry, Claim, Deputy, Membership, PolicyDraft, Run, SavedView, Schedule, Snooze, StandingGrant),
-    *(Channel, Delivery, FollowedRun, NoticeChoices, AgentKey, Trigger, ReceivedMessage, Webhook, WebhookDelivery),
+    *(WithheldBulk, Channel, Delivery, FollowedRun, NoticeChoices, AgentKey, Trigger, ReceivedMessage, Webhook),
+    WebhookDelivery,
 )
 OF_ONE = (
     *("trigger-switch", "trigger-renew", "trigger-remove", "webhook-switch", "webhook-rotate", "webhook-remove"),
@@ -111,10 +117,10 @@ OF_ONE = (
 DAILY = ("0 9 * * *", "UTC")
 OPEN = (
     *("login", "logout", "service-worker", "public-keys", "join-link", "join", "new-password-link", "new-password"),
-    "hook",
+    *("hook", "not-offered"),
 )
 LISTS_OF_THINGS = ("records", "records-import", "drafts", "files", "schedules", "grants")
-LISTS_OF_ADMINS = ("audit", "oversight", "simulator", "webhooks")
+LISTS_OF_ADMINS = ("audit", "oversight", "simulator", "webhooks", "restored-limits")
 LISTS = (
     *("home", "employees", "runs", "approvals", "who-may-decide", "tools", "users", "stop", "search"),
     *("notices", "notice-messages", "agents", "asks", "triggers"),
@@ -132,6 +138,7 @@ WITHOUT_ROW = (
     "audit-verify",
     "invite",
     "files-upload",
+    "tool",
     "try-tool",
     "schedule-create",
     "trigger-create",
@@ -147,7 +154,7 @@ OF_ROLES = (
     dict.fromkeys(
         ("cancel", "message", "continue", "answer", "try-tool", "files-upload", *OF_SCHEDULES, *OF_TRIGGERS), "operator"
     )
-    | dict.fromkeys((*DECISIONS, *OF_GRANTS, "file-delete"), "approver")
+    | dict.fromkeys((*DECISIONS, *UNDO_BULK, *OF_GRANTS, "file-delete"), "approver")
     | dict.fromkeys(RULES, "admin")
 )
 
@@ -193,6 +200,7 @@ def build_address(world: World, name: str) -> str:
         "<int:message_id>": world.received(trigger).pk,
         "<int:webhook_id>": (told := world.webhook_delivery()).webhook_id,
         "<int:webhook_delivery_id>": told.pk,
+        "<uuid:bulk_id>": uuid4(),
         "<path:rest>": "no/such/page",
         "<path:path>": "notes.txt",
         "<str:name>": "data.searchRecords",

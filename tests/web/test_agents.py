@@ -10,11 +10,10 @@ import pytest
 from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry
-from agents.approvals.models import Approval
 from agents.employees.models import Employee, ToolRule
 from agents.gateway.asks import AskedRequest, submit
 from agents.gateway.models import AgentKey, RefusedAsk
-from agents.runs.models import ToolCall
+from agents.runs.models import Approval, ToolCall
 from tests.world import World, make_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -118,8 +117,8 @@ class TestKeys:
     def test_revoking_says_so_and_only_admins_are_offered_to_keep(self, world: World) -> None:
         create_key(world)
         key = AgentKey.objects.get()
-        assert "Keep its open calls" not in text_of(world.client("operator").get("/agents/"))
-        assert "Keep its open calls" in text_of(world.client("admin").get("/agents/"))
+        assert "Keep open calls" not in text_of(world.client("operator").get("/agents/"))
+        assert "Keep open calls" in text_of(world.client("admin").get("/agents/"))
         answer = world.client("operator").post(f"/agents/{key.pk}/revoke/", follow=True)
         assert "The key My laptop no longer works." in text_of(answer)
         assert "revoked" in text_of(answer)
@@ -163,7 +162,7 @@ class TestAsks:
         key = world.ask().key
         second = submit(key, AskedRequest("second", {}, "write"))[0]
         client = world.client("viewer")
-        assert "Older asks" not in text_of(client.get("/agents/asks/"))
+        assert "Older requests" not in text_of(client.get("/agents/asks/"))
         submit(key, AskedRequest("third", {}, "write"))
         newest = client.get("/agents/asks/").content.decode()
         assert f'href="?before={second.pk}"' in newest

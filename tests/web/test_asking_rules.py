@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.approval_rules.models import ApprovalRule
-from agents.approvals.models import Approval
-from agents.runs.models import ToolCall
+from agents.runs.models import Approval, ToolCall
 from agents.web.cards.asking_rules import CallToExplain, describe_rules, find_notice
 from tests.world import UPDATE, World, make_world
 from tools.contract import Level
@@ -54,7 +53,7 @@ def test_each_rule_has_its_text_and_its_remedy(world: World) -> None:
 
 
 def test_a_standing_grant_is_named_only_if_it_could_approve_the_call(world: World) -> None:
-    says = "A standing grant could approve calls like this."
+    says = "You can pre-approve calls like this."
     assert says in show(world, card_with(world, CHANGES), "approver")
     assert says not in show(world, card_with(world, CHANGES, LIMITED), "approver")
 
@@ -62,7 +61,7 @@ def test_a_standing_grant_is_named_only_if_it_could_approve_the_call(world: Worl
 def test_no_standing_grant_is_offered_where_two_people_must_approve(world: World) -> None:
     rule = ApprovalRule.objects.create(organization=world.acme, name="Two people", needed=1)
     card = card_with(world, CHANGES)
-    offers = ("A standing grant could approve calls like this.", "Allow more like this")
+    offers = ("You can pre-approve calls like this.", "Allow more like this")
     assert all(offer in show(world, card, "approver") for offer in offers)
     rule.needed = 2
     rule.save()

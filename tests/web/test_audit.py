@@ -141,6 +141,10 @@ def test_filters_by_actor_action_and_dates(world: World) -> None:
         "?to=2026-03-02": [2, 1],
         "?from=2026-03-02&to=2026-03-02": [2],
         "?from=nonsense&to=9999-12-31&before=x&actor=%00": [3, 2, 1],
+        "?from=0001-01-01": [3, 2, 1],
+        "?to=0001-01-01": [],
+        "?from=9999-12-31": [],
+        "?from=0001-W01-1&to=99990101": [3, 2, 1],
     }.items():
         html = read_page(client, query)
         assert [n for n in (3, 2, 1) if f'id="entry-{n}"' in html] == numbers, query

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.models import CallStatus, EventType, Pass, Run, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, EventType, Pass, Run, ToolCall
 from tests.web.pages import read_page
 from tests.web.run_events import add_events
 from tests.world import DELETE, World, change, make_world, nobody, success
@@ -340,7 +339,7 @@ def test_a_replaced_card_links_to_its_successor(world: World) -> None:
 
 
 @pytest.mark.django_db(transaction=True)  # previews run in threads of their own
-def test_a_new_card_without_a_preview_is_consistent(world: World) -> None:
+def test_a_card_asked_again_that_its_tool_refuses_says_so(world: World) -> None:
     card = world.card()
     post(world, card, "approve")
     Record.objects.filter(pk=world.records[0].pk).delete()
@@ -348,9 +347,9 @@ def test_a_new_card_without_a_preview_is_consistent(world: World) -> None:
     fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
     html = card_page(world, fresh)
     assert re.findall(r"<dt>(.*?)</dt>", section(html, "changed")) == ["effect"]
-    assert "no preview" in section(html, "changed")
+    assert "no longer possible" in section(html, "changed")
     assert "There is no record" in section(html, "effect")
-    assert "whether it can be undone" in section(html, "effect")
+    assert "Not possible any more" in section(html, "effect")
     facts = html.split('class="facts"')[1].split("</dl>")[0]
     assert "Affected" not in facts
     assert "not known" not in facts

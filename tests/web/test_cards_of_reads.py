@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from agents.approvals import decisions
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Grant, ModelProvider, ToolRule
 from agents.runs.actions import Submission, submit
 from agents.runs.engine.loop import advance
-from agents.runs.models import Event, EventType
+from agents.runs.models import Approval, ApprovalStatus, Event, EventType
 from agents.web.panel.lines import render_lines
 from tests.web.pages import read_page
 from tests.world import SEARCH, World, make_world

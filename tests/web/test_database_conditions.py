@@ -6,7 +6,7 @@ import pytest
 from django.db import DatabaseError, connection
 from django.test import RequestFactory
 
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import Approval, ApprovalStatus
 from agents.web.views.unavailable import handle_error
 from tests.workshop.conditions import be_read_only, impatience, locked_database, read_only_connections
 from tests.world import World, make_world, post, problem

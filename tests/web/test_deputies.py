@@ -43,7 +43,7 @@ def test_a_deputy_decides_from_now_to_the_end_of_the_last_day(world: World) -> N
     entry = AuditEntry.objects.get(action="deputy_added")
     assert (entry.actor, entry.subject) == ("user:approver", f"deputy:{row.pk}")
     assert entry.payload["deputy"] == "admin"
-    assert "People in whose name you decide" in world.client("admin").get(PAGE).content.decode()
+    assert "You are a deputy for" in world.client("admin").get(PAGE).content.decode()
 
 
 def test_a_first_day_in_the_future_begins_then(world: World) -> None:
@@ -84,7 +84,7 @@ def test_nobody_outside_the_organization_can_be_named(world: World) -> None:
 @pytest.mark.parametrize("by", ["operator", "viewer"])
 def test_who_decides_no_cards_has_no_deputy(world: World, by: str) -> None:
     assert name_deputy(world, by=by).status_code == 403
-    assert "Name a deputy" not in world.client(by).get(PAGE).content.decode()
+    assert "Add a deputy" not in world.client(by).get(PAGE).content.decode()
 
 
 def test_the_number_of_deputies_has_a_limit(world: World) -> None:

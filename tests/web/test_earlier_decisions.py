@@ -7,9 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.approvals import decisions
-from agents.approvals.models import Approval
 from agents.employees.models import Employee
-from agents.runs.models import Run
+from agents.runs.models import Approval, Run
 from agents.web.cards.cards import load_cards
 from agents.web.cards.earlier_decisions import load_earlier_decisions
 from tests.web.pages import read_page

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.web.cards.edit_form import build_fields, find_field_key, simplify_complaint
+from agents.web.cards.edit_form import build_fields, find_field_key, mark_first_field, simplify_complaint
 from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.form_values import InvalidFieldText, parse_form
 
@@ -102,6 +102,24 @@ def test_a_nested_object_has_an_input_for_each_of_its_fields() -> None:
     ]
     assert [one.name for one in changes.used_fields] == ["phone", "status"]
     assert [one.name for one in changes.unused_fields] == ["score", "archived"]
+
+
+@pytest.mark.parametrize(
+    ("params", "targets", "first"),
+    [
+        ({"record_id": "7", "changes": {"status": "active"}}, {"7"}, "changes.status"),
+        ({"customerId": "a", "names": ["7", "8"], "phone": "+1"}, {"7", "8"}, "phone"),
+        ({"names": ["7", "9"], "phone": "+1"}, {"7", "8"}, "names"),
+        ({"id": "7"}, {"7"}, None),
+    ],
+)
+def test_editing_begins_in_the_first_field_that_does_not_only_identify_the_target(
+    params: dict[str, Any], targets: set[str], first: str | None
+) -> None:
+    kinds: dict[type, Any] = {list: {"type": "array", "items": {"type": "string"}}, str: {"type": "string"}}
+    properties = {name: kinds.get(type(value), SCHEMA["$defs"]["Changes"]) for name, value in params.items()}
+    marked = mark_first_field(build_fields({"type": "object", "properties": properties}, params), targets)
+    assert [one.key for one in list_inputs(marked) if one.is_first] == ([first] if first else [])
 
 
 def test_an_untouched_form_changes_nothing() -> None:
@@ -203,7 +221,7 @@ def test_a_complaint_is_shown_at_the_innermost_input() -> None:
             "The 'a.b' parameter is invalid: Input should be 'x' or 'y' (given: 'z').",
             "It must be 'x' or 'y'.",
         ),
-        ("The 'name' parameter is invalid: Value error, it is blank (given: '').", "It is blank."),
+        ("The 'name' parameter is invalid: Value error, it is empty (given: '').", "It is empty."),
         (
             "The 'code' parameter is invalid: String should match pattern '^[A-Z]{2}$' (given: 'x').",
             "It does not have the expected format.",

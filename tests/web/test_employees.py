@@ -121,12 +121,27 @@ class TestTheProfile:
             Run.objects.filter(pk=run.pk).update(started_at=Now(), finished_at=Now() + timedelta(seconds=seconds))
         world.card()
         html = read_profile(world)
-        assert "Out of passes" not in html
+        assert "Hit the pass limit" not in html
         Run.objects.filter(status=RunStatus.FAILED).update(exit_reason="max_passes")
-        assert "<dt>Out of passes</dt><dd>1</dd>" in read_profile(world)
-        for part in ("<dd>50%</dd>", "<dd>20.0 s</dd>", "<dt>In progress</dt><dd>1</dd>", "<dd>120</dd>"):
+        assert "<dt>Hit the pass limit</dt><dd>1</dd>" in read_profile(world)
+        for part in (
+            "<dd>67%</dd>",
+            "<dt>Denied</dt><dd>1</dd>",
+            "<dd>20.0 s</dd>",
+            "<dt>In progress</dt><dd>1</dd>",
+            "<dd>120</dd>",
+        ):
             assert part in html
         assert f'<a href="/approvals/?employee={world.employee.pk}">1</a>' in html
+
+    def test_denied_and_cancelled_runs_are_no_failures(self, world: World) -> None:
+        world.run(RunStatus.SUCCEEDED, outcome="denied")
+        world.run(RunStatus.CANCELLED, exit_reason="cancelled")
+        world.run(RunStatus.FAILED, exit_reason="denied_repeatedly")
+        figures = read_profile(world).split('<dl class="figures">')[1].split("</dl>")[0]
+        assert "%" not in figures
+        assert "<dt>Denied</dt><dd>2</dd>" in figures
+        assert "<dt>Cancelled</dt><dd>1</dd>" in figures
 
     def test_it_shows_calls_by_tool_and_the_models_usage(self, world: World) -> None:
         count_calls(world.employee, SEARCH, succeeded=30, within_50=30, slowest_ms=40)

@@ -6,22 +6,40 @@ import re
 from html import unescape
 
 import pytest
+from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
 from django.db import connection
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
+from jinja2 import nodes
 
 from agents.employees.models import Employee
 from agents.runs.models import RunStatus
+from agents.urls import urlpatterns
 from agents.web.frame import finding
+from agents.web.jinja_environment import create_environment
+from agents.web.views.pages import render_page
+from gadget_site.folders import ASSETS_DIR
+from tests.web.test_access import READ
 from tests.world import World, make_world
 from tools.records.models import Record
 
 pytestmark = pytest.mark.django_db
 
+NOT_LISTED = {"/search/"}
+
 
 @pytest.fixture
 def world() -> World:
     return make_world()
+
+
+def find_set_names(node: nodes.Node) -> list[str]:
+    """Return the name that this node of a template sets for all templates that extend it."""
+    if isinstance(node, nodes.Macro):
+        return [node.name]
+    target = node.target if isinstance(node, (nodes.Assign, nodes.AssignBlock)) else None
+    return [target.name] if isinstance(target, nodes.Name) else []
 
 
 def hits(client: Client, query: str) -> list[tuple[str, str]]:
@@ -68,7 +86,88 @@ class TestThePlaces:
         assert "/audit/" not in world.client("approver").get("/runs/").content.decode()
 
 
+class TestNames:
+    """A name that the frame sets hides the one that a view passes, so neither may use those of the other."""
+
+    def test_that_the_base_template_sets_are_the_frames(self) -> None:
+        source = (ASSETS_DIR / "templates" / "base.html").read_text()
+        body = create_environment().parse(source).body
+        names = [name for node in body for name in find_set_names(node)]
+        assert len(names) >= 4
+        assert [name for name in names if not name.startswith("frame_")] == []
+
+    @pytest.mark.parametrize("name", ["pending_cards", "member", "presence", "messages", "frame_waiting"])
+    def test_of_the_frame_are_refused_from_a_view(self, world: World, rf: RequestFactory, name: str) -> None:
+        request = rf.get("/")
+        request.user = world.users["viewer"]
+        request.session = SessionStore()
+        with pytest.raises(ValueError, match=f"{name} belong to the frame"):
+            render_page(request, world.member("viewer"), "search/page.html", {name: 1})
+
+    def test_show_the_cards_of_each_employee_alone(self, world: World) -> None:
+        world.card()
+        other = Employee.objects.create(
+            organization=world.acme, name="Kim", provider=world.employee.provider, max_passes=5
+        )
+        client = world.client("viewer")
+        for employee, expected in ((world.employee, "1"), (other, "0")):
+            html = client.get(f"/employees/{employee.pk}/").content.decode()
+            shown = html.partition("<dt>Pending approvals</dt>")[2].partition("</dd>")[0]
+            assert re.sub(r"<[^>]+>|\s", "", shown) == expected
+
+
 class TestTheSearch:
+    def test_finds_every_page_that_needs_no_choice(self, world: World) -> None:
+        """An empty query lists all pages and actions."""
+        found = {address.partition("?")[0].partition("#")[0] for address, _ in hits(world.client("admin"), "")}
+        pages = {
+            f"/{pattern.pattern}" for pattern in urlpatterns if "<" not in str(pattern.pattern) and pattern.name in READ
+        }
+        assert pages - found == NOT_LISTED
+
+    @pytest.mark.parametrize(
+        ("query", "name"),
+        [
+            ("notifications", "Choose your notices"),
+            ("deputy", "Add a deputy"),
+            ("dark", "Theme: dark"),
+            ("log out", "Log out"),
+            ("provider", "Model providers"),
+            ("rules", "Approval rules"),
+            ("tokens", "API tokens"),
+        ],
+    )
+    def test_finds_settings_and_actions_by_their_words(self, world: World, query: str, name: str) -> None:
+        User.objects.filter(username="admin").update(is_staff=True, is_superuser=True)
+        assert name in [found for _, found in hits(world.client("admin"), query)]
+
+    def test_offers_no_settings_to_people_who_cannot_open_them(self, world: World) -> None:
+        for username in ("viewer", "approver", "admin"):
+            found = [address for address, _ in hits(world.client(username), "provider")]
+            assert not any(address.startswith("/admin/") for address in found)
+
+    @pytest.mark.parametrize("query", ["{}", "#{}", "card {}", "Card #{}"])
+    def test_finds_a_card_by_its_number_in_its_organization_alone(self, world: World, query: str) -> None:
+        card = world.card()
+        address = f"/approvals/{card.pk}/"
+        assert address in dict(hits(world.client("viewer"), query.format(card.pk)))
+        assert address not in dict(hits(world.client("outsider"), query.format(card.pk)))
+
+    @pytest.mark.parametrize("name", ["data.getRecordDetail", "data.searchRecords", "data.getStats"])
+    def test_puts_the_exact_name_of_a_tool_first_everywhere(self, world: World, name: str) -> None:
+        client = world.client("viewer")
+        assert hits(client, name)[0][0] == f"/tools/{name}/"
+        catalog = client.get("/tools/", {"q": name}).content.decode()
+        assert re.findall(r'<code class="small">([^<]+)</code>', catalog)[0] == name
+        assert name in client.get(f"/tools/{name}/").content.decode()
+        assert client.get("/tools/no.such/").status_code == 404
+
+    def test_sends_an_action_that_needs_no_page(self, world: World) -> None:
+        html = world.client("viewer").get("/search/", {"q": "log out", "palette": "1"}).content.decode()
+        assert re.search(r'href="/logout/" role="option"[^>]*data-post=""', html)
+        page = world.client("viewer").get("/search/", {"q": "theme: dark"}).content.decode()
+        assert '<input type="hidden" name="theme" value="dark">' in page
+
     def test_finds_pages_and_actions_of_the_role(self, world: World) -> None:
         assert ("/stop/", "Stop everything") in hits(world.client("operator"), "stop")
         assert ("/stop/", "Stop everything") not in hits(world.client("viewer"), "stop")

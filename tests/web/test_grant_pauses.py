@@ -84,7 +84,7 @@ class TestThePause:
         assert states == [("used_up", ""), ("ended", "")]
         assert "Two-person rule" not in page
         assert ">Used up</span>" in page
-        assert "All its calls are used. A call that never starts gives its use back." in page
+        assert "No calls left. Calls that never start don’t count." in page
         assert "Two-person rule" not in read_page(world.client("approver"), "/grants/?ended=1")
 
 

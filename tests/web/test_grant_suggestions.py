@@ -11,11 +11,11 @@ from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee
+from agents.insight import suggestions
 from agents.platform.refusals import Conflict
-from agents.runs.models import Run
-from agents.standing_grants import making, suggestions
+from agents.runs.models import Approval, ApprovalStatus, Run
+from agents.standing_grants import making
 from agents.standing_grants.models import StandingGrant
 from tests.web.granting import answer, decide, read_inputs, read_page, waiting_card
 from tests.world import World, change, make_world

@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.membership import issue_token
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import Approval, ApprovalStatus
 from agents.standing_grants.drafts import GrantDraft, check_draft
 from agents.standing_grants.making import list_grants
 from agents.standing_grants.models import StandingGrant
@@ -67,7 +67,7 @@ def test_an_admin_simulates_the_form_and_saves_nothing(world: World) -> None:
     shown = " ".join(answer.content.decode().split())
     assert answer.status_code == 200
     assert f"answer calls of {UPDATE} by a standing grant" in shown
-    assert "<b>record_id</b> may be anything" in shown
+    assert "<b>record_id</b> any value" in shown
     assert "Save draft" in shown
     assert not StandingGrant.objects.exists()
 
@@ -120,6 +120,9 @@ def test_denied_cards_that_it_would_have_answered_are_named(world: World) -> Non
         ({"rule.record_id": "range", "most.record_id": "-Infinity"}, "'-Infinity' is not a number"),
         ({"rule.record_id": "range", "most.record_id": "1e999"}, "'1e999' is not a number"),
         ({"kind.record_id": "json", "value.record_id": "[1e999]"}, "is not JSON, such as 12"),
+        ({"kind.record_id": "json", "value.record_id": "[" * 470 + "]" * 470}, "is not JSON, such as 12"),
+        ({"kind.record_id": "json", "value.record_id": '{"a":' * 800 + "1" + "}" * 800}, "is not JSON, such as 12"),
+        ({"rule.record_id": "range", "least.record_id": "[" * 800 + "]" * 800}, "is not a number"),
         ({"tool": "data.nothing"}, "There is no tool"),
     ],
 )
@@ -159,7 +162,7 @@ SCORE = {"rule.changes.score": "equals", "kind.changes.score": "json", "value.ch
         (
             {"path": ["record_id", "changes"], "rule.changes": "equals", "kind.changes": "json"}
             | {"value.changes": '{"notes": "Call"}'},
-            "Nothing can match: changes has parameters of its own, and changes.notes must be absent here.",
+            "Nothing can match: changes has parameters of its own, and these conditions leave out changes.notes.",
         ),
         (SCORE, ""),
         ({**SCORE, "value.changes.score": "5.0"}, ""),
@@ -254,6 +257,29 @@ class TestOverRest:
         assert [each["id"] for each in client.get("/api/standing_grants").json()["items"]] == [made["id"]]
         revoked = post(client, f"/api/standing_grants/{made['id']}/revoke").json()
         assert revoked["status"] == "revoked"
+
+    def test_request_sent_again_with_its_id_makes_no_second_grant(self, world: World) -> None:
+        terms = self.terms(world) | {"client_grant_id": "g-1"}
+        client = world.client("approver")
+        answers = [post(client, "/api/standing_grants", terms) for _ in range(12)]
+        assert [answer.status_code for answer in answers] == [201] + [200] * 11
+        assert len({answer.json()["id"] for answer in answers}) == 1
+        assert StandingGrant.objects.count() == 1
+        post(client, f"/api/standing_grants/{answers[0].json()['id']}/revoke")
+        assert post(client, "/api/standing_grants", terms).json()["status"] == "revoked"
+
+    def test_requests_without_id_make_a_grant_each(self, world: World) -> None:
+        for _ in range(2):
+            assert post(world.client("approver"), "/api/standing_grants", self.terms(world)).status_code == 201
+        assert StandingGrant.objects.count() == 2
+
+    def test_id_belongs_to_the_terms_of_one_person(self, world: World) -> None:
+        terms = self.terms(world) | {"client_grant_id": "g-1"}
+        post(world.client("approver"), "/api/standing_grants", terms)
+        for changed in ({"max_uses": 4}, {"lifetime_s": 61}, {"free_params": ["changes.notes", "changes.domain"]}):
+            answer = post(world.client("approver"), "/api/standing_grants", terms | changed)
+            assert (answer.status_code, answer.json()["code"]) == (409, "conflict"), changed
+        assert post(world.client("admin"), "/api/standing_grants", terms).status_code == 201
 
     def test_a_token_makes_none(self, world: World) -> None:
         _, token = issue_token(world.member("approver"), "script")

@@ -10,8 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
-from agents.runs.models import CallStatus, ToolCall
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, ToolCall
 from tests.world import World, make_world, success
 
 pytestmark = pytest.mark.django_db
@@ -122,3 +121,13 @@ def test_a_decided_card_is_refreshed_until_it_is_settled(world: World) -> None:
     viewer = world.client("viewer")
     assert "data-unsettled" in viewer.get(f"/approvals/{going.pk}/card/").content.decode()
     assert "data-unsettled" not in viewer.get(f"/approvals/{done.pk}/card/").content.decode()
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "1899-12-31", "9999-12-31"])
+@pytest.mark.parametrize("name", ["from", "until"])
+def test_a_day_far_away_is_no_error(world: World, name: str, day: str) -> None:
+    decide(world, ApprovalStatus.CONSUMED, CallStatus.SUCCEEDED, summary="Done")
+    answer = world.client("viewer").get(f"/approvals/?history=1&{name}={day}")
+    assert answer.status_code == 200
+    is_outside = (name == "from") == day.startswith("9")
+    assert ("call-report" in answer.content.decode()) is not is_outside

@@ -15,9 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.accounts.models import Organization
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant
-from agents.runs.models import Run, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus
 from agents.web.charts.bar_charts import HEIGHT, build_charts, build_table
 from agents.web.charts.daily_counts import DAYS, DailyCounts, Day, clear_cache, load_last_days
 from agents.web.lists.run_pages import PAGE_SIZE, RunListFilter, load_run_page

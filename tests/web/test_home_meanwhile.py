@@ -10,9 +10,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs.engine.timing import timing
-from agents.runs.models import Run, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus
 from agents.web.charts.daily_counts import clear_cache, load_last_days
 from tests.world import World, make_world
 

@@ -9,10 +9,10 @@ from django.template import engines
 from django.template.loader import render_to_string
 from jinja2 import UndefinedError
 
-from agents.runs.models import CallStatus, ToolCall
+from agents.runs.descriptions import Description, describe
+from agents.runs.models import CallStatus, Event, EventType, ToolCall
 from agents.web.jinja_environment import JINJA
 from agents.web.panel.lines import MARKS
-from agents.web.panel.sentences import describe_resolution
 from agents.web.text import safe_text
 from agents.web.text.markdown import render_markdown
 
@@ -59,12 +59,13 @@ def test_absolute_links_in_markdown_are_kept(target: str) -> None:
 
 
 def render_resolution(outcome: str) -> str:
-    payload = {"outcome": outcome, "by": "gadget", "reason": "It reported after all: succeeded."}
+    reason = "It reported after all: succeeded."
+    payload = {"call_id": "1", "outcome": outcome, "by": "gadget", "reason": reason}
     about = {
         "line": {"seq": 1, "slot": "call-1", "moves_to_end": False},
         "call": ToolCall(pk=1, run_id=1, status=CallStatus.FAILED, level="write", params={}, pass_number=1),
         "payload": payload,
-        "resolution": describe_resolution(payload),
+        "description": describe(Event(type=EventType.CALL_RESOLVED, payload=payload)),
         "title": "Pay",
         "mark": MARKS["succeeded"],
         "card": None,
@@ -89,12 +90,12 @@ def test_a_late_report_shows_only_its_reason() -> None:
 
 def test_templates_escape_text_and_reject_undefined_names_and_methods() -> None:
     line = {"seq": 1, "slot": "", "moves_to_end": False}
-    shortened = {"line": line, "sentence": '"><script>'}
-    html = render_to_string("panel/history_shortened.html", shortened, using=JINJA)
+    described = {"line": line, "description": Description('"><script>')}
+    html = render_to_string("panel/note.html", described, using=JINJA)
     assert "<script" not in html
     assert 'data-seq="1"' in html
     with pytest.raises(UndefinedError):
-        render_to_string("panel/history_shortened.html", {"line": line}, using=JINJA)
+        render_to_string("panel/note.html", {"line": line}, using=JINJA)
     for printed in ("text.upper", "call.get_status_display"):
         template = engines[JINJA].from_string(f"{{{{ {printed} }}}}")
         with pytest.raises(TypeError, match="parentheses"):

@@ -12,9 +12,8 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.approvals import decisions
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee
-from agents.runs.models import Run, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, Run, ToolCall
 from agents.web.lists import decision_pages, inbox_rows
 from agents.web.lists.decision_pages import PAGE_SIZE as MAX_DECIDED
 from tests.world import DELETE, UPDATE, World, change, make_world

@@ -10,8 +10,9 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.approvals import decisions
-from agents.approvals.models import Approval, ApprovalStatus, SavedView, Snooze
+from agents.approvals.models import SavedView, Snooze
 from agents.approvals.saved_views import MAX_VIEWS
+from agents.runs.models import Approval, ApprovalStatus
 from tests.world import World, change, make_world
 
 pytestmark = pytest.mark.django_db

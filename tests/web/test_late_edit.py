@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.approvals import decisions
-from agents.approvals.models import Approval
+from agents.runs.models import Approval
 from tests.world import World, change, make_world
 
 pytestmark = pytest.mark.django_db(transaction=True)  # previews run in threads of their own

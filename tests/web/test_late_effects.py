@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.approvals.models import Approval
+from agents.runs.models import Approval
 from tests.web.pages import read_page
 from tests.world import World, make_world
 
@@ -21,7 +21,7 @@ def test_a_late_effect_can_only_be_acknowledged_with_a_reason(world: World) -> N
     card = Approval.objects.get(tool_call=call, kind="unknown")
     client, page = world.client("approver"), f"/approvals/{card.pk}/"
     html = read_page(client, page)
-    assert "This happened after all" in html
+    assert "Marked as not done, but" in html
     assert "Updated Acme Corp" in html
     assert 'value="acknowledged"' in html
     assert 'value="succeeded"' not in html
@@ -48,8 +48,8 @@ def test_a_late_effect_is_shown_in_inbox_start_page_call_panel_and_audit(world: 
     client = world.client("approver")
     assert "LATE EFFECT" in read_page(client, "/approvals/")
     assert "<b>Late effect:</b>" in read_page(client, "/")
-    assert "This happened after all" in read_page(client, f"/runs/{call.run_id}/calls/{call.pk}/")
-    assert "This happened after all" in read_page(client, f"/runs/{call.run_id}/")
+    assert "<b>Marked as not done,</b> but" in read_page(client, f"/runs/{call.run_id}/calls/{call.pk}/")
+    assert "Marked as not done, but" in read_page(client, f"/runs/{call.run_id}/")
     assert "reported that a call had happened, although it was marked as not done" in read_page(
         world.client("admin"), "/audit/"
     )

@@ -15,13 +15,12 @@ from pytest_django import Settings
 
 from agents.accounts import audit, invitations
 from agents.accounts.models import Credential, Organization
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees import toolboxes
 from agents.employees.models import Employee, Grant, ToolRule
 from agents.gateway.keys import issue_key
 from agents.insight.models import ToolFigures
 from agents.runs import schedules
-from agents.runs.models import Run, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus
 from agents.triggers.models import Trigger
 from agents.web.views import employees
 from agents.webhooks.models import Webhook

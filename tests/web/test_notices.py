@@ -6,11 +6,13 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
+from agents.accounts.notice_facts import NoticeKind
 from agents.notices.choices import load_choices
-from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, FollowedRun, NoticeKind
+from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, FollowedRun
 from agents.notices.outbox import add_notice, build_card_notice
 from agents.notices.sending import send_next
 from agents.notices.spreading import spread_notices
+from agents.notices.web_push import SILENT_PUSH_HOSTS
 from agents.runs.models import RunStatus
 from tests.notices.conftest import add_address
 from tests.world import World, make_world
@@ -91,6 +93,14 @@ def test_an_address_that_is_none_is_refused_and_kept_in_the_form(world: World) -
     assert 'value="&lt;b&gt;ann"' in answer.content.decode()
 
 
+def test_a_browser_whose_service_counts_silent_pushes_says_when_notifications_close(world: World) -> None:
+    add_address(world.member("approver"))
+    for host, says_so in (("push.example.com", False), (SILENT_PUSH_HOSTS[0], True)):
+        Channel.objects.update(kind=ChannelKind.PUSH, host=host)
+        html = world.client("approver").get("/notices/").content.decode()
+        assert ("closes with the next message, or when you open Gadget" in html) is says_so
+
+
 def test_choices_are_saved(world: World) -> None:
     assert world.client("viewer").post("/notices/choices/", {**CHOICES, "run_failed": "daily"}).status_code == 302
     choices = load_choices(world.member("viewer"))
@@ -103,9 +113,9 @@ def test_choices_are_saved(world: World) -> None:
     ("typed", "reason"),
     [
         ({"card": "soon"}, "is none of"),
-        ({"quiet_from": ""}, "Enter both ends"),
+        ({"quiet_from": ""}, "Enter a start and an end"),
         ({"quiet_from": "10pm"}, "is not a time"),
-        ({"quiet_until": "22:00"}, "The quiet hours end when they begin."),
+        ({"quiet_until": "22:00"}, "Start and end are the same."),
         ({"digest_at": ""}, "is not a time"),
         ({"time_zone": "Mars/Base"}, "is not a time zone"),
     ],
@@ -151,10 +161,10 @@ def test_messages_come_page_by_page(world: World, monkeypatch: pytest.MonkeyPatc
 def test_a_member_follows_a_run_and_stops(world: World) -> None:
     run = world.run(RunStatus.WAITING)
     client = world.client("viewer")
-    assert "Tell me when it ends" in read(world, "viewer", f"/runs/{run.pk}/")
+    assert "Notify me when it’s done" in read(world, "viewer", f"/runs/{run.pk}/")
     client.post(f"/runs/{run.pk}/follow/")
     assert FollowedRun.objects.get().membership == world.member("viewer")
-    assert "You will be told" in read(world, "viewer", f"/runs/{run.pk}/")
+    assert "We’ll notify you" in read(world, "viewer", f"/runs/{run.pk}/")
     client.post(f"/runs/{run.pk}/follow/", {"stop": ""})
     assert not FollowedRun.objects.exists()
 

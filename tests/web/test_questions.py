@@ -8,9 +8,8 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs.engine.suspension import MAX_MS, collect_delegate_results
-from agents.runs.models import CallStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall
 from tests.web.asking import ask_question, delegate_task, end_child, suspend_call
 from tests.web.test_transcript import download
 from tests.world import World, make_world, post, problem

@@ -10,8 +10,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.models import RunStatus
+from agents.runs.models import Approval, ApprovalStatus, RunStatus
 from tests.web.pages import read_page
 from tests.world import World, make_world, nobody
 from tools.contract import Target

@@ -11,13 +11,14 @@ import pytest
 from django.utils import timezone
 
 from agents.approvals.resolutions import OUTCOMES
+from agents.runs.event_words import RESOLUTIONS
 from agents.runs.models import Event, EventType, Run, RunStatus, ToolCall
-from agents.web.panel.sentences import RESOLUTIONS
+from agents.runs.redaction import ReplayRedaction, redact_fields
 from agents.web.replay.entries import build_entries
-from agents.web.replay.redaction import ReplayRedaction, redact_fields
 from agents.web.views import replays
+from tests.web.described_samples import build_samples
 from tests.web.pages import read_page
-from tests.web.run_events import add_events, build_run_end, build_samples, build_tool_result, build_tool_start
+from tests.web.run_events import add_events, build_run_end, build_tool_result, build_tool_start
 from tests.world import World, make_world, success
 
 pytestmark = pytest.mark.django_db
@@ -231,6 +232,7 @@ TEXTS = {
     EventType.RUN_RESUMED: "reason",
     EventType.CALL_RESOLVED: "reason",
     EventType.PROVIDER_DELAYED: "reason",
+    EventType.ANSWER_UNUSABLE: "text",
     EventType.RUN_FINISHED: "answer",
 }
 """The texts of people and of the employee; all others are values."""

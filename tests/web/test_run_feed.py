@@ -13,11 +13,11 @@ from agents.platform import notify
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import PassStarted
 from agents.runs.models import Run, RunStatus
+from agents.runs.status_labels import describe_status
 from agents.web.sockets import feeds
 from agents.web.sockets.database import database_to_async
 from agents.web.sockets.run_feed import RunFeed, RunSubscriber
 from agents.web.sockets.viewers import Viewer
-from agents.web.text.run_status import describe_status
 from tests.web.socket_client import SocketClient, in_loop
 from tests.world import World, make_world
 

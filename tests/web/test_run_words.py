@@ -63,11 +63,11 @@ def test_an_unknown_task_says_first_that_nothing_was_done(world: World) -> None:
     answered = world.client("viewer").get(f"/api/runs/{run.pk}").json()
     assert answered["status"] == "succeeded"
     first, *others = answered["answer"].splitlines()
-    assert first == "**Nothing was done:** I follow a script, and it does not know this task."
+    assert first == "I am a demo employee and don't know this task."
     assert "- Tidy up" in others
     top = read_page(world.client("viewer"), f"/runs/{run.pk}/").split('id="end"')[1].split("</section>")[0]
-    assert "<b>Nothing was done:</b> Dana follows a script" in top
-    assert top.index("Nothing was done") < top.index("Tidy up.")
+    assert "Dana is a demo employee and doesn’t know this task." in top
+    assert top.index("is a demo employee") < top.index("Tidy up.")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -135,6 +135,25 @@ def test_a_delayed_run_shows_the_reason_and_the_time_of_the_next_try(world: Worl
     assert "hidden" in html.split('class="continue"')[1].split(">")[0]
     Run.objects.filter(pk=run.pk).update(patience_tries=0, next_wake_at=None)
     assert "data-badge>Queued</span>" in read_page(world.client("operator"), f"/runs/{run.pk}/")
+
+
+def test_each_change_of_a_request_that_its_server_refused_is_named(world: World) -> None:
+    changes = ["without temperature", "with reasoning_effort none"]
+    run = world.run()
+    add_events(run, (EventType.REQUEST_ADAPTED, {"pass_number": 1, "changes": changes}))
+    html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
+    refused = "The model&#39;s server refused the usual form. Sent without temperature and with reasoning_effort none."
+    assert refused in html
+
+
+def test_a_text_that_was_cut_off_is_shown_as_such(world: World) -> None:
+    used = {"input_tokens": 1_200, "output_tokens": 80, "usage_estimated": True, "cost": None, "duration_ms": 5}
+    unusable = {"pass_number": 1, "code": "timeout", "reason": "Nothing more came.", **used}
+    run = world.run()
+    add_events(run, (EventType.ANSWER_UNUSABLE, {**unusable, "text": "The three largest are"}))
+    html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
+    assert "The answer was cut off: about 1,200 + 80 tokens." in html
+    assert "The three largest are" in html
 
 
 def test_the_error_of_a_failed_run_is_shown_once(world: World) -> None:

@@ -7,22 +7,20 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.template.loader import get_template
 from django.test.utils import CaptureQueriesContext
 
 from agents.runs.models import CallStatus, EventType, Pass, Run, RunStatus
 from agents.runs.models.event import brief_result
-from agents.web.jinja_environment import JINJA
 from agents.web.panel.json_html import find_table, render_tree
 from agents.web.panel.lines import render_lines
 from agents.web.panel.slots import fold_events
 from agents.web.views.runs import MAX_LINES
+from tests.web.described_samples import build_samples
 from tests.web.pages import read_page
 from tests.web.run_events import (
     add_events,
     build_draft_result,
     build_run_end,
-    build_samples,
     build_tool_result,
     build_tool_start,
 )
@@ -35,11 +33,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def world() -> World:
     return make_world()
-
-
-@pytest.mark.parametrize("type_", EventType.values)
-def test_every_event_type_has_a_template(type_: str) -> None:
-    assert get_template(f"panel/{type_}.html", using=JINJA)
 
 
 def test_every_event_type_renders_as_one_line(world: World) -> None:

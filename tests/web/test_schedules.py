@@ -11,9 +11,9 @@ from pytest_django import DjangoAssertNumQueries
 
 from agents.accounts.models import AuditEntry
 from agents.employees.models import Employee
-from agents.platform.queries.runs import annotate_waits
 from agents.runs import schedules
 from agents.runs.models import Run
+from agents.runs.queries.runs import annotate_waits
 from agents.web.template_filters import status_label
 from agents.worker.sweeper import sweep_once
 from tests.hostile import packed

@@ -10,14 +10,13 @@ import pytest
 from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry
-from agents.approvals.models import Approval
 from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.policy.models import PolicyDraft, ShadowCard, ShadowVerdict
-from agents.policy.snapshots import keep_snapshot
 from agents.runs.engine.context import load_grants
-from agents.runs.models import Pass, RunStatus, ToolCall
+from agents.runs.models import Approval, Pass, RunStatus, ToolCall
+from agents.runs.snapshots import keep_snapshot
 from tests.standing_grants.granting import equals
 from tests.world import SEARCH, UPDATE, World, change, make_world
 from tools.toolbox.approval_rules import RuleTerms
@@ -107,7 +106,7 @@ def test_a_limit_over_history_is_a_sentence_with_fields(world: World) -> None:
     page = " ".join(simulate(world, **given).split())
     assert "add a limit to data.searchRecords (At most 1 call per day; otherwise it is refused.)" in page
     assert "No verdict would have changed" in page
-    assert "Earlier calls are counted as they really started" in page
+    assert "Limits count what really ran" in page
     record_call(world)
     assert "runs automatically → <b>is refused</b>" in simulate(world, **given)
     answer = world.client("admin").get("/simulator/", {**given, "most": "many"})
@@ -219,9 +218,9 @@ def test_a_simulated_approval_rule_lists_its_cards_with_what_they_would_have_nee
     assert f'href="/approvals/{card.pk}/"' in page
     assert "approved → <b>needs more or other people</b>" in page
     assert "1 of 2: an approver" in page
-    assert "Of 1 approval, 1 did not keep who was in which group" in page
+    assert "1 of 1 approval has no stored groups" in page
     assert "recorded call" not in page, "no verdict of a call depends on it"
-    assert "The draft is for none of these cards." in simulate(world, changes=draft_rule(tool=SEARCH))
+    assert "This draft matches none of these cards." in simulate(world, changes=draft_rule(tool=SEARCH))
 
 
 def test_a_draft_with_a_rule_and_another_change_shows_both_results(world: World) -> None:
@@ -245,6 +244,6 @@ def test_the_page_of_a_draft_rule_lists_the_cards_of_its_shadow(world: World) ->
     assert b"<b>x" not in answer.content, "it stays text"
     page = " ".join(unescape(answer.content.decode()).split())
     assert f'href="/approvals/{card.pk}/"' in page
-    assert "waiting → <b>needs more or other people</b>; nobody could approve it" in page
+    assert "waiting → <b>needs more or other people</b>; no one could approve it" in page
     assert "Compared calls" not in page
     assert "1 different so far" in unescape(client.get("/simulator/").content.decode())

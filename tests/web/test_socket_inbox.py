@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from django.db import transaction
 
+from agents.approval_rules.models import ApprovalRule
 from agents.approvals import decisions
-from agents.approvals.models import Approval
 from agents.platform import notify
 from agents.runs import stops
+from agents.runs.models import Approval
 from agents.web.sockets import feeds, inbox_feed
 from agents.web.sockets.database import database_to_async
 from tests.web.socket_client import SocketClient, in_loop
@@ -346,3 +347,32 @@ class TestASocketWithoutRows:
                 return [(await socket.message())["type"] for socket in (plain, plain, listed)]
 
         assert in_loop(watch()) == ["card_changed", "inbox_changed", "inbox_changed"]
+
+
+class TestVotes:
+    @pytest.mark.parametrize("address", ["/ws/inbox/", ROWS])
+    def test_of_a_card_that_needs_more_people_reach_every_page(self, world: World, address: str) -> None:
+        ApprovalRule.objects.create(organization=world.acme, name="two people", needed=2)
+        card = world.card()
+        clients = world.client("viewer"), world.client("outsider")
+
+        async def watch() -> list[dict[str, Any]]:
+            async with SocketClient(address, clients[0]) as ours, SocketClient(address, clients[1]) as theirs:
+                await ours.message()
+                await theirs.message()
+                await act(world, lambda: approve(world, card))
+                seen = [await ours.message()]
+                await act(world, lambda: decisions.undo(world.member("approver"), card.pk))
+                seen.append(await ours.message())
+                await database_to_async(lambda: stops.stop_everything(world.member("outsider")))()
+                return [*seen, await theirs.message()]
+
+        cast, withdrawn, others = in_loop(watch())
+        payload = {"approval_id": str(card.pk), "status": "pending"}
+        assert cast == {"type": "card_changed", "payload": payload | {"approved_by": ["approver"]}}
+        assert withdrawn == {"type": "card_changed", "payload": payload | {"approved_by": []}}
+        assert others["type"] == "inbox_changed"
+
+
+def approve(world: World, card: Approval) -> None:
+    decisions.approve(world.member("approver"), card.pk, decisions.Decision(digest=card.digest))

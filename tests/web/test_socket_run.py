@@ -13,11 +13,10 @@ import pytest
 from agents.accounts.membership import issue_token
 from agents.accounts.models import ApiToken, Membership
 from agents.approvals import decisions
-from agents.approvals.models import Approval
 from agents.runs.engine.cards import publish_card
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import RunTitled
-from agents.runs.models import Event, EventType, Run
+from agents.runs.models import Approval, Event, EventType, Run
 from agents.web.sockets.database import database_to_async
 from tests.web.socket_client import SocketClient, in_loop
 from tests.world import World, make_world

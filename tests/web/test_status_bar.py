@@ -8,8 +8,7 @@ import pytest
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.models import CallStatus, Origin, Run, RunStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Origin, Run, RunStatus, ToolCall
 from agents.web.panel.run_state import read_state
 from agents.web.panel.status_bar import describe_needs
 from tests.web.asking import ask_question, delegate_task
@@ -78,12 +77,12 @@ def test_it_counts_calls_that_run_side_by_side(world: World) -> None:
 def test_it_counts_what_people_have_to_do(world: World) -> None:
     run = world.run()
     world.card(run)
-    assert read_bar(world, run).startswith("Approval needed")
+    assert read_bar(world, run).startswith("1 approval needed")
     world.card(run)
     bar = read_bar(world, run)
     assert bar.startswith("2 approvals needed")
     assert bar.endswith("Review")
-    assert read_bar(world, ask_question(world).run).startswith("Answer needed")
+    assert read_bar(world, ask_question(world).run).startswith("1 answer needed")
 
 
 def test_it_names_the_colleague_and_leads_to_their_run(world: World) -> None:
@@ -111,7 +110,7 @@ def test_an_end_says_what_happened_and_leads_to_the_answer(world: World) -> None
     ("counts", "words"),
     [
         ((0, 0, 0), ""),
-        ((1, 0, 0), "Approval needed"),
+        ((1, 0, 0), "1 approval needed"),
         ((2, 1, 0), "2 approvals and 1 answer needed"),
         ((0, 0, 2), "2 outcome checks needed"),
         ((1, 1, 1), "1 approval, 1 answer and 1 outcome check needed"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.contrib.admin import site
 from django.db.models.functions import Now
 from django.test import Client, RequestFactory
 
-from agents.accounts.models import AuditEntry
+from agents.accounts.models import AuditEntry, Organization
 from agents.admin.employees import EmployeeAdmin, EmployeeForm
 from agents.employees.models import Employee, ToolRule
 from agents.employees.toolboxes import get_installed_toolbox
@@ -51,6 +52,34 @@ def test_only_an_admin_resumes(world: World) -> None:
     assert press(world.client("admin"), "release", "everything") == 302
     world.acme.refresh_from_db()
     assert world.acme.stopped_at is None
+
+
+@pytest.mark.parametrize("what", ["everything", "employee", "tool"])
+def test_whoever_stopped_something_can_undo_it_for_two_minutes(world: World, what: str) -> None:
+    which = {"employee": world.employee.pk, "tool": "data.getStats"}.get(what, "")
+    for late in (False, True):
+        assert press(world.client("operator"), "stop", what, which) == 302
+        assert 'value="release"' in read_page(world.client("operator"), "/stop/")
+        assert 'value="release"' not in read_page(world.client("approver"), "/stop/")
+        assert press(world.client("approver"), "release", what, which) == 403
+        if late:
+            for rows in (Organization.objects, Employee.objects, ToolRule.objects):
+                rows.filter(stopped_at__isnull=False).update(stopped_at=Now() - timedelta(minutes=3))
+            assert 'value="release"' not in read_page(world.client("operator"), "/stop/")
+        assert press(world.client("operator"), "release", what, which) == (403 if late else 302)
+    assert press(world.client("admin"), "release", what, which) == 302
+
+
+def test_the_page_preselects_nothing_and_says_what_a_stop_would_halt(world: World) -> None:
+    world.run(RunStatus.QUEUED)
+    world.run(RunStatus.WAITING)
+    page = re.sub(r"\s+", " ", read_page(world.client("operator"), "/stop/"))
+    assert "Would halt 2 unfinished runs (1 at work, 1 waiting)" in page
+    assert "would halt 2 unfinished runs (1 at work, 1 waiting)</span>" in page
+    assert '<select name="which" required> <option value="">Choose a tool</option>' in page
+    assert '<optgroup label="Used by 1 employee">' in page
+    assert press(world.client("operator"), "stop", "tool") == 422
+    assert not ToolRule.objects.exists()
 
 
 def test_a_viewer_has_no_buttons_and_cannot_stop_anything(world: World) -> None:

@@ -11,7 +11,7 @@ from agents.platform import notify
 from agents.platform.redis_client import connect_redis
 from agents.platform.streamed_text import read_text
 from agents.runs.engine.transaction import run_transaction
-from agents.runs.events import AssistantMessage
+from agents.runs.model_events import AssistantMessage
 from agents.runs.models import Run, RunStatus
 from agents.web.sockets.database import database_to_async
 from tests.web.socket_client import SocketClient, in_loop

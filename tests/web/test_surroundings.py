@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Grant
+from agents.runs.models import Approval, ApprovalStatus
 from agents.web.cards import new_contacts
 from agents.web.cards.outliers import order_outliers_first, summarize_outliers
 from tests.world import World, change, make_world

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import Approval, ApprovalStatus
 from tests.world import World, make_world
 
 pytestmark = pytest.mark.django_db(transaction=True)  # previews run in threads of their own

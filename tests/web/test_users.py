@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
-from django.db.models.functions import Now
+from django.db.models import TextField
+from django.db.models.functions import Cast, Now
 from django.test import Client
+from pytest_django import Settings
 
 from agents.accounts import invitations, members
 from agents.accounts.membership import authenticate_token, hash_secret, issue_token
 from agents.accounts.models import AuditEntry, Invitation, Membership, Role
+from agents.notices.models import Channel
 from agents.platform.refusals import Conflict, Forbidden
 from agents.web.views.users import LINK_KEY
 from tests.world import World, make_world, nobody
@@ -22,7 +25,7 @@ from tests.world import World, make_world, nobody
 pytestmark = pytest.mark.django_db
 
 PASSWORD = "correct-horse-battery"
-FIELD = re.compile(r'<input type="hidden" name="(role|note|days|confirmed)" value="([^"]*)">')
+FIELD = re.compile(r'<input type="hidden" name="(role|note|address|days|confirmed)" value="([^"]*)">')
 LINK = re.compile(r'id="new-link" value="http://testserver([^"]+)"')
 
 
@@ -122,6 +125,27 @@ class TestInvitations:
         assert (member.organization, member.role) == (world.acme, Role.ADMIN)
         assert User.objects.get(username="stranger").is_staff
 
+    def test_invited_address_is_theirs_once_they_enter_the_code(self, world: World, settings: Settings) -> None:
+        settings.EMAIL_HOST = "mail.example.com"
+        link = invite(world, address="ada@example.com")
+        assert "ada@example.com" not in str(
+            list(Invitation.objects.annotate(raw=Cast("address", TextField())).values_list("raw", flat=True))
+        )
+        client = open_link(link)
+        assert "ada@example.com" in client.get("/join/").content.decode()
+        told = client.post("/join/", {"username": "ada", "password": PASSWORD, "again": PASSWORD}, follow=True)
+        assert "We sent a code to ada@example.com." in told.content.decode()
+        channel = Channel.objects.get(membership__user__username="ada")
+        assert (channel.address, channel.confirmed_at) == ("ada@example.com", None)
+        client.post(f"/notices/channels/{channel.pk}/confirm/", {"code": channel.code})
+        channel.refresh_from_db()
+        assert channel.confirmed_at is not None
+
+    def test_invitation_without_mail_server_is_accepted_without_address(self, world: World, settings: Settings) -> None:
+        settings.EMAIL_HOST, settings.GADGET_SHOWS_MESSAGES = "", False
+        assert sign_up(open_link(invite(world, address="ada@example.com")), "ada").status_code == 302
+        assert not Channel.objects.exists()
+
     def test_it_works_once(self, world: World) -> None:
         link = invite(world)
         first, second = open_link(link), open_link(link)
@@ -194,7 +218,7 @@ class TestInvitations:
         assert User.objects.count() == before
         assert sign_up(client, "ada").status_code == 302
 
-    @pytest.mark.parametrize("wrong", [{"role": "owner"}, {"days": "400"}, {"note": "x" * 121}])
+    @pytest.mark.parametrize("wrong", [{"role": "owner"}, {"days": "400"}, {"note": "x" * 121}, {"address": "ada"}])
     def test_an_invalid_offer_is_refused_with_a_reason(self, world: World, wrong: dict[str, str]) -> None:
         sent = {"role": "viewer", "days": "7", "note": "", **wrong}
         answer = world.client("admin").post("/users/invite/", sent)

@@ -11,14 +11,13 @@ from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
 from agents.approvals import decisions
-from agents.approvals.models import Approval, ApprovalKind
 from agents.gateway.asks import AskedRequest, submit
 from agents.runs.engine.transaction import run_transaction
+from agents.runs.event_readers import is_read
 from agents.runs.events import CallResolved, QuestionAnswered
-from agents.runs.models import Event, Run, ToolCall
+from agents.runs.models import Approval, ApprovalKind, Event, Run, ToolCall
 from agents.webhooks.changes import forget_old_deliveries, send_delivery_again
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind
-from agents.webhooks.outbox import has_webhooks
 from agents.worker.sweeper import sweep_once
 from tests.gateway.conftest import make_key
 from tests.gateway.test_asks import approve, redeem
@@ -310,16 +309,16 @@ class TestCost:
 
     def test_only_an_active_webhook_of_the_organization_is_told(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(build_workshop("globex"), receiver)
-        assert not has_webhooks(workshop.organization.pk)
+        assert not is_read(workshop.organization.pk)
         ours, _ = add_webhook(workshop, receiver)
-        assert has_webhooks(workshop.organization.pk)
+        assert is_read(workshop.organization.pk)
         switched_off, _ = add_webhook(workshop, receiver)
         Webhook.objects.filter(pk=switched_off.pk).update(is_active=False)
-        assert has_webhooks(workshop.organization.pk)
+        assert is_read(workshop.organization.pk)
         run_through(workshop)
         assert set(WebhookDelivery.objects.values_list("webhook", flat=True)) == {ours.pk}
         Webhook.objects.update(is_active=False)
-        assert not has_webhooks(workshop.organization.pk)
+        assert not is_read(workshop.organization.pk)
 
     def test_a_webhook_that_is_removed_meanwhile_fails_no_run(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver)

@@ -11,9 +11,10 @@ from pytest_django import Settings
 from standardwebhooks import WebhookVerificationError
 
 from agents.accounts.models import AuditEntry
+from agents.accounts.notice_facts import NoticeKind
 from agents.gateway.asks import AskedRequest, submit
 from agents.notices.audience import Audience
-from agents.notices.models import Notice, NoticeKind
+from agents.notices.models import Notice
 from agents.runs.engine.timing import timing
 from agents.webhooks import changes, sending
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret

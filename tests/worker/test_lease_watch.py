@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db.models.functions import Now
 
-from agents.platform.queries.sweeps import HELD_LEASES, ObservedLease
 from agents.runs.engine import lease
 from agents.runs.engine.timing import timing
 from agents.runs.models import Run, RunStatus
+from agents.runs.queries.due import HELD_LEASES, ObservedLease
 from agents.worker.lease_watch import LeaseWatch
 from agents.worker.sweeper import Sweeper, _take_unrenewed, sweep_once
 from tests.workshop import Workshop, again, event_types, eventually, lose_worker

@@ -10,11 +10,14 @@ from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry, Membership, Role
+from agents.accounts.notice_facts import NoticeKind
 from agents.employees.models import Employee
+from agents.notices.models import Notice
 from agents.platform.refusals import Forbidden, NotFound
 from agents.runs import schedules, stops
 from agents.runs.models import Origin, Run, RunStatus
 from agents.worker.sweeper import sweep_once
+from tests.gadget_site.backups.confirmed import confirm_all
 from tests.workshop import Workshop, all_at_once, build_workshop, payloads
 from tools.schedules.cron_times import parse_cron
 from tools.schedules.models import Schedule
@@ -133,24 +136,57 @@ class TestADueTime:
         assert restored.next_at is not None
         assert restored.next_at > time
 
-    def test_is_skipped_after_a_backup_was_restored(self, workshop: Workshop) -> None:
-        """The time may have fired after the backup was taken; a person can start a run instead."""
+    def test_is_paused_after_a_backup_was_restored(self, workshop: Workshop) -> None:
+        """It may have been cancelled, and its time may have fired, since the backup was taken."""
         schedule, later = create(workshop), create(workshop, "Later")
         make_due(schedule)
         call_command("after_restore", stdout=StringIO())
+        for one in (schedule, later):
+            assert (reload(one).state, reload(one).problem) == ("switched off", "A backup was restored.")
+        assert list_audited_actions()[-1] == "schedule_switched_off"
+        confirm_all(workshop.admin)
+        stops.release_everything(workshop.admin)
         sweep_once()
         assert not Run.objects.exists()
-        assert reload(schedule).next_at == reload(later).next_at
-        assert "backup" in reload(schedule).problem
-        assert not reload(later).problem
-        assert list_audited_actions()[-1] == "schedule_skipped"
-        stops.release_everything(workshop.admin)
+        schedules.resume(workshop.operator, schedule.pk)
         make_due(schedule)
         sweep_once()
         assert (Run.objects.count(), reload(schedule).problem) == (1, "")
 
 
 class TestClocksAndMissedTimes:
+    def test_a_next_time_that_was_set_while_the_clock_was_ahead_is_computed_anew_and_told(
+        self, workshop: Workshop
+    ) -> None:
+        schedule = create(workshop)
+        expected = schedule.next_at
+        assert expected is not None
+        late = expected + timedelta(days=30)
+        Schedule.objects.filter(pk=schedule.pk).update(next_at=late)
+        sweep_once()
+        assert (reload(schedule).next_at, reload(schedule).problem) == (expected, schedules.CLOCK_WAS_AHEAD)
+        entry = AuditEntry.objects.get(action="schedule_corrected")
+        assert (entry.payload["time"], entry.payload["instead_of"]) == (expected.isoformat(), late.isoformat())
+        told = Notice.objects.get(kind=NoticeKind.SCHEDULE)
+        assert (told.user, told.detail) == (workshop.operator.user, f"schedule {schedule.pk}")
+
+    def test_a_time_that_fired_while_the_clock_was_ahead_does_not_fire_again(self, workshop: Workshop) -> None:
+        schedule = create(workshop)
+        time = make_due(schedule)
+        sweep_once()
+        Schedule.objects.filter(pk=schedule.pk).update(next_at=time)
+        sweep_once()
+        assert Run.objects.count() == 1
+
+    @pytest.mark.parametrize(
+        "when", [EVERY_DAY, ("*/5 * * * *", "UTC"), ("0 0 29 2 *", "UTC"), ("30 2 * * *", "Europe/Berlin")]
+    )
+    def test_a_next_time_of_its_expression_stays(self, workshop: Workshop, when: tuple[str, str]) -> None:
+        schedule = create(workshop, when=when)
+        sweep_once()
+        assert reload(schedule).next_at == schedule.next_at
+        assert not AuditEntry.objects.filter(action="schedule_corrected").exists()
+
     def test_many_missed_times_are_made_up_for_by_one_run(self, workshop: Workshop) -> None:
         schedule = create(workshop, when=("*/5 * * * *", "UTC"))
         make_due(schedule, timedelta(minutes=33))
@@ -258,7 +294,7 @@ class TestASwitchedOffSchedule:
             (_leave, "acme-operator is no longer a member."),
             (_move_to_another_organization, "acme-operator is no longer a member."),
             (_switch_off, "acme-operator is no longer a member."),
-            (_become_viewer, "acme-operator is now a viewer, who may not start runs."),
+            (_become_viewer, "acme-operator is now a viewer, who cannot start runs."),
             (_deactivate_employee, "Dana is no longer active."),
             (_delete_employee, "Its employee was deleted."),
         ],

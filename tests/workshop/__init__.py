@@ -17,14 +17,13 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Organization, Role
 from agents.approvals import decisions, resolutions
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind, ToolRule
 from agents.runs import actions
 from agents.runs.engine import lease
 from agents.runs.engine.loop import advance, find_first_step
 from agents.runs.engine.passes import ask_model, record_pass
 from agents.runs.engine.transaction import Action
-from agents.runs.models import CallStatus, Event, Pass, Run, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Event, Pass, Run, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.probes import PROBES
 from tests.recorder import Recorder

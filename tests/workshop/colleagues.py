@@ -7,9 +7,8 @@ from typing import Any
 
 from agents.accounts.models import Membership
 from agents.approvals import questions
-from agents.approvals.models import Approval, ApprovalKind
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
-from agents.runs.models import Run
+from agents.runs.models import Approval, ApprovalKind, Run
 from tests.probes import PROBES
 from tests.workshop import DATA_TOOLS, Workshop, again, call
 

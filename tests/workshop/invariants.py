@@ -9,9 +9,19 @@ from django.db.models import Max, Q
 from django.db.models.functions import Now
 
 from agents.accounts import audit
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs.engine.cards import compute_digest
-from agents.runs.models import PARKED, TERMINAL_CALLS, CallStatus, Origin, Pass, Run, RunStatus, ToolCall
+from agents.runs.models import (
+    PARKED,
+    TERMINAL_CALLS,
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Origin,
+    Pass,
+    Run,
+    RunStatus,
+    ToolCall,
+)
 
 _DEADLINE_TOLERANCE = timedelta(seconds=45)
 _CLAIM_TOLERANCE = timedelta(seconds=30)

@@ -5,9 +5,15 @@ from typing import Any
 from pydantic import Field
 
 from tools.builtin.record_sentences import describe_changes, describe_new_values, describe_subject
-from tools.builtin.record_writes import RecordWrite, build_author, build_no_change_error, require_selection
-from tools.contract import ErrorCode, Level, Preview, Target, ToolContext, ToolError, ToolResult
-from tools.records.changes import build_deletion_target, build_update_target, delete_records, update_records
+from tools.builtin.record_writes import RecordWrite, build_author, require_selection
+from tools.contract import ErrorCode, Level, NothingToDo, Preview, ToolContext, ToolError, ToolResult
+from tools.records.changes import (
+    build_deletion_target,
+    build_unchanged_target,
+    build_update_target,
+    delete_records,
+    update_records,
+)
 from tools.records.fields import Selection, SharedChanges
 from tools.records.queries import load_selection
 
@@ -38,8 +44,7 @@ class BulkUpdate(RecordWrite):
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
         changes = params.changes.model_dump(mode="json")
-        targets = _build_targets(params, context, changes)
-        return Preview("update", targets)
+        return _build_effect("update", params, context, changes)
 
     def sentence(self, params: Params, preview: Preview) -> str:
         if preview.total == 1:
@@ -101,7 +106,7 @@ class ArchiveAll(RecordWrite):
         require_selection(params)
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
-        return Preview("archive", _build_targets(params, context, {"archived": True}))
+        return _build_effect("archive", params, context, {"archived": True})
 
     def sentence(self, params: Params, preview: Preview) -> str:
         return f"Archive {describe_subject(params, preview)}"
@@ -111,12 +116,13 @@ class ArchiveAll(RecordWrite):
         return _build_result("archived", effect)
 
 
-def _build_targets(selection: Selection, context: ToolContext, changes: dict[str, Any]) -> tuple[Target, ...]:
+def _build_effect(effect: str, selection: Selection, context: ToolContext, changes: dict[str, Any]) -> Preview:
     records = load_selection(context.organization_id, selection)
     targets = tuple(target for record in records if (target := build_update_target(record, changes)) is not None)
     if not targets:
-        raise build_no_change_error("The selected records already have these values.")
-    return targets
+        done = tuple(build_unchanged_target(record, changes) for record in records)
+        raise NothingToDo("The selected records already have these values.", Preview(effect, done))
+    return Preview(effect, targets)
 
 
 def _build_result(verb: str, effect: Preview) -> ToolResult:

@@ -1,5 +1,7 @@
 """Tools that create and change single records, and add records to lists."""
 
+from typing import Any
+
 from pydantic import Field
 
 from tools.builtin.record_sentences import (
@@ -10,9 +12,16 @@ from tools.builtin.record_sentences import (
     format_target_name,
     format_value,
 )
-from tools.builtin.record_writes import RecordWrite, build_author, build_no_change_error, require_selection
-from tools.contract import ErrorCode, Preview, Target, ToolContext, ToolError, ToolResult
-from tools.records.changes import add_to_list, build_creation_target, build_update_target, create_record, update_records
+from tools.builtin.record_writes import RecordWrite, build_author, require_selection
+from tools.contract import ErrorCode, NothingToDo, Preview, Target, ToolContext, ToolError, ToolResult
+from tools.records.changes import (
+    add_to_list,
+    build_creation_target,
+    build_unchanged_target,
+    build_update_target,
+    create_record,
+    update_records,
+)
 from tools.records.fields import (
     ListName,
     QualificationName,
@@ -75,9 +84,11 @@ class UpdateRecord(RecordWrite):
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
         record = load_record(context.organization_id, params.record_id)
-        target = build_update_target(record, params.changes.model_dump(mode="json"))
+        wanted = params.changes.model_dump(mode="json")
+        target = build_update_target(record, wanted)
         if target is None:
-            raise build_no_change_error(f"Record {params.record_id} ({record.name}) already has these values.")
+            message = f"Record {params.record_id} ({record.name}) already has these values."
+            raise NothingToDo(message, Preview("update", (build_unchanged_target(record, wanted),)))
         return Preview("update", (target,))
 
     def sentence(self, params: Params, preview: Preview) -> str:
@@ -110,12 +121,12 @@ class QualifyRecord(RecordWrite):
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
         record = load_record(context.organization_id, params.record_id)
-        values = {"qualification": params.qualification, "qualification_reason": params.reason}
-        target = build_update_target(record, values if params.score is None else {**values, "score": params.score})
+        wanted: dict[str, Any] = {"qualification": params.qualification, "qualification_reason": params.reason}
+        wanted |= {} if params.score is None else {"score": params.score}
+        target = build_update_target(record, wanted)
         if target is None:
-            raise build_no_change_error(
-                f"Record {params.record_id} ({record.name}) is already {params.qualification} with this reason."
-            )
+            message = f"Record {params.record_id} ({record.name}) is already {params.qualification} with this reason."
+            raise NothingToDo(message, Preview("update", (build_unchanged_target(record, wanted),)))
         return Preview("update", (target,))
 
     def sentence(self, params: Params, preview: Preview) -> str:
@@ -160,7 +171,10 @@ class AddToList(RecordWrite):
             if record.pk not in on_list
         )
         if not targets:
-            raise build_no_change_error(f"The selected records are already on the list {params.list_name!r}.")
+            listed = {"list": params.list_name}
+            done = tuple(build_unchanged_target(record, listed) for record in records)
+            message = f"The selected records are already on the list {params.list_name!r}."
+            raise NothingToDo(message, Preview("add", done))
         return Preview("add", targets)
 
     def sentence(self, params: Params, preview: Preview) -> str:

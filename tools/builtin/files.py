@@ -15,8 +15,7 @@ from tools.builtin.file_display import (
 )
 from tools.builtin.outputs import FileEntries, FileHits, FileText
 from tools.builtin.record_sentences import format_name
-from tools.builtin.record_writes import build_no_change_error
-from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult
+from tools.contract import ErrorCode, Level, NothingToDo, Preview, Target, Tool, ToolContext, ToolError, ToolResult
 from tools.files.changes import LARGEST_FILE, StagedFile, check_writable, delete_files, list_deletions, write_file
 from tools.files.contents import LARGEST_TEXT, FileContent, decode_text, detect_kind, read_content
 from tools.files.folder import FolderEntry, FolderListing, find_entry, list_folder, list_tree, open_file
@@ -158,7 +157,9 @@ class WriteFile(Tool):
         names = parse_file_path(params.path)
         now = _read_content(context.organization_id, names)
         if now is not None and now.text == params.text:
-            raise build_no_change_error(f"{quote_path(params.path)} already contains exactly this text.")
+            done = Target("", "/".join(names), before={"content": params.text}, after={"content": params.text})
+            message = f"{quote_path(params.path)} already contains exactly this text."
+            raise NothingToDo(message, Preview("replace", (done,)))
         after = {"content": params.text}
         if now is None:
             return Preview("create", (Target("", "/".join(names), after=after),))

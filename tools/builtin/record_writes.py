@@ -39,15 +39,6 @@ def build_author(context: ToolContext) -> ChangeAuthor:
     return ChangeAuthor(context.employee_name or context.user.name, context.run_id, context.call_id)
 
 
-def build_no_change_error(message: str) -> ToolError:
-    return ToolError(
-        ErrorCode.INVALID_OPERATION,
-        message,
-        recovery_hint="Nothing needs to be done; continue with the task.",
-        attempted=False,
-    )
-
-
 def require_selection(selection: Selection) -> None:
     """Refuse a call with neither ids nor filters, which would affect everything, and an ambiguous call with both."""
     if selection.record_ids and selection.filters is not None:

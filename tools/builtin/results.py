@@ -4,7 +4,7 @@ from pydantic import BaseModel, Field
 
 from tools.builtin.outputs import ResultExcerpt
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolError, ToolResult
-from tools.contract.excerpts import Excerpt, take_excerpt
+from tools.contract.excerpts import describe_position, take_excerpt
 
 
 class ReadResult(Tool):
@@ -33,18 +33,12 @@ class ReadResult(Tool):
                 attempted=False,
             )
         excerpt = take_excerpt(result, params.offset)
-        position = f"{excerpt.unit.capitalize()} {excerpt.start:,} to {excerpt.end:,} of {excerpt.total:,}"
+        position = describe_position(excerpt, "continue with offset {end}")
         return ToolResult.ok(
             {"unit": excerpt.unit, "from": excerpt.start, "to": excerpt.end, "total": excerpt.total},
-            position,
-            f"{excerpt.text}\n[{position}{_describe_next_step(excerpt)}]",
+            position.partition(";")[0],
+            f"{excerpt.text}\n[{position}]",
         )
 
     def running_summary(self, params: Params) -> str:
         return f"Reading more of {params.handle}…"
-
-
-def _describe_next_step(excerpt: Excerpt) -> str:
-    if excerpt.end == excerpt.total:
-        return "; this is the end"
-    return f"; continue with offset {excerpt.end}"

@@ -8,8 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from tools.builtin.outputs import Schedules
 from tools.builtin.record_sentences import format_name, format_value
-from tools.builtin.record_writes import build_no_change_error
-from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult
+from tools.contract import ErrorCode, Level, NothingToDo, Preview, Target, Tool, ToolContext, ToolError, ToolResult
 from tools.records.queries import format_time
 from tools.records.tables import build_markdown_table
 from tools.schedules.changes import (
@@ -33,7 +32,7 @@ def _check_task(text: str) -> str:
     if "\x00" in text:
         raise ValueError("it contains a null character")
     if not text.strip():
-        raise ValueError("it is blank")
+        raise ValueError("it is empty")
     return text.strip()
 
 
@@ -179,7 +178,9 @@ def _build_new_schedule(params: CreateSchedule.Params, context: ToolContext) -> 
 def _load_open_schedule(params: CancelSchedule.Params, context: ToolContext) -> Schedule:
     schedule = load_schedule(context.organization_id, int(params.schedule_id))
     if schedule.cancelled_at is not None:
-        raise build_no_change_error(f"Schedule {schedule.pk} is already cancelled.")
+        state = {"state": schedule.state}
+        done = Target(str(schedule.pk), _build_label(schedule.task, schedule.times), before=state, after=state)
+        raise NothingToDo(f"Schedule {schedule.pk} is already cancelled.", Preview("cancel", (done,)))
     return schedule
 
 

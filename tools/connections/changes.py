@@ -21,7 +21,7 @@ _DESCRIBED_FIELDS = (
     *("title", "tags", "definition", "hash", "accepted_hash", "accepted_definition"),
     *("inferred_level", "level", "gone_at"),
 )
-_CHOICE_FIELDS = ("is_chosen", "level", "accepted_hash", "accepted_definition")
+_CHOICE_FIELDS = ("is_chosen", "level", "accepted_hash", "accepted_definition", "accepted_title")
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,17 @@ class SourceDescription:
 
 @dataclass(frozen=True)
 class RefreshResult:
-    """The names of the tools that a refresh changed; those in `back` had disappeared before."""
+    """The names of the tools that a refresh changed; those in `back` had disappeared before.
+
+    Attributes:
+        retitled: tools in use whose new title waits for an admin.
+    """
 
     new: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     back: tuple[str, ...] = ()
+    retitled: tuple[str, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
 
 
@@ -85,7 +90,7 @@ def save_description(source: Source, found: SourceDescription) -> RefreshResult:
 
     The method of an API's operation bounds its level, so a changed text is accepted automatically, unless an admin
     lowered the level or the level would fall. A changed tool of an MCP server is always quarantined, because nothing
-    bounds what the server may do.
+    bounds what the server may do. A changed title waits until an admin accepts it, and stops nothing.
 
     Raises:
         ToolError: OPERATION_FAILED, the source was deleted or its address changed since `source` was read.
@@ -103,6 +108,7 @@ def save_description(source: Source, found: SourceDescription) -> RefreshResult:
         seen = [(row, described[key]) for key, row in before.items() if key in described]
         back = tuple(row.tool for row, each in seen if row.gone_at is not None)
         differs = tuple(row.tool for row, each in seen if row.hash != each.hash)
+        old_titles = {row.pk: row.title for row, _ in seen}
         written = [_update_row(source, row, each) for row, each in seen if _is_outdated(row, each)]
         gone = [row for key, row in before.items() if key not in described and row.gone_at is None]
         SourceTool.objects.bulk_create(new, batch_size=200)
@@ -127,6 +133,7 @@ def save_description(source: Source, found: SourceDescription) -> RefreshResult:
         changed=tuple(tool for tool in differs if tool not in back),
         gone=tuple(row.tool for row in gone),
         back=back,
+        retitled=tuple(row.tool for row in written if row.has_waiting_title and row.title != old_titles[row.pk]),
         skipped=skipped,
     )
 
@@ -148,11 +155,15 @@ class ToolChoice:
     Attributes:
         level: empty for the inferred level.
         seen: the hash of the definition that the admin saw.
+        seen_title: the title that the admin saw; None for the current one.
+        accepts_title: accept the title also if the definition was accepted before.
     """
 
     is_chosen: bool
     level: str
     seen: str
+    seen_title: str | None = None
+    accepts_title: bool = False
 
 
 def apply_choices(source: Source, choices: Mapping[int, ToolChoice]) -> list[SourceTool]:
@@ -262,7 +273,7 @@ def _build_row(source: Source, each: DescribedTool, name: str) -> SourceTool:
 
 def _is_outdated(row: SourceTool, each: DescribedTool) -> bool:
     is_other = row.hash != each.hash or row.inferred_level != each.inferred_level
-    return is_other or row.gone_at is not None or row.tags != list(each.tags)
+    return is_other or row.gone_at is not None or (row.title, row.tags) != (each.title[:200], list(each.tags))
 
 
 def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceTool:
@@ -276,7 +287,9 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
         row.level, row.accepted_hash = before.value, ""
     if was_accepted and row.accepted_hash != each.hash:
         row.accepted_definition = row.definition
-    row.title, row.tags, row.definition = each.title[:200], list(each.tags), dict(each.definition)
+    if row.hash != each.hash or not source.is_mcp:
+        row.definition = dict(each.definition)  # else a server could change the rest by hiding the tool for a while
+    row.title, row.tags = each.title[:200], list(each.tags)
     row.hash, row.inferred_level, row.gone_at = each.hash, each.inferred_level.value, None
     return row
 
@@ -293,14 +306,17 @@ def _carry_over_level(row: SourceTool, inferred: Level) -> str:
 
 def _set_choice(row: SourceTool, choice: ToolChoice) -> bool:
     """Set the choice on the row; return True if that changes anything."""
-    before = (row.is_chosen, row.level, row.accepted_hash)
+    before = (row.is_chosen, row.level, row.accepted_hash, row.accepted_title)
     if choice.seen == row.hash and row.gone_at is None:
         row.is_chosen, row.level = choice.is_chosen, choice.level
+        has_seen_title = choice.seen_title in (None, row.title)
+        if choice.is_chosen and has_seen_title and (row.is_quarantined or choice.accepts_title):
+            row.accepted_title = row.title
         if choice.is_chosen:
             row.accepted_hash, row.accepted_definition = row.hash, {}
     elif not choice.is_chosen:
         row.is_chosen = False
-    return before != (row.is_chosen, row.level, row.accepted_hash)
+    return before != (row.is_chosen, row.level, row.accepted_hash, row.accepted_title)
 
 
 def _reserve_name(wanted: str, taken: set[str]) -> str:

@@ -1,5 +1,7 @@
 """An organization's connected tools, built from the database without contacting their sources."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,6 +11,7 @@ from tools.connections.models import Source, SourceTool
 from tools.connections.servers import build_api_connection, build_server, identify_account
 from tools.contract import Level, NetworkAccess, Tool, ToolContext, ToolError, ToolResult
 from tools.sources import mcp, openapi
+from tools.sources.external_tool import ExternalTool
 
 logger = logging.getLogger("gadget.tools")
 
@@ -65,10 +68,11 @@ def _explain_withheld(row: SourceTool) -> str:
 def _build_tool(row: SourceTool, credentials: Credentials, reach: NetworkAccess) -> Tool:
     source, level = row.source, Level(row.level) if row.level else None
     if source.is_mcp:
-        tool: Tool = _build_mcp_tool(row, source, credentials, reach)
+        tool: ExternalTool = _build_mcp_tool(row, source, credentials, reach)
     else:
         tool = _ConnectedOperation(openapi.ApiOperation.from_json(row.definition), build_api_connection(source), level)
         tool.credentials = credentials
+    tool.server_title = row.accepted_title
     tool.name = row.tool  # the stored name, because the source may have renamed the tool since
     return tool
 
@@ -82,7 +86,7 @@ class _ConnectedOperation(openapi.OpenAPITool):
         return super().execute(params, replace(context, credentials=self.credentials))
 
 
-def _build_mcp_tool(row: SourceTool, source: Source, credentials: Credentials, reach: NetworkAccess) -> Tool:
+def _build_mcp_tool(row: SourceTool, source: Source, credentials: Credentials, reach: NetworkAccess) -> mcp.McpTool:
     server = build_server(source, credentials.get(source.credentials_service, {}), reach)
     tool = mcp.McpTool(mcp.Definition.from_json(row.definition), server, source.name, row.effective_level)
     tool.timeout_s, tool.account = float(source.timeout_s), identify_account(source)

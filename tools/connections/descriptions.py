@@ -1,20 +1,21 @@
 """Retrieval of a source's current description."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urljoin
 
 from tools.connections.changes import DescribedTool, SourceDescription
 from tools.connections.models import AuthenticationMethod, Source
-from tools.connections.servers import build_server, check_base_url
+from tools.connections.servers import build_api_connection, build_server, check_base_url
 from tools.contract import ErrorCode, NetworkAccess, ToolError, collect_secrets
 from tools.network import NetworkLimits, read_url, request
 from tools.network.urls import get_origin
 from tools.sources import mcp, openapi
 from tools.toolbox.secrecy import hide_secrets_in_error, hide_secrets_in_json
 
+MAX_NAMED = 5
 NO_SYNTAX = "this is neither JSON nor YAML: "
 """The beginning of the document reader's message for a text in neither syntax."""
 
@@ -24,7 +25,7 @@ class FetchLimits:
     """The limits for a source's answer: its time, and the size of an API's description."""
 
     seconds: float = 30.0
-    document_bytes: int = 20_000_000
+    document_bytes: int = 64_000_000
 
 
 def fetch_description(
@@ -69,9 +70,17 @@ def _describe_mcp(
             for each in listing.tools
         ),
         skipped=tuple((each.name, each.reason) for each in listing.skipped),
-        note=f"Its protocol version is {listing.protocol}.",
+        note=" ".join([f"Its protocol version is {listing.protocol}.", *_describe_adapted(listing.adapted)]),
     )
     return _hide_secrets(found, secrets, secrets - {fields.get("username", "")})
+
+
+def _describe_adapted(adapted: Sequence[mcp.SkippedTool]) -> Iterator[str]:
+    """Say which parts of schemas are left out, naming the first few tools."""
+    if adapted:
+        named = "; ".join(f"{each.name}: {each.reason}" for each in adapted[:MAX_NAMED])
+        more = f"; and {len(adapted) - MAX_NAMED} more" if len(adapted) > MAX_NAMED else ""
+        yield f"Parts of schemas that cannot be used: {named}{more}."
 
 
 def _hide_secrets(
@@ -126,7 +135,8 @@ def _describe_openapi(source: Source, reach: NetworkAccess, limits: FetchLimits)
             ErrorCode.LIMIT_EXCEEDED, f"The description is too long: {len(text):,} characters.", attempted=False
         )
     try:
-        found = openapi.read_description(text, base_url=source.base_url)
+        provided = build_api_connection(source).authentication.body_names
+        found = openapi.read_description(text, base_url=source.base_url, provided=provided)
     except openapi.DocumentError as error:
         raise ToolError(ErrorCode.OPERATION_FAILED, _explain_document_error(text, error)) from error
     proposed = _find_server(source, found)

@@ -35,6 +35,7 @@ class KeyPlace(models.TextChoices):
     HEADER = "header", "Header"
     QUERY = "query", "Query parameter"
     COOKIE = "cookie", "Cookie"
+    BODY = "body", "Field of the body"
 
 
 class Source(models.Model):
@@ -127,6 +128,8 @@ class SourceTool(models.Model):
         key: the source's own name for it: `GET /pets/{id}`, or the name of an MCP tool.
         tool: the name of the tool, e.g. `crm.listContacts`; it never changes, even if the source renames it.
         definition: the definition that the tool is built from, as JSON.
+        title: the source's own words for it, as last described; no part of the definition, and never used as its name.
+        accepted_title: the title that an admin accepted, shown as the source's own words; another one waits.
         hash: the hash of the definition.
         accepted_hash: the hash of the definition that an admin accepted; empty for none. Any other is quarantined.
         accepted_definition: the last accepted definition, stored while the source describes another one; else empty.
@@ -139,6 +142,7 @@ class SourceTool(models.Model):
     key = models.CharField(max_length=MAX_KEY_LENGTH)
     tool = models.CharField(max_length=120)
     title = models.CharField(max_length=200, blank=True, default="")
+    accepted_title = models.CharField(max_length=200, blank=True, default="", db_default="")
     tags = models.JSONField(default=list, blank=True)
     definition = models.JSONField()
     hash = models.CharField(max_length=64)
@@ -172,6 +176,11 @@ class SourceTool(models.Model):
     @property
     def is_quarantined(self) -> bool:
         return self.hash != self.accepted_hash
+
+    @property
+    def has_waiting_title(self) -> bool:
+        """True if the tool is offered, and its source has given it another title since an admin accepted one."""
+        return self.state == "offered" and self.title != self.accepted_title
 
     @property
     def state(self) -> str:

@@ -11,6 +11,7 @@ from tools.contract.canonical import (
     storable_json,
 )
 from tools.contract.context import Person, ToolContext
+from tools.contract.declarations import Example, InvalidTool, name_class
 from tools.contract.embedded_requests import find_embedded_requests
 from tools.contract.environment import SHORTEST_SECRET, Environment, collect_secrets
 from tools.contract.errors import INDEFINITE_CODES, REPEATABLE_CODES, ErrorCode, ToolError, format_error
@@ -19,9 +20,9 @@ from tools.contract.function import FunctionTool, tool
 from tools.contract.level import Level
 from tools.contract.limits import RateLimit
 from tools.contract.network_access import HostPort, NetworkAccess, PrivateHost, PrivateHosts
-from tools.contract.preview import NO_PREVIEW, Preview, Target
+from tools.contract.preview import NO_PREVIEW, REFUSED, NothingToDo, Preview, Target
 from tools.contract.recipe import Recipe, Step
-from tools.contract.result import ResultError, ToolResult
+from tools.contract.result import KeptFile, ResultError, ResultFile, ToolResult, read_kept_files
 from tools.contract.schema import NoParams
 from tools.contract.suspension import Delegation, Question, Steps, Suspend
 from tools.contract.tool import Parameter, Tool
@@ -29,17 +30,22 @@ from tools.contract.tool import Parameter, Tool
 __all__ = [
     "INDEFINITE_CODES",
     "NO_PREVIEW",
+    "REFUSED",
     "REPEATABLE_CODES",
     "SHORTEST_SECRET",
     "Delegation",
     "Environment",
     "ErrorCode",
+    "Example",
     "Fence",
     "FunctionTool",
     "HostPort",
+    "InvalidTool",
+    "KeptFile",
     "Level",
     "NetworkAccess",
     "NoParams",
+    "NothingToDo",
     "Parameter",
     "Person",
     "Preview",
@@ -49,6 +55,7 @@ __all__ = [
     "RateLimit",
     "Recipe",
     "ResultError",
+    "ResultFile",
     "Step",
     "Steps",
     "Suspend",
@@ -69,7 +76,9 @@ __all__ = [
     "fingerprint",
     "format_error",
     "make_storable",
+    "name_class",
     "parse_arguments",
+    "read_kept_files",
     "storable_json",
     "tool",
 ]

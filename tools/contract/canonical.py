@@ -8,6 +8,8 @@ from typing import Any
 from tools.contract.errors import ErrorCode, ToolError
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+MAX_DEPTH = 100
+"""Levels of lists and objects in a value that is stored: code that walks through it level by level has a limit."""
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -24,12 +26,23 @@ def storable_json(value: Any) -> str:
     """Encode the value as canonical JSON that every database can store.
 
     Raises:
-        ValueError, TypeError: the value is not JSON, or a text in it cannot be stored.
+        ValueError, TypeError: the value is not JSON, is nested too deeply, or a text in it cannot be stored.
+        RecursionError: it is nested far too deeply.
     """
     text = canonical_json(value)
     if fault := find_unstorable(text):
         raise ValueError(fault)
+    if text.count("[") + text.count("{") > MAX_DEPTH and _is_too_deep(value):
+        raise ValueError(f"it has more than {MAX_DEPTH} levels")
     return text
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value] if isinstance(value, dict | list | tuple) else []
+    for _ in range(MAX_DEPTH):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [child for children in inner for child in children if isinstance(child, dict | list | tuple)]
+    return bool(level)
 
 
 def find_unstorable(json_text: str) -> str:

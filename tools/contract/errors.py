@@ -60,6 +60,9 @@ REPEATABLE_CODES = frozenset(
 """Codes after which the model may request the same call again."""
 
 
+_PARTS = ("fact", "words", "parameter", "expected", "example", "recovery_hint")
+
+
 class ToolError(Exception):
     """A failure whose text is shown to the model; the text of any other exception stays hidden.
 
@@ -68,6 +71,10 @@ class ToolError(Exception):
         message: one sentence that quotes the value and says what is wrong.
         parameter, expected, example, recovery_hint: lines of the formatted text; empty ones are left out.
         attempted: False promises that the effect never began, so a failed write changed nothing.
+        words: the other system's own words, unverified; `message` then ends with them.
+
+    Attributes:
+        fact: the message without the words of others.
     """
 
     def __init__(  # noqa: PLR0913 - one argument for each line of the text
@@ -80,20 +87,49 @@ class ToolError(Exception):
         example: str = "",
         recovery_hint: str = "",
         attempted: bool = True,
+        words: str = "",
     ) -> None:
-        super().__init__(message)
+        self.fact = fact = _write(message)
+        self.words = said = _write(words)
+        self.message = f"{fact.removesuffix('.')}: {said.removesuffix('.')}." if said else fact
+        super().__init__(self.message)
         self.code = ErrorCode(code)
-        self.message = message
-        self.parameter = parameter
-        self.expected = expected
-        self.example = example
-        self.recovery_hint = recovery_hint
+        self.parameter = _write(parameter)
+        self.expected = _write(expected)
+        self.example = _write(example)
+        self.recovery_hint = _write(recovery_hint)
         self.attempted = attempted
 
     @property
     def is_definite(self) -> bool:
         """True if the effect certainly did not happen, or did not complete."""
         return not self.attempted or self.code not in INDEFINITE_CODES
+
+
+def settle_error(error: ToolError) -> ToolError:
+    """Return the error, or a copy with texts in place of whatever a tool has put into it."""
+    code, attempted = getattr(error, "code", None), getattr(error, "attempted", None)
+    parts = [getattr(error, name, None) for name in _PARTS]
+    shown = [*parts, getattr(error, "message", None)]
+    if isinstance(code, ErrorCode) and isinstance(attempted, bool) and all(type(part) is str for part in shown):
+        return error
+    known = code if isinstance(code, ErrorCode) else ErrorCode.TOOL_EXECUTION_FAILED
+    fact, *details = map(_describe, parts)
+    return ToolError(known, fact, **dict(zip(_PARTS[1:], details, strict=True)), attempted=attempted is not False)
+
+
+def _write(part: object) -> str:
+    """Return a part of an error as text; None is an empty one."""
+    if part is None:
+        return ""
+    return str.__str__(part) if isinstance(part, str) else str(part)
+
+
+def _describe(part: object) -> str:
+    """Return a part as text, without running the value's own code."""
+    if part is None:
+        return ""
+    return str.__str__(part) if isinstance(part, str) else f"a value of type {type(part).__name__}"
 
 
 def format_error(error: ToolError) -> str:

@@ -11,9 +11,10 @@ from tools.contract.result import ToolResult
 
 MAX_CHARACTERS = 24_000
 """The longest result of one call that a model receives in full."""
-_MAX_EXCERPT_CHARACTERS = MAX_CHARACTERS - 300
-"""Leaves room for the line that names the position and the next step."""
-MAX_REST_CHARACTERS = 6_000
+_LAST_LINE = 300
+"""Room for the line that names the position and the next step."""
+_REST_SHARE = 4
+"""The other values of an object may take this part of an excerpt."""
 _NEXT_STEP = "continue with results.read if available; otherwise request less"
 _HANDLE = re.compile(r"r-([1-9]\d{0,17})")
 
@@ -35,32 +36,53 @@ class Excerpt:
     total: int
 
 
-def take_excerpt(result: ToolResult, start: int = 0) -> Excerpt:
+def take_excerpt(result: ToolResult, start: int = 0, longest: int = MAX_CHARACTERS) -> Excerpt:
     """Cut an excerpt from the result's text for the model, starting at this piece.
 
     A list, or the longest list in an object, is cut by rows, and Markdown by lines. If a single row or line is too
     long, or a list makes up too little of the object, the text is cut by characters.
     """
-    text = result.for_model()
+    text, room = result.for_model(), longest - _LAST_LINE
     if result.error is not None:
-        return _cut_characters(text, start)
+        return _cut_characters(text, start, room)
     if result.markdown:
-        return _cut_pieces("lines", text.split("\n"), start, "\n") or _cut_characters(text, start)
-    found = _find_rows(result.data)
-    excerpt = found and _cut_pieces("rows", [canonical_json(row) for row in found.rows], start, ",\n")
-    return excerpt or _cut_characters(text, start)
+        return _cut_pieces(("lines", "\n"), text.split("\n"), start, room) or _cut_characters(text, start, room)
+    found = _find_rows(result.data, longest)
+    excerpt = found and _cut_pieces(("rows", ",\n"), [canonical_json(row) for row in found.rows], start, room)
+    return excerpt or _cut_characters(text, start, room)
 
 
-def format_for_model(result: ToolResult, handle: str) -> str:
-    """Format the tool message; if the result is too long, it is shortened and its last line names the handle."""
+def take_rows(result: ToolResult, excerpt: Excerpt) -> Any:
+    """Return the data of the result with the rows of this excerpt alone; None if it was not cut by rows."""
+    rows = slice(excerpt.start, excerpt.end)
+    if excerpt.unit != "rows" or isinstance(result.data, list):
+        return result.data[rows] if excerpt.unit == "rows" else None
+    return {**result.data, (key := _find_longest_list(result.data)): result.data[key][rows]}
+
+
+def format_for_model(result: ToolResult, handle: str, next_step: str = _NEXT_STEP) -> str:
+    """Format the tool message; if the result is too long, it is shortened and its last line names the handle.
+
+    Args:
+        next_step: the way to the rest; `{end}` is the first piece of it.
+    """
+    files = "".join(f"\n{file.describe()}" for file in result.list_files())
     text = result.for_model() or "Done."
     if len(text) <= MAX_CHARACTERS:
-        return text
+        return f"{text}{files}"
     portion = take_excerpt(result)
     text = portion.text
-    if portion.unit == "rows" and (found := _find_rows(result.data)):
+    if portion.unit == "rows" and (found := _find_rows(result.data, MAX_CHARACTERS)):
         text = f"{found.rest}\n{found.key}: [{text}]" if found.key else f"[{text}]"
-    return f"{text}\n[shortened: {portion.end:,} of {portion.total:,} {portion.unit}; handle {handle}; {_NEXT_STEP}]"
+    step = next_step.format(end=portion.end)
+    return f"{text}\n[shortened: {portion.end:,} of {portion.total:,} {portion.unit}; handle {handle}; {step}]{files}"
+
+
+def describe_position(excerpt: Excerpt, next_step: str) -> str:
+    """Describe where an excerpt is in its result, and the way to the rest; `{end}` is the first piece of it."""
+    position = f"{excerpt.unit.capitalize()} {excerpt.start:,} to {excerpt.end:,} of {excerpt.total:,}"
+    is_last = excerpt.end == excerpt.total
+    return f"{position}; {'this is the end' if is_last else next_step.format(end=excerpt.end)}"
 
 
 @dataclass(frozen=True)
@@ -72,17 +94,19 @@ class _RowList:
     rest: str = ""
 
 
-def _find_rows(data: Any) -> _RowList | None:
+def _find_rows(data: Any, longest: int) -> _RowList | None:
     if isinstance(data, list):
         return _RowList(data)
-    if not isinstance(data, dict):
-        return None
-    lists = {key: value for key, value in data.items() if isinstance(value, list)}
-    key = max(lists, key=lambda name: len(lists[name]), default=None)
+    key = _find_longest_list(data) if isinstance(data, dict) else None
     if key is None:
         return None
     rest = canonical_json({name: value for name, value in data.items() if name != key})
-    return _RowList(lists[key], key, rest) if len(rest) <= MAX_REST_CHARACTERS else None
+    return _RowList(data[key], key, rest) if len(rest) <= longest // _REST_SHARE else None
+
+
+def _find_longest_list(data: dict[str, Any]) -> str | None:
+    lists = {key: value for key, value in data.items() if isinstance(value, list)}
+    return max(lists, key=lambda name: len(lists[name]), default=None)
 
 
 def format_handle(call_id: int) -> str:
@@ -96,17 +120,18 @@ def parse_handle(handle: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _cut_pieces(unit: str, pieces: Sequence[str], start: int, glue: str) -> Excerpt | None:
-    """Join as many pieces as fit; return None if a single one is too long."""
-    if max(map(len, pieces), default=0) > _MAX_EXCERPT_CHARACTERS:
+def _cut_pieces(kind: tuple[str, str], pieces: Sequence[str], start: int, longest: int) -> Excerpt | None:
+    """Join as many pieces of this unit as fit with their glue; return None if a single one is too long."""
+    unit, glue = kind
+    if max(map(len, pieces), default=0) > longest:
         return None
     start = min(start, len(pieces))
     lengths = accumulate(len(piece) + len(glue) for piece in pieces[start:])
-    end = start + sum(1 for length in lengths if length <= _MAX_EXCERPT_CHARACTERS + len(glue))
+    end = start + sum(1 for length in lengths if length <= longest + len(glue))
     return Excerpt(glue.join(pieces[start:end]), unit, start, end, len(pieces))
 
 
-def _cut_characters(text: str, start: int) -> Excerpt:
+def _cut_characters(text: str, start: int, longest: int) -> Excerpt:
     start = min(start, len(text))
-    end = min(start + _MAX_EXCERPT_CHARACTERS, len(text))
+    end = min(start + longest, len(text))
     return Excerpt(text[start:end], "characters", start, end, len(text))

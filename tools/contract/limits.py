@@ -1,11 +1,21 @@
-"""Rate limits that a tool declares."""
+"""Limits that a tool declares."""
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import ConfigDict
+
+from tools.contract.values import CHECKED_AGAIN, Count, Number
+
+LONGEST_TIMEOUT_S = 7 * 86_400
+LONGEST_CACHED_S = 366 * 86_400
 
 
 @dataclass(frozen=True)
 class RateLimit:
     """A limit of `calls` within any `seconds`, counted for each organization."""
 
-    calls: int
-    seconds: float
+    __pydantic_config__: ClassVar[ConfigDict] = CHECKED_AGAIN
+
+    calls: Count
+    seconds: Number

@@ -1,12 +1,19 @@
 """Previews: the effect of a call, computed before a person decides and again before the call starts."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+
+from pydantic import ConfigDict
 
 from tools.contract.canonical import fingerprint
+from tools.contract.errors import ErrorCode, ToolError
+from tools.contract.values import CHECKED_AGAIN, Count, PlainObject, Text, WrittenText
 
 NO_PREVIEW = "This tool has no preview."
 """The problem of a tool that shows its params alone; every other problem means that the effect is unknown."""
+
+REFUSED = "refused"
+"""The effect of a call that its tool refuses since the request; the problem says why."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +28,20 @@ class Target:
             `before`.
     """
 
-    id: str
-    label: str
-    version: int | None = None
-    before: dict[str, Any] = field(default_factory=dict)
-    after: dict[str, Any] = field(default_factory=dict)
+    __pydantic_config__: ClassVar[ConfigDict] = CHECKED_AGAIN
+
+    id: WrittenText
+    label: WrittenText
+    version: Count | None = None
+    before: PlainObject = field(default_factory=dict)
+    after: PlainObject = field(default_factory=dict)
+
+    @property
+    def is_done(self) -> bool:
+        """True if the item already has every value in `after`; a target without values says nothing."""
+        return bool(self.after) and all(
+            name in self.before and self.before[name] == value for name, value in self.after.items()
+        )
 
 
 @dataclass(frozen=True)
@@ -39,14 +55,21 @@ class Preview:
         problem: the reason why there is no preview; empty if there is one.
     """
 
-    effect: str
+    __pydantic_config__: ClassVar[ConfigDict] = CHECKED_AGAIN
+
+    effect: Text
     targets: tuple[Target, ...] = ()
     reversible: bool = True
-    problem: str = ""
+    problem: WrittenText = ""
 
     @property
     def total(self) -> int:
         return len(self.targets)
+
+    @property
+    def is_done(self) -> bool:
+        """True if every target already has all values that the call would set."""
+        return bool(self.targets) and not self.problem and all(target.is_done for target in self.targets)
 
     @property
     def seal(self) -> str:
@@ -71,3 +94,28 @@ class Preview:
     def impossible(cls, problem: str) -> Self:
         """Build the preview of a call whose effect is unknown; the card warns about it."""
         return cls(effect="unknown", reversible=False, problem=problem)
+
+    @classmethod
+    def refused(cls, problem: str) -> Self:
+        """Build the preview of a call that its tool now refuses, so that it would change nothing."""
+        return cls(effect=REFUSED, reversible=False, problem=problem)
+
+
+class NothingToDo(ToolError):
+    """Raise it in `preview` if everything that the call would change is already so.
+
+    At the request, the model reads it as an error. A card that is asked again shows it, and a person can dismiss it.
+
+    Args:
+        message: one sentence, such as "Acme Corp already has these values."
+        preview: the targets; in each of them, `before` and `after` hold the wanted values.
+    """
+
+    def __init__(self, message: str, preview: Preview) -> None:
+        super().__init__(
+            ErrorCode.INVALID_OPERATION,
+            message,
+            recovery_hint="Nothing needs to be done; continue with the task.",
+            attempted=False,
+        )
+        self.preview = preview

@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict, Field
 
 from tools.contract.context import ToolContext
+from tools.contract.declarations import Example
 from tools.contract.level import Level
 from tools.contract.result import ToolResult
 from tools.contract.suspension import Steps
 from tools.contract.tool import Tool
+from tools.contract.values import CHECKED_AGAIN, Text
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,9 @@ class Step:
         params: builds the step's params from the recipe's params and the results of the earlier steps, in order.
     """
 
-    tool: str
+    __pydantic_config__: ClassVar[ConfigDict] = CHECKED_AGAIN
+
+    tool: Text
     params: Callable[[Any, Sequence[ToolResult]], dict[str, Any]]
 
 
@@ -33,7 +39,11 @@ class Recipe(Tool):
 
     level = Level.READ
     suspends = True
-    steps: tuple[Step, ...] = ()
+    steps: Annotated[
+        tuple[Step, ...],
+        Field(min_length=1),
+        Example('(Step("data.getStats", lambda params, results: {}),)'),
+    ] = ()
 
     def execute(self, params: Any, context: ToolContext) -> Steps:
         return Steps()

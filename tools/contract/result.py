@@ -1,20 +1,50 @@
 """The result of a tool call."""
 
-from dataclasses import dataclass, field
-from typing import Any, Self
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Self
+
+from pydantic import ConfigDict
 
 from tools.contract.canonical import canonical_json
 from tools.contract.errors import ErrorCode, ToolError, format_error
+from tools.contract.values import CHECKED_AGAIN, WrittenText
 
 
 @dataclass(frozen=True)
 class ResultError:
-    """The failure of a call: `text` is written for the model, `message` for people."""
+    """The failure of a call: `text` is written for the model, `message` for people.
+
+    Attributes:
+        fact, words: the parts of the message: Gadget's own and the other system's, if it said anything.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = CHECKED_AGAIN
 
     code: ErrorCode
-    message: str
-    text: str
+    message: WrittenText
+    text: WrittenText
     is_definite: bool = True
+    fact: str = ""
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class ResultFile:
+    """A file that a tool returns; Gadget keeps it among the organization's files.
+
+    Attributes:
+        name: as people see it, e.g. "report.pdf".
+        content_type: the media type, if it is known.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = CHECKED_AGAIN
+
+    name: WrittenText
+    content: bytes
+    content_type: WrittenText = ""
 
 
 @dataclass(frozen=True)
@@ -22,11 +52,12 @@ class ToolResult:
     """The outcome of one call.
 
     Attributes:
-        data: JSON for the model to reason about.
+        data: JSON for the model to reason about, or anything that pydantic writes as JSON.
         summary: one line for people, e.g. "Found 47 records in Region A".
         markdown: sent to the model instead of `data` unless empty.
         error: set if and only if `success` is False.
-        metadata: duration_ms, cost, units, source, content_type, or anything else.
+        metadata: duration_ms, cost, units, source, content_type, or anything else. `files` describes the kept files.
+        files: files that are to be kept; afterwards only their descriptions remain, in the metadata.
     """
 
     success: bool
@@ -35,14 +66,26 @@ class ToolResult:
     markdown: str = ""
     error: ResultError | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    files: Sequence[ResultFile] = ()
 
     @classmethod
-    def ok(cls, data: Any = None, summary: str = "", markdown: str = "", **metadata: Any) -> Self:
-        return cls(success=True, data=data, summary=summary or "Done", markdown=markdown, metadata=metadata)
+    def ok(
+        cls,
+        data: Any = None,
+        summary: str = "",
+        markdown: str = "",
+        *,
+        files: Sequence[ResultFile] = (),
+        **metadata: Any,
+    ) -> Self:
+        line = summary or "Done"
+        return cls(success=True, data=data, summary=line, markdown=markdown, metadata=metadata, files=files)
 
     @classmethod
     def failed(cls, error: ToolError, **metadata: Any) -> Self:
-        failure = ResultError(error.code, error.message, format_error(error), error.is_definite)
+        failure = ResultError(
+            error.code, error.message, format_error(error), error.is_definite, error.fact, error.words
+        )
         return cls(success=False, summary=error.message, error=failure, metadata=metadata)
 
     @classmethod
@@ -51,7 +94,8 @@ class ToolResult:
         error = stored["error"]
         if error is not None:
             return cls.failed(ToolError(ErrorCode(error["code"]), error["message"]), **stored["metadata"])
-        return cls.ok(stored["data"], stored["summary"], stored["markdown"], **stored["metadata"])
+        line = stored["summary"] or "Done"
+        return cls(True, stored["data"], line, stored["markdown"], None, stored["metadata"])  # noqa: FBT003
 
     def as_json(self) -> dict[str, Any]:
         """Return {success, summary, data, markdown, error {code, message} or None, metadata}."""
@@ -72,3 +116,43 @@ class ToolResult:
         if self.markdown:
             return self.markdown
         return canonical_json(self.data) if self.data is not None else self.summary
+
+    def list_files(self) -> list[KeptFile]:
+        """List the kept files of the result."""
+        return read_kept_files(self.metadata)
+
+
+@dataclass(frozen=True)
+class KeptFile:
+    """A file of a result among the organization's files.
+
+    Attributes:
+        path: its path there; empty if it was not kept, as in a test without a run.
+    """
+
+    name: str
+    path: str
+    size: int
+    content_type: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def describe(self) -> str:
+        """Describe the file for the model, with the handle that the tools for files take."""
+        kind = f", {self.content_type}" if self.content_type else ""
+        handle = f", path {self.path}" if self.path else ""
+        return f"[file: {self.name}, {self.size:,} bytes{kind}{handle}]"
+
+
+def read_kept_files(metadata: dict[str, Any]) -> list[KeptFile]:
+    """Read the descriptions of kept files from a result's metadata; older results may hold anything there."""
+    described = metadata.get("files")
+    fields = {"name": str, "path": str, "size": int, "content_type": str}
+    return [
+        KeptFile(**each)
+        for each in (described if isinstance(described, list) else [])
+        if isinstance(each, dict)
+        and each.keys() == fields.keys()
+        and all(isinstance(each[name], kind) for name, kind in fields.items())
+    ]

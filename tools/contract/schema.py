@@ -1,6 +1,7 @@
 """JSON schemas of params for the model, and the validation of params."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -96,9 +97,12 @@ def _refuse_unknown(model: type[BaseModel], raw: dict[str, Any]) -> None:
 
 def _explain(model: type[BaseModel], error: ValidationError, tool_name: str) -> ToolError:
     first = error.errors(include_url=False, include_context=False)[0]
-    path = [str(part) for part in first["loc"]]
+    *known, last = first["loc"] or ("",)
+    is_unknown = first["type"] == "extra_forbidden"
+    path, field = _locate(model, tuple(known) if is_unknown else first["loc"])
+    if is_unknown:
+        path.append(str(last))
     name = ".".join(path) or "params"
-    field = _find_field(model, path[0]) if path else None
     description = (field.description or "") if field else ""
     is_missing = first["type"] == "missing"
     given = repr(first["input"])[:120]
@@ -109,10 +113,40 @@ def _explain(model: type[BaseModel], error: ValidationError, tool_name: str) -> 
         else f"The '{name}' parameter is invalid: {first['msg']} (given: {given}).",
         parameter=name,
         expected=description or ("a value" if is_missing else first["msg"]),
-        example=_format_example(tool_name, path[0], field) if field else "",
+        example=_format_example(tool_name, name, field) if field else "",
         recovery_hint=f"{'Provide' if is_missing else 'Correct'} '{name}' and try again.",
         attempted=False,
     )
+
+
+def _locate(model: type[BaseModel], place: tuple[int | str, ...]) -> tuple[list[str], FieldInfo | None]:
+    """Return the path of a fault as the caller knows it, and the innermost field on it.
+
+    Pydantic's own path also has the names of the forms that it tried, which are no params.
+    """
+    path, field = list[str](), None
+    models, has_keys = [model], False
+    for part in place:
+        found = next((each for each in (_find_field(inside, str(part)) for inside in models) if each), None)
+        if isinstance(part, str) and found is not None:
+            field = found
+            path.append(part)
+            models, has_keys = _list_models(found.annotation), _holds_mapping(found.annotation)
+        elif isinstance(part, int) or (has_keys and part not in {inside.__name__ for inside in models}):
+            path.append(str(part))
+    return path, field
+
+
+def _list_models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _list_models(part)]
+
+
+def _holds_mapping(annotation: Any) -> bool:
+    origin = get_origin(annotation) or annotation
+    is_mapping = isinstance(origin, type) and issubclass(origin, Mapping)
+    return is_mapping or any(_holds_mapping(part) for part in get_args(annotation))
 
 
 def _find_field(model: type[BaseModel], name: str) -> FieldInfo | None:

@@ -1,7 +1,11 @@
 """Suspensions: return values of tools whose result has to wait for a person or for another employee."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
+
+from pydantic import ConfigDict
+
+from tools.contract.values import CHECKED_AGAIN, Text, WrittenText
 
 
 @dataclass(frozen=True)
@@ -12,16 +16,20 @@ class Question:
         choices: suggested answers; a person may also give any other answer.
     """
 
-    text: str
-    choices: tuple[str, ...] = ()
+    __pydantic_config__: ClassVar[ConfigDict] = CHECKED_AGAIN
+
+    text: WrittenText
+    choices: tuple[WrittenText, ...] = ()
 
 
 @dataclass(frozen=True)
 class Delegation:
     """A task for another employee, by name, in a run of its own; its answer becomes the call's result."""
 
-    employee: str
-    task: str
+    __pydantic_config__: ClassVar[ConfigDict] = CHECKED_AGAIN
+
+    employee: Text
+    task: WrittenText
 
 
 @dataclass(frozen=True)

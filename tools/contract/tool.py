@@ -5,20 +5,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from tools.contract.addresses import find_address_params
 from tools.contract.canonical import canonical_json, fingerprint
 from tools.contract.context import ToolContext
+from tools.contract.declarations import Example, settle_value
 from tools.contract.level import Level
-from tools.contract.limits import RateLimit
+from tools.contract.limits import LONGEST_CACHED_S, LONGEST_TIMEOUT_S, RateLimit
 from tools.contract.preview import Preview
 from tools.contract.result import ToolResult
 from tools.contract.schema import NoParams, build_schema, canonical_params, check_model
 from tools.contract.schema_display import describe_type, inline_references
 from tools.contract.suspension import Suspend
+from tools.contract.values import Number, StoredObject, Text
 
 
 @dataclass(frozen=True)
@@ -59,32 +61,37 @@ class Tool(ABC):
         source: the tool's origin for people: "built in", a plugin, or a connected source.
     """
 
-    name: str
-    description: str
-    display_name: str = ""
-    level: Level = Level.DESTRUCTIVE
-    version: str = "1.0"
-    author: str = "Gadget"
-    Params: type[BaseModel] = NoParams
-    Output: type[BaseModel] | None = None
-    capabilities: frozenset[str] = frozenset()
-    features: frozenset[str] = frozenset()
-    modes: frozenset[str] | None = None
-    idempotent: bool = False
-    transactional: bool = False
-    volatile: bool = False
-    open_world: bool = False
-    returns_outside_text: bool = False
-    destination_params: frozenset[str] = frozenset()
-    carries_requests: bool = False
-    suspends: bool = False
-    cacheable_s: float = 0
-    rate_limit: RateLimit | None = None
-    timeout_s: float | None = None
-    source: str = "built in"
-
-    do_not_call_in_templates = True
+    name: Annotated[Text, Field(max_length=120), Example('"mail.send"')]
+    description: Annotated[Text, Example('"Send a letter to people by name."')]
+    display_name: Annotated[Text, Example('"Send a letter"')] = ""
+    level: Annotated[Level, Example("Level.READ")] = Level.DESTRUCTIVE
+    version: Annotated[Text, Field(max_length=40), Example('"1.0"')] = "1.0"
+    author: Annotated[Text, Example('"Ledger & Daughters"')] = "Gadget"
+    Params: Annotated[type[BaseModel], Example("a subclass of pydantic.BaseModel")] = NoParams
+    Output: Annotated[type[BaseModel] | None, Example("a subclass of pydantic.BaseModel")] = None
+    capabilities: Annotated[frozenset[Text], Example('frozenset({"payroll"})')] = frozenset()
+    features: Annotated[frozenset[Text], Example('frozenset({"reports"})')] = frozenset()
+    modes: Annotated[
+        frozenset[Annotated[Text, Field(min_length=1, max_length=40)]] | None, Example('frozenset({"research"})')
+    ] = None
+    idempotent: Annotated[bool, Example("True")] = False
+    transactional: Annotated[bool, Example("True")] = False
+    volatile: Annotated[bool, Example("True")] = False
+    open_world: Annotated[bool, Example("True")] = False
+    returns_outside_text: Annotated[bool, Example("True")] = False
+    destination_params: Annotated[frozenset[Text], Example('frozenset({"recipient"})')] = frozenset()
+    carries_requests: Annotated[bool, Example("True")] = False
+    suspends: Annotated[bool, Example("True")] = False
+    cacheable_s: Annotated[Number, Field(ge=0, le=LONGEST_CACHED_S), Example("60")] = 0.0
+    rate_limit: Annotated[RateLimit | None, Example("RateLimit(10, 60)")] = None
+    timeout_s: Annotated[Annotated[Number, Field(gt=0, le=LONGEST_TIMEOUT_S)] | None, Example("30.0")] = None
+    source: Annotated[Text, Example('"built in"')] = "built in"
+    do_not_call_in_templates: Annotated[Literal[True], Example("True")] = True
     """Keeps Django templates from calling a tool that is callable: pages show the tool itself."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; once the tool is registered, its value is checked as it was then."""
+        object.__setattr__(self, name, settle_value(self, name, value))
 
     @abstractmethod
     def execute(
@@ -109,19 +116,19 @@ class Tool(ABC):
         """
         return None
 
-    def hosts(self, params: Any) -> frozenset[str] | None:
+    def hosts(self, params: Any) -> frozenset[Text] | None:
         """List the hosts that a call of an open-world tool would contact; return None if they are unknown.
 
         For other tools from outside, the gate searches the params for addresses (`find_named_hosts`).
         """
         return None
 
-    def sentence(self, params: Any, preview: Preview) -> str:
+    def sentence(self, params: Any, preview: Preview) -> Text:
         """Write the card's sentence from the params and the effect, never from text of the model."""
         values = canonical_json(params.model_dump(mode="json"))
         return f"Use {self.title}: {values}" if values != "{}" else f"Use {self.title}"
 
-    def running_summary(self, params: Any) -> str:
+    def running_summary(self, params: Any) -> Text:
         """Write the panel's line for a call that is running."""
         return f"{self.title}…"
 
@@ -210,7 +217,7 @@ class Tool(ABC):
         """JSON schema of the result's data; None if the tool declares no output."""
         return build_schema(self.Output) if self.Output is not None else None
 
-    def check_params(self, raw: dict[str, Any]) -> dict[str, Any]:
+    def check_params(self, raw: dict[str, Any]) -> StoredObject:
         """Validate the params and return them in canonical form: defaults applied, plain JSON.
 
         Raises:

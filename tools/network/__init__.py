@@ -2,7 +2,7 @@
 
 from tools.network.async_transport import GuardedAsyncTransport
 from tools.network.certificates import ServerCertificate, fetch_certificate
-from tools.network.http_client import ClientResponse, GuardedClient, NetworkLimits, request
+from tools.network.http_client import ClientResponse, GuardedClient, NetworkLimits, request, request_async
 from tools.network.name_resolution import Resolver, look_up_host
 from tools.network.urls import get_host, parse_host, read_url
 
@@ -19,4 +19,5 @@ __all__ = [
     "parse_host",
     "read_url",
     "request",
+    "request_async",
 ]

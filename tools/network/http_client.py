@@ -1,9 +1,12 @@
 """The guarded HTTP client, the only way for tools to reach the network: it checks and limits every request."""
 
+import asyncio
+import contextvars
 import json
 import ssl
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -99,6 +102,20 @@ def request(  # noqa: PLR0913 - the usual arguments of an HTTP client, passed by
 ) -> ClientResponse:
     """Send one request; see `GuardedClient.request`."""
     return GuardedClient(reach, limits).request(method, url, headers, body, repeatable=repeatable)
+
+
+async def request_async(method: str, url: str, **options: Any) -> ClientResponse:
+    """Send one request like `request`, with the same options, while other work of the event loop goes on.
+
+    If the call is cancelled, the request ends by its own time limit.
+    """
+    context = contextvars.copy_context()
+    threads = ThreadPoolExecutor(1, thread_name_prefix="tool-request")  # the loop's end would wait for its own threads
+    try:
+        send = partial(context.run, partial(request, method, url, **options))
+        return await asyncio.get_running_loop().run_in_executor(threads, send)
+    finally:
+        threads.shutdown(wait=False)
 
 
 @dataclass(frozen=True)
@@ -323,5 +340,5 @@ def _explain_connect_error(host: str, error: httpcore2.ConnectError) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"The certificate of {host} is not valid: {cause.verify_message}"
     if isinstance(cause, ssl.SSLError):
-        return f"{host} and Gadget have no encryption method in common."
+        return f"{host} does not answer over https, or has no encryption method in common with Gadget."
     return f"{host} does not accept connections."

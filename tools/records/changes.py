@@ -46,6 +46,12 @@ def build_update_target(record: Record, wanted: Mapping[str, Any]) -> Target | N
     return Target(str(record.pk), record.name, record.version, before, after) if after else None
 
 
+def build_unchanged_target(record: Record, wanted: Mapping[str, Any]) -> Target:
+    """Build the target of an update that would change nothing; without a version, because any would do."""
+    values = _flatten(wanted)
+    return Target(str(record.pk), record.name, before=values, after=dict(values))
+
+
 def build_deletion_target(record: Record) -> Target:
     """Build the target of a deletion, with the values that would be lost."""
     shown = {field: value for field in DELETION_FIELDS if (value := getattr(record, field)) not in (None, "")}

@@ -1,14 +1,16 @@
 """Import of records from CSV; bad rows are reported by line and skipped."""
 
-import csv
 import io
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from django.db import transaction
 from pydantic import ValidationError
 
+from tools.records.csv_records import CsvRecords, TooManyFaultsError, drop_empty_end
 from tools.records.fields import RecordFields
 from tools.records.models import Record, RecordChange
 from tools.records.queries import get_records
@@ -16,6 +18,9 @@ from tools.records.queries import get_records
 MAX_ROWS = 50_000
 LARGEST_IMPORT = 50_000_000
 BATCH_SIZE = 500
+DELIMITERS = (",", ";", "\t", "|")
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+"""The line by which a spreadsheet names the separator."""
 COLUMNS = tuple(RecordFields.model_fields)
 ONLY_EXPORTED = ("id", "qualification", "qualification_reason", "changed")
 """Columns that an export contains and an import ignores, so that an exported file can be imported."""
@@ -55,14 +60,18 @@ def read_csv(file: BinaryIO) -> CheckedRows:
     """Read and check the rows of the file, without the database.
 
     The first row names the columns: `name`, and any of region, category, status, score, email, domain, phone, notes,
-    attributes (JSON). Separated by commas or semicolons, in UTF-8.
+    attributes (JSON). Separated by commas, semicolons or tabs, in UTF-8; a line such as `sep=;` may come first.
 
     Raises:
         ImportRefusedError: the file is not UTF-8, is too large, has no rows, or has an unknown header.
     """
     good: list[Row] = []
     bad: list[BadRow] = []
-    for line, row in _read_rows(_decode(file)):
+    try:
+        rows = _read_rows(_decode(file))
+    except TooManyFaultsError as error:
+        raise ImportRefusedError(str(error)) from None
+    for line, row in rows:
         if isinstance(row, str):
             bad.append((line, row))
             continue
@@ -130,8 +139,8 @@ def _split_duplicates(rows: list[Row], organization_id: int) -> tuple[list[Row],
 
 
 def _describe_duplicate(fields: dict[str, Any]) -> str:
-    about = f"the domain {fields['domain']!r}" if fields.get("domain") else "no domain"
-    return f"a record {fields['name']!r} with {about} already exists"
+    about = f" with the domain {fields['domain']!r}" if fields.get("domain") else ""
+    return f'"{fields["name"]}"{about} already exists'
 
 
 def _decode(file: BinaryIO) -> str:
@@ -147,49 +156,58 @@ def _decode(file: BinaryIO) -> str:
 
 def _read_rows(text: str) -> list[tuple[int, dict[str, str] | str]]:
     """Return each row with the number of its first line: cells by column, or the row's fault."""
-    if not text.strip():
+    lines = io.StringIO(text, newline="").readlines()
+    start = next((at for at, line in enumerate(lines) if line.strip()), None)
+    if start is None:
         raise ImportRefusedError("The file is empty.")
-    first = text.split("\n", 1)[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=";" if first.count(";") > first.count(",") else ",")
-    header = _check_header(next(reader, []))
+    if named := _SEPARATOR_LINE.fullmatch(lines[start].strip(" \r\n")):
+        start += 1
+    records = CsvRecords(lines, start, named[1] if named else _find_delimiter(lines[start:]))
+    header = _check_header(next(iter(records)).cells)
+    records.width = len(header)
     rows: list[tuple[int, dict[str, str] | str]] = []
-    line = reader.line_num + 1
-    while True:
-        try:
-            cells = next(reader)
-        except StopIteration:
-            break
-        except csv.Error as error:
-            rows.append((line, f"not readable as CSV: {error}"))
-        else:
-            if any(cell.strip() for cell in cells):
-                rows.append((line, _map_columns(header, cells)))
+    for record in records:
+        if record.fault or any(cell.strip() for cell in record.cells):
+            rows.append((record.line, record.fault or _map_columns(header, record.cells)))
         if len(rows) > MAX_ROWS:
             raise ImportRefusedError(f"The file has more than {MAX_ROWS:,} rows; split it.")
-        line = reader.line_num + 1
     if not rows:
         raise ImportRefusedError("The file has a header, but no rows below it.")
     return rows
 
 
-def _check_header(cells: list[str]) -> list[str]:
+def _find_delimiter(lines: list[str]) -> str:
+    """Find the separator that gives the first row the most known columns."""
+
+    def count_columns(delimiter: str) -> tuple[int, int]:
+        cells = next(iter(CsvRecords(lines, 0, delimiter))).cells
+        return sum(cell.strip().lower() in COLUMNS for cell in cells), len(cells)
+
+    return max(DELIMITERS, key=count_columns)
+
+
+def _check_header(cells: Sequence[str]) -> list[str]:
+    """Return the names of the columns; those of empty columns, which spreadsheets leave behind, are empty."""
     header = [cell.strip().lower() for cell in cells]
     known = f"Known columns: {', '.join(COLUMNS)}."
     if "name" not in header:
         raise ImportRefusedError(f"The first line has no column 'name'. {known}")
-    if unknown := [cell for cell in header if cell not in COLUMNS + ONLY_EXPORTED]:
+    if unknown := [cell for cell in header if cell and cell not in COLUMNS + ONLY_EXPORTED]:
         raise ImportRefusedError(f"The first line has an unknown column {unknown[0]!r}. {known}")
-    if repeated := [cell for cell in header if header.count(cell) > 1]:
+    if repeated := [cell for cell in header if cell and header.count(cell) > 1]:
         raise ImportRefusedError(f"The first line has the column {repeated[0]!r} twice.")
     return header
 
 
-def _map_columns(header: list[str], cells: list[str]) -> dict[str, str] | str:
-    if len(cells) > len(header):
+def _map_columns(header: list[str], cells: Sequence[str]) -> dict[str, str] | str:
+    if any(cell.strip() for cell in cells[len(header) :]):
         return f"{len(cells)} cells, but the first line has {len(header)} columns"
-    if len(cells) < len(header):
+    if len(cells) < len(drop_empty_end(header)):
         return f"only {len(cells)} of {len(header)} cells; keep the separators of empty cells"
-    return dict(zip(header, cells, strict=True))
+    named = [(name, cell) for name, cell in zip(header, cells, strict=False) if name or cell.strip()]
+    if stray := [cell for name, cell in named if not name]:
+        return f"{stray[0].strip()[:80]!r} is in a column without a name"
+    return dict(named)
 
 
 def _check_fields(row: dict[str, str]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def _collapse_to_line(text: str) -> str:
 
 def _refuse_blank(text: str) -> str:
     if not text:
-        raise ValueError("it is blank")
+        raise ValueError("it is empty")
     return text
 
 

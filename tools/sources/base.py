@@ -1,5 +1,6 @@
 """The interface of a tool source."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from tools.contract import Tool
@@ -10,9 +11,11 @@ class ToolSource(Protocol):
 
     Attributes:
         name: its name for people, e.g. "built in".
+        left_out: a sentence for each tool that was left out.
     """
 
     name: str
+    left_out: Sequence[str] = ()
 
     def start(self) -> None:
         """Load the tools; may be slow. Do nothing if they are already loaded."""

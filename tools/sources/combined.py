@@ -1,11 +1,14 @@
 """A combination of several sources with unique names, and the function that fills a toolbox."""
 
+import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from tools.contract import Tool
+from tools.contract import InvalidTool, Tool, name_class
 from tools.sources.base import ToolSource
 from tools.toolbox import Toolbox
+
+logger = logging.getLogger("gadget.tools")
 
 
 class CombinedSource(ToolSource):
@@ -55,12 +58,18 @@ class CombinedSource(ToolSource):
 
 
 def fill_toolbox(toolbox: Toolbox, sources: Sequence[ToolSource]) -> None:
-    """Start the sources and register their tools, in the order given.
+    """Start the sources and register their tools, in the order given. A tool that is wrong in itself is left out.
 
     Raises:
-        ValueError: two sources have the same name, or the toolbox refuses a tool.
+        ValueError: two sources have a tool of the same name.
     """
     combined = CombinedSource(sources)
     combined.start()
+    for source in sources:
+        toolbox.leave_out(source.left_out)
     for tool in combined.tools():
-        toolbox.register(tool)
+        try:
+            toolbox.register(tool)
+        except InvalidTool as error:
+            logger.exception("%s is left out", name_class(tool))
+            toolbox.leave_out([str(error)])

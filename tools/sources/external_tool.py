@@ -1,4 +1,6 @@
-"""The base class of external tools: params described by a JSON schema, and param names that the toolbox reserves.
+"""The base class of external tools: their names, params described by a JSON schema, and reserved param names.
+
+The other side chooses a tool's title and may change it at any time, so its name is the only one that people decide by.
 
 The toolbox refuses params for values of the run, such as `user`. In another system, `user` is someone else, so such a
 param gets an extra `_` inside Gadget; the model sees its original name.
@@ -17,9 +19,19 @@ _KEYED_BY_NAME = ("properties", "dependentSchemas", "dependentRequired")
 
 
 class ExternalTool(Tool):
-    """A tool of another system, with params described by a JSON schema."""
+    """A tool of another system, with params described by a JSON schema.
+
+    Attributes:
+        server_title: the other side's own words for the tool, as an admin accepted them; shown only as such.
+    """
 
     returns_outside_text = True
+    server_title: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name shown to people: the legal one, whatever the other side calls the tool."""
+        return self.name
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -52,6 +64,11 @@ class ExternalTool(Tool):
     def _has_reserved_names(self) -> bool:
         properties = list(_find_properties(self.schema))
         return any(_to_source_name(name, each) != name for each in properties for name in each)
+
+
+def get_server_title(tool: Tool | None) -> str:
+    """Return the other side's own words for the tool; empty for a tool that is not external."""
+    return tool.server_title if isinstance(tool, ExternalTool) else ""
 
 
 def restore_source_names(node: Any) -> Any:

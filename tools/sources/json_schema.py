@@ -1,6 +1,7 @@
 """Validation of params by a tool's JSON schema (Draft 2020-12), for tools without a Pydantic model."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
@@ -66,9 +67,50 @@ def compile_linear_pattern(pattern: str) -> Any:
     options = re2.Options()
     options.log_errors = False
     try:
-        return re2.compile(pattern, options)
-    except re2.error:
+        return re2.compile(translate_pattern(pattern), options)
+    except (re2.error, UnicodeError):
         return None
+
+
+_ECMA_ESCAPES = re.compile(
+    r"\\\\|\\u\{(?P<braced>[0-9A-Fa-f]{1,6})\}|\\u(?P<plain>[0-9A-Fa-f]{4})|\\c(?P<control>[A-Za-z])"
+    r"|(?P<property>\\[pP])\{(?P<key>[A-Za-z_]+=)?(?P<value>[A-Za-z_0-9]+)\}|(?P<any>\[\^\])|(?P<back>\[\\b\])"
+    r"|\\(?P<other>[^\x00-\x7f])"
+)
+_CATEGORIES = {
+    "Letter": "L",
+    "Mark": "M",
+    "Number": "N",
+    "Punctuation": "P",
+    "Symbol": "S",
+    "Separator": "Z",
+    "Other": "C",
+    "Uppercase_Letter": "Lu",
+    "Lowercase_Letter": "Ll",
+    "Titlecase_Letter": "Lt",
+    "Decimal_Number": "Nd",
+    "Modifier_Letter": "Lm",
+    "Other_Letter": "Lo",
+    "Nonspacing_Mark": "Mn",
+    "Space_Separator": "Zs",
+}
+
+
+def translate_pattern(pattern: str) -> str:
+    """Translate an ECMA pattern, which JSON Schema uses, into the syntax of RE2, where they differ."""
+    return _ECMA_ESCAPES.sub(_translate_escape, pattern)
+
+
+def _translate_escape(found: re.Match[str]) -> str:
+    if number := found["braced"] or found["plain"]:
+        return f"\\x{{{number}}}"
+    if found["control"]:
+        return f"\\x{ord(found['control']) % 32:02x}"
+    if found["property"]:
+        return f"{found['property']}{{{_CATEGORIES.get(found['value'], found['value'])}}}"
+    if found["any"] or found["back"]:
+        return r"[\s\S]" if found["any"] else r"\x08"
+    return found["other"] or found[0]
 
 
 def _check_pattern(_: Any, pattern: Any, value: Any, __: Any) -> Iterator[ValidationError]:
@@ -236,7 +278,8 @@ def _explain_fault(fault: ValidationError, schema: Mapping[str, Any]) -> ToolErr
         known = sorted(here.get("properties", {}))
         return _build_unknown_param_error(place, next(name for name in sorted(given) if name not in known), known)
     name = place or "params"
-    part = schema.get("properties", {}).get(str(fault.absolute_path[0]), {}) if fault.absolute_path else {}
+    outer = schema.get("properties", {}).get(str(fault.absolute_path[0]), {}) if fault.absolute_path else {}
+    part = here if isinstance(here, Mapping) and here.get("description") else outer
     return ToolError(
         ErrorCode.INVALID_PARAMETER,
         f"The '{name}' parameter is invalid: {_describe_fault(fault)} (given: {given!r:.{_QUOTED}}).",

@@ -1,16 +1,20 @@
 """Plugins: tools of installed Python packages, found by entry points of the group `gadget.tools`."""
 
 import logging
-import traceback
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from email.utils import parseaddr
 from importlib.metadata import EntryPoint, entry_points
+from traceback import format_exception_only
 from typing import Any
 
-from tools.contract import Tool
+from jsonschema import Draft202012Validator, SchemaError
+
+from tools.contract import InvalidTool, Tool, ToolError, name_class
+from tools.contract.plain_json import describe_value
 from tools.sources.base import ToolSource
-from tools.toolbox import Toolbox
+from tools.toolbox import Toolbox, refuse_invalid_tool, run_isolated
+from tools.toolbox.isolation import Unnamed
 
 logger = logging.getLogger("gadget.tools")
 
@@ -33,13 +37,15 @@ class BrokenPlugin:
 class PluginSource(ToolSource):
     """The tools of one entry point: a list of tools and tool classes, or a function without params that returns one.
 
-    In the catalog, each tool shows this plugin as its source and, unless it names an author, the package's author.
+    A tool that is wrong in itself is left out; the others work. In the catalog, each tool shows this plugin as its
+    source and, unless it names an author, the package's author.
 
     Args:
         taken: names of other tools.
 
     Attributes:
         name: the name of the entry point.
+        left_out: a sentence for each tool that was left out.
     """
 
     def __init__(self, entry_point: EntryPoint, taken: Collection[str] = frozenset()) -> None:
@@ -47,28 +53,32 @@ class PluginSource(ToolSource):
         self._entry_point = entry_point
         self._taken = taken
         self._tools: list[Tool] = []
+        self.left_out: Sequence[str] = ()
 
     def start(self) -> None:
-        """Import the package and create its tools: all of them, or none if one is invalid.
+        """Import the package and create its tools.
 
         Raises:
-            PluginError: the entry point names something other than tools, no tools, or tools whose names are taken.
-            ValueError: a toolbox would refuse one of the tools.
+            PluginError: the entry point names something other than tools, no usable tool, or a name that is taken.
             Exception: the package's own code failed.
         """
         if self._tools:
             return
-        tools = [_build_tool(each) for each in _list_tools(self._entry_point.load())]
+        author = _find_author(self._entry_point)
+        tools, left_out = list[Tool](), list[str]()
+        for each in _list_tools(self._entry_point.load()):
+            try:
+                tools.append(_prepare_tool(each, self.name, author))
+            except InvalidTool as error:
+                left_out.append(_shorten(str(error)))
         if not tools:
-            raise PluginError("it has no tools")
-        _refuse_invalid(tools)
+            raise PluginError(next(iter(left_out), "it has no tools"))
+        _refuse_duplicates(tools)
         if repeated := sorted({tool.name for tool in tools if tool.name in self._taken}):
             raise PluginError(f"these names are already taken: {', '.join(repeated)}")
-        author = _find_author(self._entry_point)
-        for tool in tools:
-            tool.source = self.name
-            tool.author = author if tool.author == Tool.author else tool.author
-        self._tools = tools
+        self._tools, self.left_out = tools, left_out
+        for problem in left_out:
+            logger.error("the plugin %s: a tool was left out: %s", self.name, problem)
 
     def tools(self) -> list[Tool]:
         return list(self._tools)
@@ -123,15 +133,35 @@ def _list_tools(named: Any) -> Iterable[Any]:
     return listed
 
 
-def _build_tool(each: Any) -> Tool:
-    tool = each() if isinstance(each, type) and issubclass(each, Tool) else each
-    if not isinstance(tool, Tool):
-        raise PluginError(f"{each!r} is not a tool")
+def _prepare_tool(each: Any, plugin: str, author: str) -> Tool:
+    """Return the tool, checked, with its source and author.
+
+    Raises:
+        InvalidTool: it is no tool, or cannot be used.
+    """
+    if isinstance(each, type) and issubclass(each, Tool):
+        where = f"{each.__module__}.{each.__qualname__}"
+        try:
+            tool = run_isolated(Unnamed(where), "__init__", each)
+        except ToolError as error:
+            raise InvalidTool(f"{where}: {_summarize_error(error.__cause__ or error)}") from error
+    elif isinstance(each, Tool):
+        tool = each
+    else:
+        raise InvalidTool(f"{describe_value(each)} is not a tool; for example: a class that inherits from Tool")
+    refuse_invalid_tool(tool)
+    try:
+        Draft202012Validator.check_schema(tool.schema)
+    except SchemaError as error:
+        where = ".".join(str(part) for part in error.path)
+        raise InvalidTool(f"{name_class(tool)}: the schema of Params is wrong at {where}: {error.message}") from error
+    tool.source = plugin
+    tool.author = author if tool.author == Tool.author else tool.author
     return tool
 
 
-def _refuse_invalid(tools: Iterable[Tool]) -> None:
-    """Register the tools in a trial toolbox first, so that a plugin is loaded completely or not at all."""
+def _refuse_duplicates(tools: Iterable[Tool]) -> None:
+    """Register the tools in a trial toolbox, which refuses two of the same name and version."""
     trial = Toolbox()
     for tool in tools:
         trial.register(tool)
@@ -151,6 +181,9 @@ def _find_author(entry_point: EntryPoint) -> str:
 
 def _summarize_error(error: BaseException) -> str:
     """Return the error on one line."""
-    text = str(error) if isinstance(error, PluginError) else "".join(traceback.format_exception_only(error))
+    return _shorten(str(error) if isinstance(error, PluginError) else "".join(format_exception_only(error)))
+
+
+def _shorten(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= MAX_PROBLEM_LENGTH else f"{line[: MAX_PROBLEM_LENGTH - 1]}…"

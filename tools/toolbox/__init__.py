@@ -6,7 +6,7 @@ from tools.toolbox.isolation import run_isolated
 from tools.toolbox.limits import MAX_CACHED_CHARACTERS, Guards, RateLimiter, ResultCache
 from tools.toolbox.permissions import Grants, Permission, Policy, Verdict, determine_level, find_refusal, judge_call
 from tools.toolbox.threads import count_abandoned_threads
-from tools.toolbox.toolbox import CallLimits, Toolbox, format_menu, is_run_parameter
+from tools.toolbox.toolbox import CallLimits, Toolbox, format_menu, is_run_parameter, refuse_invalid_tool
 
 __all__ = [
     "MAX_CACHED_CHARACTERS",
@@ -32,6 +32,7 @@ __all__ = [
     "format_menu",
     "is_run_parameter",
     "judge_call",
+    "refuse_invalid_tool",
     "run_call",
     "run_isolated",
 ]

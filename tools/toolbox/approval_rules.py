@@ -5,13 +5,13 @@ approver decides.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 from tools.contract import Level
 from tools.toolbox.conditions import Condition
-from tools.toolbox.param_values import ABSENT, find_values
+from tools.toolbox.rule_matching import can_meet
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class Voter:
     Attributes:
         may_approve: an active member with the approver role.
         groups: the ids of their groups.
-        deputy_for: the people who have named them their deputy at this moment; their deputies do not count.
+        deputy_for: the people who have named them their deputy at this moment. Chains are not followed, but each of
+            these people also names those whose deputy they are, because nobody counts beside their own deputy.
     """
 
     id: int
@@ -50,6 +51,15 @@ class CastVote:
     def people(self) -> tuple[Voter, ...]:
         """Everybody whose voice this is; none of them has another one."""
         return (self.voter,) if self.deputy_for is None else (self.voter, self.deputy_for)
+
+    def shares_a_voice_with(self, other: "CastVote") -> bool:
+        """Return True if the votes count as one: of one person, or of a person and their deputy."""
+        own, others = ({person.id for person in vote.people} for vote in (self, other))
+        return bool(
+            own & others
+            or others & {each.id for person in self.people for each in person.deputy_for}
+            or own & {each.id for person in other.people for each in person.deputy_for}
+        )
 
     @property
     def name(self) -> str:
@@ -106,7 +116,7 @@ class RuleTerms:
             and self.category in ("", card.category)
             and self.level in (None, card.level)
             and self.employee_id in (None, card.employee_id)
-            and all(_applies(condition, card.params) for condition in self.conditions)
+            and all(can_meet(condition, card.params) for condition in self.conditions)
         )
 
     def list_groups(self, card: RuledCard) -> list[Group]:
@@ -171,7 +181,8 @@ class Entitlement:
 def count_votes(card: RuledCard, votes: Iterable[CastVote], rules: Iterable[RuleTerms]) -> list[RuleState]:
     """Return the state of each rule that matches the card, by the votes that count at this moment.
 
-    A vote counts while all its people may approve. Of two that are the voice of one person, the first counts.
+    A vote counts while all its people may approve. Of two that are one voice, the first counts: both are of one person,
+    or of a person and their deputy.
     """
     matching = _list_matching(card, rules)
     heard = _list_heard(card, votes, matching)
@@ -201,16 +212,20 @@ def may_decide(
         rules: all rules of the organization.
     """
     if not person.may_approve:
-        return Entitlement(None, refusal="only approvers decide cards")
+        return Entitlement(None, refusal="needs the approver role")
     heard = list_counted(card, votes, rules)
     states = count_votes(card, heard, rules)
-    taken = {number for vote in heard for number in _list_ids(vote)}
+    has_voted = any(person.id in _list_ids(vote) for vote in heard)
     if is_approved(states):
-        return _may_finish(person, card, states, has_voted=person.id in taken)
-    if person.id in taken:
+        return _may_finish(person, card, states, has_voted=has_voted)
+    if has_voted:
         return Entitlement(None, refusal="you have approved this already")
-    others = (other for other in person.deputy_for if other.id not in taken and other.id != person.id)
-    for vote in (CastVote(person), *(CastVote(person, other) for other in others)):
+    own = CastVote(person)
+    if twin := next((vote for vote in heard if own.shares_a_voice_with(vote)), None):
+        return Entitlement(None, refusal=f"{twin.name} has approved this, and together you count as one approval")
+    others = (CastVote(person, other) for other in person.deputy_for if other.id != person.id)
+    free = (vote for vote in others if not any(vote.shares_a_voice_with(each) for each in heard))
+    for vote in (own, *free):
         if any(state.missing and state.rule.accepts(vote, card) for state in states):
             return Entitlement(vote, is_approved(count_votes(card, [*heard, vote], rules)))
     return Entitlement(None, refusal=describe_needs(card, states))
@@ -229,12 +244,24 @@ def _may_finish(person: Voter, card: RuledCard, states: Collection[RuleState], *
 def find_stuck(states: Iterable[RuleState], card: RuledCard, people: Collection[Voter]) -> list[RuleTerms]:
     """Find the rules that can no longer be met by these people, who are all members of the organization."""
     stuck, found = [], list(states)
-    heard = {number for state in found for vote in state.counted for number in _list_ids(vote)}
+    heard = [vote for state in found for vote in state.counted]
     for state in found:
-        able = [one for one in people if one.id not in heard and state.rule.accepts(CastVote(one), card)]
-        if len(able) < state.missing:
+        votes = (CastVote(one) for one in people if state.rule.accepts(CastVote(one), card))
+        able = [vote for vote in votes if not any(vote.shares_a_voice_with(each) for each in heard)]
+        if not _has_voices(able, state.missing):
             stuck.append(state.rule)
     return stuck
+
+
+def _has_voices(votes: Sequence[CastVote], count: int) -> bool:
+    """Return True if this number of the votes can count beside each other."""
+    if count <= 0 or len(votes) < count:
+        return count <= 0
+    first, rest = votes[0], votes[1:]
+    beside = [vote for vote in rest if not first.shares_a_voice_with(vote)]
+    if _has_voices(beside, count - 1):
+        return True
+    return len(beside) < len(rest) and _has_voices(rest, count)
 
 
 def describe_needs(card: RuledCard, states: Iterable[RuleState], requesters: str = "") -> str:
@@ -250,15 +277,8 @@ def _describe_need(card: RuledCard, state: RuleState, requesters: str) -> str:
     rule, groups = state.rule, " or ".join(group.name for group in state.rule.list_groups(card))
     who = f"someone of {groups}" if groups else "an approver"
     if rule.excludes_requesters and card.requesters:
-        who += f", not {requesters}" if requesters else ", not somebody who asked for this"
+        who += f", not {requesters}" if requesters else ", not someone who asked for this"
     return f"{len(state.counted)} of {rule.needed}: {who}" if rule.needed > 1 else f"needs {who}"
-
-
-def _applies(condition: Condition, params: Mapping[str, Any]) -> bool:
-    """Return True if one of the values in the condition's param meets it, so that no other entry hides this one."""
-    values = find_values(params, condition.param.split("."))
-    alone = replace(condition, param="value")
-    return any(value is not ABSENT and not alone.explain_violation({"value": value}) for value in values)
 
 
 def _list_matching(card: RuledCard, rules: Iterable[RuleTerms]) -> list[RuleTerms]:
@@ -268,11 +288,10 @@ def _list_matching(card: RuledCard, rules: Iterable[RuleTerms]) -> list[RuleTerm
 def _list_heard(card: RuledCard, votes: Iterable[CastVote], matching: Collection[RuleTerms]) -> list[CastVote]:
     """List the votes that a matching rule accepts; a vote that none accepts must not take a person's voice."""
     heard: list[CastVote] = []
-    taken: set[int] = set()
     for vote in votes:
-        if taken.isdisjoint(_list_ids(vote)) and any(rule.accepts(vote, card) for rule in matching):
+        is_free = not any(vote.shares_a_voice_with(each) for each in heard)
+        if is_free and any(rule.accepts(vote, card) for rule in matching):
             heard.append(vote)
-            taken |= _list_ids(vote)
     return heard
 
 

@@ -13,7 +13,16 @@ import re2
 
 from tools.contract import canonical_json, find_named_hosts, storable_json
 from tools.toolbox.history import After, Period, StoredHistory, ToolHistory
-from tools.toolbox.param_values import ABSENT, add_amounts, find_values, is_amount, is_number
+from tools.toolbox.objections import Objection
+from tools.toolbox.param_values import (
+    ABSENT,
+    UNCOUNTABLE,
+    add_amounts,
+    find_values,
+    format_number,
+    is_amount,
+    is_number,
+)
 from tools.toolbox.provenance import Provenance
 
 LONGEST_SEARCHED = 2_000
@@ -102,29 +111,31 @@ class Condition:
             "otherwise": self.otherwise.value,
         }
 
-    def explain_violation(
+    def find_violation(
         self, params: Mapping[str, Any], provenance: Provenance | None = None, history: ToolHistory | None = None
-    ) -> str:
-        """Explain how the call breaks the condition; empty if it does not.
+    ) -> Objection | None:
+        """Find how the call breaks the condition; None if it does not.
 
         A missing param breaks it, except for NOT_FROM_OUTSIDE. So does an unknown origin or history that it needs.
         """
         if self.rule in OVER_HISTORY:
-            return self._explain_history(params, history)
+            return self._find_excess(params, history)
         if self.rule is Rule.NOT_FROM_OUTSIDE:
-            return _explain_origin(self.param, provenance)
+            return _find_doubtful_origin(self.param, provenance)
         for value in self._find_values(params):
             if not _HOLDS[self.rule](value, self.value):
-                return f"{self.param} is {_format_value(value)}, but must be {self._describe_rule()}"
-        return ""
+                return Objection(f"{self.param} is {_format_value(value)}, but must be {self._describe_rule()}")
+        return None
 
     def describe_state(self, params: Mapping[str, Any], history: ToolHistory) -> str:
         """Describe how far a period is used up with this call, e.g. `14 of 20 this hour with this call`."""
         period, most = Period(self.value["period"]), format_number(self.value["most"])
         if self.rule is Rule.CALL_COUNT:
             return f"{history.count(period) + 1:,} of {most} {period.words} with this call"
-        total = format_number(self._add_up(params, history))
-        return f"sum of {self.param} {total} of {most} {period.words} with this call"
+        total = self._add_up(params, history)
+        if total == UNCOUNTABLE:
+            return f"an earlier {self.param} {period.words} is not a number, so the sum is unknown"
+        return f"sum of {self.param} {format_number(total)} of {most} {period.words} with this call"
 
     def describe(self) -> str:
         """Describe the condition as a sentence, e.g. `limit must be at most 100; otherwise a person decides.`"""
@@ -150,31 +161,33 @@ class Condition:
             return f"{self.param} must not come from outside"
         return f"{self.param} must be {self._describe_rule()}"
 
-    def _explain_history(self, params: Mapping[str, Any], history: ToolHistory | None) -> str:
+    def _find_excess(self, params: Mapping[str, Any], history: ToolHistory | None) -> Objection | None:
         if history is None:
-            return _UNKNOWN_HISTORY
+            return Objection(_UNKNOWN_HISTORY)
         if self.rule is Rule.ONLY_AFTER:
-            return self._explain_missing_call(params, history)
+            return self._find_missing_call(params, history)
         if self.rule is Rule.CALL_COUNT:
             is_over = history.count(Period(self.value["period"])) + 1 > self.value["most"]
         else:
             for value in self._find_values(params):
                 if not is_amount(value):
-                    return f"{self.param} is {_format_value(value)}, but must be a number of 0 or more"
-            is_over = self._add_up(params, history) > Decimal(repr(self.value["most"]))
-        return f"limit reached, {self.describe_state(params, history)}" if is_over else ""
+                    return Objection(f"{self.param} is {_format_value(value)}, but must be a number of 0 or more")
+            total = self._add_up(params, history)
+            if total == UNCOUNTABLE:
+                return Objection(self.describe_state(params, history))
+            is_over = total > Decimal(repr(self.value["most"]))
+        return Objection(f"limit reached, {self.describe_state(params, history)}") if is_over else None
 
-    def _explain_missing_call(self, params: Mapping[str, Any], history: ToolHistory) -> str:
+    def _find_missing_call(self, params: Mapping[str, Any], history: ToolHistory) -> Objection | None:
         values = self._find_values(params)
-        missing = next((value for value in values if value is ABSENT), None)
-        if missing is not None:
-            return f"{self.param} is missing"
+        if any(value is ABSENT for value in values):
+            return Objection(f"{self.param} is missing")
         tool, param = self.value["tool"], self.value["param"]
         unseen = history.find_unseen(After(tool, param, self.param), values)
         if unseen is None:
-            return ""
+            return None
         value = _format_value(values[unseen])
-        return f"{self.param} is {value}, but {tool} has not succeeded with {param} {value} in this run"
+        return Objection(f"{self.param} is {value}, but {tool} has not succeeded with {param} {value} in this run")
 
     def _add_up(self, params: Mapping[str, Any], history: ToolHistory) -> Decimal:
         earlier = history.total(self.param, Period(self.value["period"]))
@@ -265,11 +278,12 @@ def find_broken_conditions(
     """
     asking: list[BrokenCondition] = []
     for condition in conditions:
-        reason = condition.explain_violation(params, provenance, history)
-        broken = BrokenCondition(condition.otherwise, reason, condition.param, condition.rule)
-        if reason and condition.otherwise is Otherwise.FORBID:
+        if (violation := condition.find_violation(params, provenance, history)) is None:
+            continue
+        broken = BrokenCondition(condition.otherwise, violation.why, condition.param, condition.rule)
+        if condition.otherwise is Otherwise.FORBID:
             return [broken]
-        if reason and (condition.rule in OVER_HISTORY or not asking):
+        if condition.rule in OVER_HISTORY or not asking:
             asking.append(broken)
     return asking
 
@@ -280,7 +294,7 @@ def describe_states(
     """Describe how far the period of each limit is used up, for the limits that the call keeps."""
     if history is None:
         return []
-    kept = (each for each in conditions if each.rule in COUNTED and not each.explain_violation(params, None, history))
+    kept = (each for each in conditions if each.rule in COUNTED and not each.find_violation(params, None, history))
     return [each.describe_state(params, history) for each in kept]
 
 
@@ -294,7 +308,7 @@ def list_exceeded(
 
 def _is_exceeded(condition: Condition, params: Mapping[str, Any], history: StoredHistory) -> bool:
     try:
-        return bool(condition.explain_violation(params, history=history))
+        return condition.find_violation(params, history=history) is not None
     except LookupError:
         return False  # the verdict did not depend on this condition
 
@@ -307,13 +321,6 @@ def need_history(conditions: Iterable[Condition]) -> bool:
 def has_counting_rule(conditions: Iterable[Condition]) -> bool:
     """Return True if a condition counts calls or amounts."""
     return any(condition.rule in COUNTED for condition in conditions)
-
-
-def format_number(number: int | float | Decimal) -> str:
-    """Format a number for people, e.g. `1,250.5`."""
-    exact = Decimal(repr(number)) if isinstance(number, int | float) else number
-    text = f"{exact:,f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _is_path(param: str) -> bool:
@@ -331,15 +338,16 @@ def _names_call(value: Any) -> bool:
     )
 
 
-def _explain_origin(param: str, provenance: Provenance | None) -> str:
+def _find_doubtful_origin(param: str, provenance: Provenance | None) -> Objection | None:
     if provenance is None:
-        return f"{param} is of unknown origin, but must not come from outside"
+        return Objection(f"{param} is of unknown origin, but must not come from outside")
     found = provenance.find_outside(param)
     if found is not None:
         seen = f" was first seen in {found.title}" if found.title else ""
-        return f"{param} comes from outside: {_format_value(found.value)}{seen}"
-    is_unknown = provenance.unsearched or provenance.is_partial
-    return f"{param} is of unknown origin: there are too many values or results to search" if is_unknown else ""
+        return Objection(f"{param} comes from outside: {_format_value(found.value)}{seen}")
+    if provenance.unsearched or provenance.is_partial:
+        return Objection(f"{param} is of unknown origin: there are too many values or results to search")
+    return None
 
 
 @lru_cache(maxsize=256)
@@ -356,11 +364,8 @@ def _is_same(value: Any, expected: Any) -> bool:
 
 
 def _matches(value: Any, pattern: Any) -> bool:
-    return (
-        isinstance(value, str)
-        and len(value) <= LONGEST_SEARCHED
-        and _compile(str(pattern)).fullmatch(value) is not None
-    )  # fmt: skip
+    is_text = isinstance(value, str) and len(value) <= LONGEST_SEARCHED
+    return is_text and _compile(str(pattern)).fullmatch(value) is not None
 
 
 _EMAIL = re.compile(r"[\w.+-]+@([\w.-]+)", re.ASCII)
@@ -391,7 +396,5 @@ _HOLDS: dict[Rule, Callable[[Any, Any], bool]] = {
 
 
 def _format_value(value: Any) -> str:
-    if value is ABSENT:
-        return "missing"
-    text = canonical_json(value)
+    text = "missing" if value is ABSENT else canonical_json(value)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

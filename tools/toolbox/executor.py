@@ -1,7 +1,6 @@
 """Execution of calls: one call in the current thread, or the calls of a pass in parallel threads."""
 
 import asyncio
-import contextvars
 import inspect
 import math
 import queue
@@ -9,8 +8,10 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from tools.contract import (
     Delegation,
@@ -25,18 +26,26 @@ from tools.contract import (
     ToolResult,
     collect_secrets,
     fencing,
+    make_storable,
 )
-from tools.toolbox.isolation import run_isolated
+from tools.contract.declarations import ValueRule
+from tools.toolbox.isolation import UnexpectedFailure, run_isolated
 from tools.toolbox.limits import UNGUARDED, Guards
-from tools.toolbox.outcome import normalize_result
-from tools.toolbox.secrecy import HIDDEN, hide_secrets
+from tools.toolbox.outcome import FileKeeper, build_unreadable_result, keep_files, normalize_result
+from tools.toolbox.secrecy import HIDDEN, hide_secrets, hide_secrets_in_files
 from tools.toolbox.threads import THREADS, mark_abandoned, mark_returned
+
+_SUSPENDS = {cls: ValueRule(TypeAdapter(cls)) for cls in (Question, Delegation, Steps)}
 
 CANCEL_GRACE_S = 0.5
 """Seconds that a timed-out async tool has to honor its cancellation before its thread is abandoned."""
 
 PROGRESS_INTERVAL_S = 0.2
 """Seconds between two progress reports of one call; in between, the latest report wins."""
+
+
+LONGEST_PROGRESS = 1_000
+"""Characters of a progress report."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,7 @@ class PreparedCall:
         guards: the result cache and the rate limiter.
         may_suspend: True if the caller can wait for the result; otherwise a `Suspend` is a failure.
         fence: checked right before the tool runs, and again before its requests leave.
+        keep_files: keeps the files of the result; without it, they are only described.
     """
 
     key: int
@@ -59,6 +69,7 @@ class PreparedCall:
     guards: Guards = UNGUARDED
     may_suspend: bool = False
     fence: Fence | None = None
+    keep_files: FileKeeper | None = None
 
 
 @dataclass(frozen=True)
@@ -122,8 +133,16 @@ def _run_guarded(
         if isinstance(returned, Question | Delegation | Steps):
             raise _build_suspension(call, returned)
         ms = _measure_elapsed_ms(started)
-        result = run_isolated(call.tool, "result", lambda: normalize_result(call.tool, returned, ms, context.level))
-        return hide_secrets(result, collect_secrets(context.credentials))
+        level = context.level or call.tool.level
+        try:
+            result = run_isolated(call.tool, "result", lambda: normalize_result(call.tool, returned, ms, level))
+        except UnexpectedFailure as failure:
+            result = build_unreadable_result(call.tool, failure, ms, level)
+        secrets = collect_secrets(context.credentials)
+        if result.files:
+            result = replace(result, files=hide_secrets_in_files(result.files, secrets))
+            result = run_isolated(call.tool, "files", lambda: keep_files(call.keep_files, call.tool, context, result))
+        return hide_secrets(result, secrets)
 
     try:
         return call.guards.get_or_run(call.tool, call.params, context, work)
@@ -136,7 +155,12 @@ def _build_suspension(call: PreparedCall, suspend: Suspend) -> _Suspension | Too
     if not call.tool.suspends:
         message = f"{call.tool.title} returned a {type(suspend).__name__}, but its attribute `suspends` is False."
         return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, message, attempted=False)
-    return _Suspension(suspend) if call.may_suspend else _build_run_only_error(call.tool)
+    try:
+        wait = next(rule for cls, rule in _SUSPENDS.items() if isinstance(suspend, cls)).convert(suspend)
+    except ValueError as error:
+        message = f"{call.tool.title} returned a wrong {type(suspend).__name__}: {error}."
+        return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, message, attempted=False)
+    return _Suspension(wait) if call.may_suspend else _build_run_only_error(call.tool)
 
 
 def _build_run_only_error(tool: Tool) -> ToolError:
@@ -248,8 +272,7 @@ class Batch:
         self._keys.add(call.key)
         running = self._table[call.key] = _RunningCall(call)
         self._open += 1
-        context = contextvars.copy_context()
-        THREADS.run(lambda: context.run(self._run, running))
+        THREADS.run(lambda: self._run(running))
 
     def wait(self, wake_at: float) -> list[FinishedCall | Progress]:
         """Wait for reports and return them; return an empty list at the monotonic time `wake_at` or if nothing runs.
@@ -318,7 +341,12 @@ class Batch:
             run_isolated(running.call.tool, "the context around a call", work_inside)
 
     def _record_progress(self, running: _RunningCall, fraction: float, text: str) -> None:
-        finite = fraction if math.isfinite(fraction) else 0.0
+        try:
+            number = float(fraction)
+        except (TypeError, ValueError, OverflowError):  # a slip in a report must not fail the work
+            number = 0.0
+        finite = number if math.isfinite(number) else 0.0
+        text = make_storable(str(text)[:LONGEST_PROGRESS])
         for secret in collect_secrets(running.call.context.credentials):
             text = text.replace(secret, HIDDEN)
         if running.store_progress(Progress(running.call.key, min(1.0, max(0.0, finite)), text)):
@@ -326,9 +354,12 @@ class Batch:
 
 
 def _run_to_end(call: PreparedCall, context: ToolContext) -> FinishedCall:
+    """Run the call and report its end; whatever fails here may have happened after the effect."""
     started = time.perf_counter()
     try:
-        return _finish(call, _run_guarded(call, context))
+        return run_isolated(call.tool, "result", lambda: _finish(call, _run_guarded(call, context)), (_Suspension,))
+    except ToolError as error:
+        return _finish(call, ToolResult.failed(error))
     except _Suspension as waits:
         result = ToolResult.failed(_build_run_only_error(call.tool))
         return FinishedCall(call.key, result, _measure_elapsed_ms(started), suspend=waits.suspend)

@@ -2,9 +2,13 @@
 
 import logging
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import TypeVar, cast
 
 from tools.contract import ErrorCode, Tool, ToolError
+from tools.contract.declarations import read_declarations
+from tools.contract.errors import settle_error
+from tools.contract.plain_json import describe_value
 
 logger = logging.getLogger("gadget.tools")
 
@@ -13,36 +17,88 @@ Value = TypeVar("Value")
 _ATTEMPTED_ACTS = ("execute", "result")
 
 
+@dataclass(frozen=True)
+class Unnamed:
+    """Stands for a tool that is not made or checked yet, so that its own names cannot be relied on."""
+
+    id: str
+
+    @property
+    def title(self) -> str:
+        return self.id
+
+
+class UnexpectedFailure(ToolError):
+    """Any exception of a tool's own code but a `ToolError`."""
+
+
+class BrokenPromise(ToolError):
+    """A failure because a method returned something other than it declares; nothing was attempted."""
+
+
 def run_isolated(
-    tool: Tool,
+    tool: Tool | Unnamed,
     act: str,
     work: Callable[[], Value],
     let_through: tuple[type[BaseException], ...] = (),
 ) -> Value:
-    """Run `work` and return its value.
+    """Run `work` and return its value, converted to what the method declares.
 
     In-process tools are trusted code that may fail in any way, including `SystemExit`, `KeyboardInterrupt` and
     `MemoryError`. The full exception is logged. The model only sees a code, because the text may contain a key, a
     path or SQL.
 
     Args:
-        act: names the work in the log, e.g. "preview".
+        act: the name of the tool's method; anything else only names the work in the log.
         let_through: exceptions that the caller handles itself, such as a lost transaction.
 
     Raises:
-        ToolError: the tool's own, or TOOL_EXECUTION_FAILED. Only `execute` and reading its result count as attempted.
+        BrokenPromise: the method returned a value of another type, which the text names.
+        ToolError: the tool's own.
+        UnexpectedFailure: TOOL_EXECUTION_FAILED, for any other exception. Only `execute` and reading its result count
+            as attempted.
         BaseException: an exception of the classes in `let_through`.
     """
     try:
-        return work()
-    except ToolError:
-        raise
+        returned = work()
+    except ToolError as error:
+        if (settled := settle_error(error)) is error:
+            raise
+        raise settled from error
     except let_through:
         raise
     except BaseException as error:
         logger.exception("%s: %s raised %s", tool.id, act, type(error).__name__)
-        raise ToolError(
+        raise _build_failure(tool, act) from error
+    return convert_returned(tool, act, returned)
+
+
+def convert_returned(tool: Tool | Unnamed, act: str, returned: Value) -> Value:
+    """Convert what the tool's method of this name returned to what it declares.
+
+    Raises:
+        BrokenPromise: it is something other than declared.
+    """
+    returned_rules = read_declarations(type(tool)).returned
+    if act not in returned_rules:
+        return returned
+    rule = returned_rules[act]
+    try:
+        return cast("Value", None if rule is None else rule.convert(returned))
+    except ValueError as error:
+        message = f"{tool.title}: {act} returned {describe_value(returned)}. {error}."
+        logger.error("%s: %s", tool.id, message)  # noqa: TRY400 - the traceback would say no more
+        raise BrokenPromise(
             ErrorCode.TOOL_EXECUTION_FAILED,
-            f"{tool.title} failed unexpectedly; the reason is in the log.",
-            attempted=act in _ATTEMPTED_ACTS,
+            message,
+            recovery_hint="Someone has to correct the tool. Continue without it.",
+            attempted=False,
         ) from error
+
+
+def _build_failure(tool: Tool | Unnamed, act: str) -> UnexpectedFailure:
+    return UnexpectedFailure(
+        ErrorCode.TOOL_EXECUTION_FAILED,
+        f"{tool.title} failed unexpectedly; the reason is in the log.",
+        attempted=act in _ATTEMPTED_ACTS,
+    )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tools.contract import ErrorCode, RateLimit, Tool, ToolContext, ToolError, ToolResult, fingerprint
+from tools.contract import ErrorCode, InvalidTool, RateLimit, Tool, ToolContext, ToolError, ToolResult, fingerprint
 
 MAX_CACHED_CHARACTERS = 1_000_000
 """The largest result, in characters of JSON, that is cached."""
@@ -72,16 +72,16 @@ UNGUARDED = Guards()
 
 
 def refuse_invalid_limits(tool: Tool, where: str) -> None:
-    """Raise ValueError if the tool's cache or rate limit contradicts its other attributes."""
+    """Raise InvalidTool if the tool's cache or rate limit contradicts its other attributes."""
     limit = tool.rate_limit
     if limit is not None and (limit.calls < 1 or limit.seconds <= 0):
-        raise ValueError(
+        raise InvalidTool(
             f"{where}: {tool.name} has the rate limit {limit.calls} calls in {limit.seconds:g} s; both must be positive"
         )
     if limit is not None and tool.transactional:
-        raise ValueError(f"{where}: {tool.name} is transactional and cannot have a rate limit")
+        raise InvalidTool(f"{where}: {tool.name} is transactional and cannot have a rate limit")
     if tool.cacheable_s and (tool.has_side_effects or tool.volatile):
-        raise ValueError(f"{where}: {tool.name} cannot be cacheable, because it changes something or is volatile")
+        raise InvalidTool(f"{where}: {tool.name} cannot be cacheable, because it changes something or is volatile")
 
 
 def _build_key(tool: Tool, params: dict[str, Any], context: ToolContext) -> str:

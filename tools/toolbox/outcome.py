@@ -1,21 +1,29 @@
 """Normalization of a tool's return value into a result that can be stored and shown."""
 
-import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from tools.contract import (
     INDEFINITE_CODES,
     ErrorCode,
+    KeptFile,
     Level,
     ResultError,
+    ResultFile,
     Tool,
+    ToolContext,
     ToolError,
     ToolResult,
-    find_unstorable,
+    canonical_json,
     make_storable,
 )
+from tools.contract.declarations import ValueRule
+from tools.contract.errors import settle_error
+from tools.contract.plain_json import describe_value, to_plain_json, write_text
 
 ERROR_PREFIX = "TOOL ERROR:"
 LARGEST_PART = 8_000_000
@@ -23,35 +31,189 @@ LARGEST_PART = 8_000_000
 LONGEST_SUMMARY = 4_000
 
 
+_ERROR = ValueRule(TypeAdapter(ResultError))
+_FILES = ValueRule(TypeAdapter(tuple[ResultFile, ...]))
+MOST_FILES = 20
+"""Files in one result."""
+FileKeeper = Callable[[Level, Sequence[ResultFile]], list[KeptFile]]
+"""Keeps the files of a call of this level among the organization's files."""
+FILES = "files"
+"""The key in the metadata with the descriptions of the kept files."""
+UNREADABLE = "unreadable"
+"""The key in the metadata of a write that succeeded, with what cannot be read of its result."""
+
+
 def normalize_result(tool: Tool, returned: object, duration_ms: int, level: Level | None = None) -> ToolResult:
     """Turn the returned value into a result of plain JSON, detached from the tool's own objects.
 
     A text becomes a result with its first line as the summary and the text as Markdown; a text that starts with
-    `TOOL ERROR:` is a failure. NUL characters and lone surrogates, which no database stores, become U+FFFD.
+    `TOOL ERROR:` is a failure. Any other value is the data of a result. NUL characters and lone surrogates, which no
+    database stores, become U+FFFD.
+
+    A write that returned has happened, whatever its result is: what cannot be read is left out and named.
 
     Args:
         level: the call's level if an admin raised it; None means the tool's own.
 
     Raises:
-        ToolError: LIMIT_EXCEEDED if the result is too large, or OUTCOME_UNKNOWN after a write.
-            TOOL_EXECUTION_FAILED for a value that is not JSON or breaks the tool's `Output`, naming its place. It is
-            not definite, because the tool has already done its work.
+        ToolError: LIMIT_EXCEEDED if the result of a read is too large. TOOL_EXECUTION_FAILED if it is not JSON or
+            breaks the tool's `Output`, naming its place; or if nobody can know whether the tool succeeded.
+            OPERATION_FAILED, definitely, if a transactional tool's result cannot be read, because its effect is
+            rolled back.
     """
-    result = _parse_text(returned) if isinstance(returned, str) else returned
-    if not isinstance(result, ToolResult):
-        raise _build_broken_promise_error(tool, f"it is {type(result).__name__}, not a ToolResult")
-    if result.success is (result.error is not None):
-        raise _build_broken_promise_error(tool, "success and error contradict each other")
-    if not isinstance(result.summary, str) or not isinstance(result.markdown, str):
-        raise _build_broken_promise_error(tool, "summary and markdown must be text")
-    level = level or tool.level
-    _refuse_oversized(tool, result.markdown, "markdown", level)
-    data = _make_plain(tool, result.data, "data", level)
-    if result.success and tool.Output is not None:
-        _check_output(tool, tool.Output, data)
-    metadata = {**_make_plain(tool, result.metadata, "metadata", level), "duration_ms": duration_ms}
-    summary = make_storable(" ".join(result.summary[:LONGEST_SUMMARY].split()))
-    return ToolResult(result.success, data, summary, make_storable(result.markdown), result.error, metadata)
+    reader = _ResultReader(tool, level or tool.level)
+    result = reader.find_result(returned)
+    if not isinstance(result.success, bool) or result.success is (result.error is not None):
+        raise _build_broken_promise(tool, "success and error contradict each other")
+    error = reader.read_error(result.error)
+    data = reader.read_part(result.data, "data")
+    markdown = reader.read_text(result.markdown, "markdown")
+    if result.success and tool.Output is not None and not reader.fault:
+        reader.check_output(tool.Output, data)
+    files = reader.read_files(result.files)
+    metadata = reader.read_metadata(result.metadata)
+    summary = " ".join(reader.read_text(result.summary, "summary")[:LONGEST_SUMMARY].split())
+    if reader.fault:
+        note = f"{'It succeeded, but its' if result.success else 'Its'} result cannot be read: {reader.fault}."
+        shown = markdown or (canonical_json(data) if data is not None else "")
+        metadata[UNREADABLE] = reader.fault
+        summary, markdown = f"{summary.rstrip('.') or 'Done'}. {note}", f"{note}\n{shown}".rstrip()
+    metadata["duration_ms"] = duration_ms
+    return ToolResult(result.success, data, summary, markdown, error, metadata, files)
+
+
+def build_unreadable_result(tool: Tool, failure: ToolError, duration_ms: int, level: Level) -> ToolResult:
+    """Build the result of a write that returned something whose own code fails; any other call has failed."""
+    if not level.has_side_effects:
+        raise failure
+    reader = _ResultReader(tool, level)
+    reader.refuse("its own code fails; the reason is in the log")
+    note = f"It succeeded, but its result cannot be read: {reader.fault}."
+    metadata = {UNREADABLE: reader.fault, "duration_ms": duration_ms}
+    return ToolResult(success=True, summary=f"Done. {note}", markdown=note, metadata=metadata)
+
+
+def keep_files(keeper: FileKeeper | None, tool: Tool, context: ToolContext, result: ToolResult) -> ToolResult:
+    """Keep the result's files, and leave their descriptions in its metadata.
+
+    A write whose files cannot be kept has succeeded without them.
+
+    Raises:
+        ToolError: the files of a read cannot be kept.
+    """
+    level = context.level or tool.level
+    try:
+        kept = (keeper or _describe_files)(level, result.files)
+    except ToolError as error:
+        if not level.has_side_effects:
+            raise
+        note = f"Its files were not kept: {error.message}"
+        return replace(result, files=(), summary=f"{result.summary.rstrip('.')}. {note}")
+    return replace(result, files=(), metadata={**result.metadata, FILES: [file.as_json() for file in kept]})
+
+
+def _describe_files(_: Level, files: Sequence[ResultFile]) -> list[KeptFile]:
+    return [KeptFile(file.name, "", len(file.content), file.content_type) for file in files]
+
+
+class _ResultReader:
+    """Reads the parts of one result. The first fault ends a read; a write goes on without the faulty part.
+
+    Attributes:
+        fault: what cannot be read of a write's result; empty if all can.
+    """
+
+    def __init__(self, tool: Tool, level: Level) -> None:
+        self._tool = tool
+        self._is_write = level.has_side_effects
+        self.fault = ""
+
+    def find_result(self, returned: object) -> ToolResult:
+        if isinstance(returned, ToolResult):
+            return returned
+        if isinstance(returned, str):
+            return _parse_text(str.__str__(returned))
+        if isinstance(returned, Iterator | AsyncIterator | Awaitable):
+            raise _build_broken_promise(self._tool, f"it is {type(returned).__name__}, which has not run")
+        if returned is None and not self._is_write:
+            self.refuse("it is NoneType, not a ToolResult")
+        return ToolResult.ok(returned)
+
+    def read_error(self, error: object) -> ResultError | None:
+        if error is None:
+            return None
+        if isinstance(error, ToolError):
+            return ToolResult.failed(settle_error(error)).error
+        if isinstance(error, str):
+            return ResultError(ErrorCode.OPERATION_FAILED, error, f"{ERROR_PREFIX} OPERATION_FAILED\n{error}")
+        try:
+            converted: ResultError = _ERROR.convert(error)
+        except ValueError as fault:
+            raise _build_broken_promise(self._tool, f"error is {describe_value(error)}: {fault}") from fault
+        return converted
+
+    def read_part(self, value: object, place: str) -> Any:
+        """Return the data or metadata as plain JSON."""
+        plain = to_plain_json(value, place)
+        if plain.fault:
+            self.refuse(plain.fault)
+        return plain.value if self._fits(plain.size, place) else None
+
+    def read_text(self, value: object, place: str) -> str:
+        text = write_text(value) if self._is_write else value
+        if not isinstance(text, str):
+            self.refuse(f"{place} must be text, not {describe_value(value)}")
+            return ""
+        return make_storable(text) if self._fits(len(text), place) else ""
+
+    def read_metadata(self, value: object) -> dict[str, Any]:
+        if isinstance(value, dict) and isinstance(cost := value.get("cost"), Decimal):
+            value = {**value, "cost": float(cost)}  # a number, which is counted
+        found = self.read_part(value, "metadata")
+        if isinstance(found, dict):
+            found.pop(FILES, None)  # only kept files stand there
+            return found
+        if found is not None:
+            self.refuse(f"metadata is {describe_value(value)}, not a dictionary")
+        return {}
+
+    def read_files(self, files: object) -> tuple[ResultFile, ...]:
+        if not files:
+            return ()
+        try:
+            found: tuple[ResultFile, ...] = _FILES.convert(files)
+        except ValueError as error:
+            self.refuse(f"files: {error}")
+            return ()
+        if len(found) > MOST_FILES:
+            self.refuse(f"it has {len(found):,} files; the limit is {MOST_FILES}")
+        return found[:MOST_FILES]
+
+    def check_output(self, output: type[BaseModel], data: Any) -> None:
+        try:
+            output.model_validate(data)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            place = ".".join(["data", *(str(part) for part in first["loc"])])
+            self.refuse(f"{place}: {first['msg']}")
+
+    def _fits(self, size: int, place: str) -> bool:
+        if size <= LARGEST_PART:
+            return True
+        fault = f"{size:,} characters of {place}; the limit is {LARGEST_PART:,}"
+        if not self._is_write:
+            message = f"{self._tool.title} returned {fault}."
+            raise ToolError(ErrorCode.LIMIT_EXCEEDED, message, recovery_hint="Request less at once.")
+        self.refuse(f"it has {fault}")
+        return False
+
+    def refuse(self, fault: str) -> None:
+        if not self._is_write:
+            raise _build_broken_promise(self._tool, fault)
+        if self._tool.transactional:
+            message = f"The result of {self._tool.title} cannot be read: {fault}. Nothing was changed."
+            raise ToolError(ErrorCode.OPERATION_FAILED, message, attempted=False)
+        self.fault = self.fault or fault
 
 
 def _parse_text(text: str) -> ToolResult:
@@ -66,69 +228,8 @@ def _parse_text(text: str) -> ToolResult:
     return ToolResult(success=False, summary=message, error=error)
 
 
-def _make_plain(tool: Tool, value: Any, place: str, level: Level) -> Any:
-    if value is None or value == {}:
-        return value
-    try:
-        text = _ENCODER.encode(value)
-        _refuse_oversized(tool, text, place, level)
-        plain = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        raise _build_broken_promise_error(
-            tool, _find_fault(value, place, 0) or f"{place} cannot be written as JSON"
-        ) from None
-    return make_storable(plain) if find_unstorable(text) else plain
-
-
-def _refuse_oversized(tool: Tool, text: str, place: str, level: Level) -> None:
-    """Refuse a part too large for a row, a page or a request. After a write, the outcome is then unknown."""
-    if len(text) <= LARGEST_PART:
-        return
-    raise ToolError(
-        ErrorCode.OUTCOME_UNKNOWN if level.has_side_effects else ErrorCode.LIMIT_EXCEEDED,
-        f"{tool.title} returned {len(text):,} characters of {place}; the limit is {LARGEST_PART:,}.",
-        recovery_hint="Request less at once.",
-    )
-
-
-def _dump_model(value: object) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    raise TypeError(f"{type(value).__name__} is not JSON")
-
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_dump_model)
-
-
-def _find_fault(value: Any, place: str, depth: int) -> str:
-    """Describe the first value that JSON cannot represent, with its place; return an empty string if there is none."""
-    if depth > 100:
-        return f"{place} is nested too deeply, or contains itself"
-    if isinstance(value, dict):
-        faults = (_find_fault(child, f"{place}.{key}", depth + 1) for key, child in value.items())
-        return next(filter(None, faults), "")
-    if isinstance(value, list | tuple):
-        faults = (_find_fault(child, f"{place}.{index}", depth + 1) for index, child in enumerate(value))
-        return next(filter(None, faults), "")
-    try:
-        _ENCODER.encode(value)
-    except ValueError:
-        return f"{place} is a number that JSON does not support"
-    except TypeError:
-        return f"{place} is {type(value).__name__}, which is not JSON"
-    return ""
-
-
-def _check_output(tool: Tool, output: type[BaseModel], data: Any) -> None:
-    try:
-        output.model_validate(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(["data", *(str(part) for part in first["loc"])])
-        raise _build_broken_promise_error(tool, f"{place}: {first['msg']}") from None
-
-
-def _build_broken_promise_error(tool: Tool, fault: str) -> ToolError:
+def _build_broken_promise(tool: Tool, fault: str) -> ToolError:
+    """Build the error of a result that breaks what the tool declares; nobody knows what the tool did."""
     return ToolError(
         ErrorCode.TOOL_EXECUTION_FAILED,
         f"{tool.title} returned a result that does not match its declaration: {fault}.",

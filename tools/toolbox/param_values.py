@@ -1,11 +1,17 @@
 """The values at a path in a call's params, and their sum."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Context, Decimal
 from typing import Any
 
+from tools.contract import ErrorCode, ToolError, storable_json
+from tools.contract.plain_json import describe_value
+
 ABSENT = object()
 """Stands for a value that is missing or null."""
+UNCOUNTABLE = Decimal("Infinity")
+"""The sum of values of which one is no number: no limit holds for it."""
 _EXACT = Context(prec=60)
 
 
@@ -33,9 +39,42 @@ def is_amount(value: Any) -> bool:
 
 
 def add_amounts(values: Iterable[Any]) -> Decimal:
-    """Add up the amounts among the values, without rounding errors; any other value counts as 0."""
+    """Add up the amounts among the values, without rounding errors; `UNCOUNTABLE` if one of them is not a number.
+
+    A missing value and a negative number count as 0.
+    """
     total = Decimal(0)
     for value in values:
+        if value is not ABSENT and not is_number(value):
+            return UNCOUNTABLE
         if is_amount(value):
             total = _EXACT.add(total, Decimal(repr(value)))
     return total
+
+
+def format_number(number: int | float | Decimal) -> str:
+    """Format a number for people, e.g. `1,250.5`."""
+    exact = Decimal(repr(number)) if isinstance(number, int | float) else number
+    text = f"{exact:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def write_params(params: object) -> dict[str, Any]:
+    """Return the params that a tool or a recipe gives to another tool.
+
+    Raises:
+        ToolError: they are no object of JSON.
+    """
+    try:
+        written = storable_json(params or {})
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _build_params_error(str(error)) from error
+    plain = json.loads(written)
+    if not isinstance(plain, dict):
+        raise _build_params_error(f"they must be an object, not {describe_value(params)}")
+    return plain
+
+
+def _build_params_error(fault: str) -> ToolError:
+    message = f"The params of the call are wrong: {fault}."
+    return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, message, attempted=False)

@@ -275,42 +275,40 @@ def _explain_level(tool: ToolTraits, level: Level, requests: tuple[str, ...]) ->
     return Cause(CauseKind.LEVEL, f"{effect}{carries}")
 
 
-def _explain_destination(tool: ToolTraits, facts: CallFacts, policy: Policy) -> Iterator[Cause]:
+def _explain_destination(tool: ToolTraits, facts: CallFacts, policy: Policy) -> Iterator[Cause | None]:
     """Explain why the hosts that the call contacts, and the data that it sends them, need approval."""
     hosts = facts.hosts
-    if unlisted := _explain_hosts(hosts, policy):
-        yield Cause(CauseKind.HOSTS, unlisted)
-    carried = _explain_own_data(facts.own_data) if tool.open_world or hosts else ""
-    if carried:
-        yield Cause(CauseKind.OWN_DATA, carried)
+    yield _explain_hosts(hosts, policy)
+    if tool.open_world or hosts:
+        yield _explain_own_data(facts.own_data)
 
 
-def _explain_hosts(hosts: frozenset[str] | None, policy: Policy) -> str:
+def _explain_hosts(hosts: frozenset[str] | None, policy: Policy) -> Cause | None:
     """Name the hosts that no admin has allowed."""
     if hosts is None:
-        return "the tool may contact any address on the internet"
+        return Cause(CauseKind.HOSTS, "the tool may contact any address on the internet")
     unlisted = sorted(host for host in hosts if host.lower() not in policy.allowed_hosts)
     if not unlisted:
-        return ""
+        return None
     more = f" and {len(unlisted) - MAX_HOSTS:,} more" if len(unlisted) > MAX_HOSTS else ""
-    return f"contacts {', '.join(unlisted[:MAX_HOSTS])}{more}, not on the list of allowed hosts"
+    return Cause(CauseKind.HOSTS, f"contacts {', '.join(unlisted[:MAX_HOSTS])}{more}, not on the list of allowed hosts")
 
 
 def _need_provenance(conditions: tuple[Condition, ...]) -> bool:
     return any(condition.rule is Rule.NOT_FROM_OUTSIDE for condition in conditions)
 
 
-def _explain_own_data(found: OwnData) -> str:
+def _explain_own_data(found: OwnData) -> Cause | None:
     """Name the organization's own values that a call would send to the hosts that it contacts."""
     carried = found.values
     if not carried:
         too_many = "may send your own data outside: there are too many values or results to search"
-        return too_many if found.is_partial else ""
+        return Cause(CauseKind.OWN_DATA, too_many) if found.is_partial else None
     quoted = ", ".join(
         f'"{value[:_MAX_VALUE]}{"…" if len(value) > _MAX_VALUE else ""}"' for value in carried[:MAX_HOSTS]
     )
     more = f" and {len(carried) - MAX_HOSTS:,} more" if len(carried) > MAX_HOSTS else ""
-    return f"sends your own data outside: {quoted}{more}"
+    return Cause(CauseKind.OWN_DATA, f"sends your own data outside: {quoted}{more}")
 
 
 def _build_condition_error(tool: ToolTraits, broken: BrokenCondition) -> ToolError:

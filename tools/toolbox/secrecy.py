@@ -1,11 +1,12 @@
 """Removal of credentials from all output of tools, so that no model, event, row or page contains them."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from tools.contract import Preview, ToolError, ToolResult
+from tools.contract import NothingToDo, Preview, ResultFile, ToolError, ToolResult
 
 HIDDEN = "[hidden]"
 
@@ -21,7 +22,13 @@ def hide_secrets(result: ToolResult, secrets: frozenset[str]) -> ToolResult:
     hidden = _compile_pattern(secrets)
     error = result.error
     if error is not None:
-        error = replace(error, message=hidden.sub(HIDDEN, error.message), text=hidden.sub(HIDDEN, error.text))
+        error = replace(
+            error,
+            message=hidden.sub(HIDDEN, error.message),
+            text=hidden.sub(HIDDEN, error.text),
+            fact=hidden.sub(HIDDEN, error.fact),
+            words=hidden.sub(HIDDEN, error.words),
+        )
     return replace(
         result,
         data=_clean(result.data, hidden),
@@ -30,6 +37,18 @@ def hide_secrets(result: ToolResult, secrets: frozenset[str]) -> ToolResult:
         error=error,
         metadata=_clean(result.metadata, hidden),
     )
+
+
+def hide_secrets_in_files(files: Sequence[ResultFile], secrets: frozenset[str]) -> list[ResultFile]:
+    """Replace every secret in the names, types and contents of the files."""
+    cleaned = []
+    for file in files:
+        name, kind, content = file.name, file.content_type, file.content
+        for secret in sorted(secrets, key=len, reverse=True):
+            name, kind = name.replace(secret, HIDDEN), kind.replace(secret, HIDDEN)
+            content = content.replace(secret.encode(), HIDDEN.encode())
+        cleaned.append(replace(file, name=name, content=content, content_type=kind))
+    return cleaned
 
 
 def hide_secrets_in_preview(preview: Preview, secrets: frozenset[str]) -> Preview:
@@ -45,14 +64,17 @@ def hide_secrets_in_error(error: ToolError, secrets: frozenset[str]) -> ToolErro
     if not secrets:
         return error
     hidden = _compile_pattern(secrets)
+    if isinstance(error, NothingToDo):
+        return NothingToDo(hidden.sub(HIDDEN, error.message), hide_secrets_in_preview(error.preview, secrets))
     cleaned = ToolError(
         error.code,
-        hidden.sub(HIDDEN, error.message),
+        hidden.sub(HIDDEN, error.fact),
         parameter=hidden.sub(HIDDEN, error.parameter),
         expected=hidden.sub(HIDDEN, error.expected),
         example=hidden.sub(HIDDEN, error.example),
         recovery_hint=hidden.sub(HIDDEN, error.recovery_hint),
         attempted=error.attempted,
+        words=hidden.sub(HIDDEN, error.words),
     )
     for note in getattr(error, "__notes__", ()):
         cleaned.add_note(hidden.sub(HIDDEN, note))

@@ -7,6 +7,7 @@ from typing import Any
 from tools.contract import Level
 from tools.contract.destinations import is_destination
 from tools.toolbox.conditions import Condition, Rule, find_broken_conditions
+from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Cause, CauseKind
 from tools.toolbox.provenance import Provenance
 
@@ -68,37 +69,37 @@ class AskingCall:
 
 def grants_for(call: AskingCall, grants: Iterable[GrantTerms]) -> list[GrantTerms]:
     """Return the standing grants that answer the call, in their order; none if a person must decide."""
-    return [grant for grant in grants if not explain_mismatch(call, grant)]
+    return [grant for grant in grants if find_mismatch(call, grant) is None]
 
 
-def explain_mismatch(call: AskingCall, grant: GrantTerms) -> str:
-    """Explain why the grant does not answer the call; empty if it does."""
-    return explain_person_needed(call) or _explain_other_call(call, grant) or _explain_params(call, grant)
+def find_mismatch(call: AskingCall, grant: GrantTerms) -> Objection | None:
+    """Find the reason why the grant does not answer the call; None if it does."""
+    return find_need_of_person(call) or _find_other_call(call, grant) or _find_unfit_params(call, grant)
 
 
-def explain_person_needed(call: AskingCall) -> str:
-    """Explain why no standing grant can answer the call; empty if one could."""
+def find_need_of_person(call: AskingCall) -> Objection | None:
+    """Find the reason why no standing grant can answer the call; None if one could."""
     if call.level is Level.DESTRUCTIVE:
-        return "a person decides every destructive call"
+        return Objection("a person decides every destructive call")
     for cause in call.causes:
         if cause.kind not in ANSWERABLE:
-            return cause.text
-    return "" if call.causes else "the call needs no approval"
+            return Objection(cause.text)
+    return None if call.causes else Objection("the call needs no approval")
 
 
-def explain_end(call: AskingCall, grant: GrantTerms) -> str:
-    """Explain why the grant has ended for good, because what its maker saw has changed; empty if it has not."""
+def find_end(call: AskingCall, grant: GrantTerms) -> Objection | None:
+    """Find the reason why the grant has ended for good: what its maker saw has changed; None if it has not."""
     is_raised = any(cause.kind is CauseKind.RAISED_LEVEL for cause in call.causes)
-    return explain_change(grant, call.definition, call.account, call.level if is_raised else grant.level)
+    return find_change(grant, call.definition, call.account, call.level if is_raised else grant.level)
 
 
-def explain_change(grant: GrantTerms, definition: str, account: str, level: Level) -> str:
-    """Explain which part of the tool is no longer what the grant's maker saw; empty if none is."""
+def find_change(grant: GrantTerms, definition: str, account: str, level: Level) -> Objection | None:
+    """Find the part of the tool that is no longer what the grant's maker saw; None if all of it is."""
     if grant.definition != definition:
-        return "The tool’s definition has changed."
+        return Objection("The tool’s definition has changed.")
     if grant.account != account:
-        return "The account that the tool acts with has changed."
-    return "An admin has raised the tool’s level." if grant.level is not level else ""
+        return Objection("The account that the tool acts with has changed.")
+    return None if grant.level is level else Objection("An admin has raised the tool’s level.")
 
 
 def list_paths(params: Mapping[str, Any]) -> frozenset[str] | None:
@@ -115,39 +116,39 @@ def list_destinations(paths: Iterable[str], named: frozenset[str]) -> frozenset[
     return frozenset(path for path in paths if is_destination(path.split("."), named))
 
 
-def _explain_other_call(call: AskingCall, grant: GrantTerms) -> str:
+def _find_other_call(call: AskingCall, grant: GrantTerms) -> Objection | None:
     if grant.tool != call.tool or grant.employee_id not in (None, call.employee_id):
-        return "the grant is for another tool or employee"
+        return Objection("the grant is for another tool or employee")
     if grant.run_id not in (None, call.run_id):
-        return "the grant is for another run"
+        return Objection("the grant is for another run")
     if grant.definition != call.definition or grant.level is not call.level:
-        return "the tool's definition or level has changed"
-    return "" if grant.account == call.account else "the account that the tool uses has changed"
+        return Objection("the tool's definition or level has changed")
+    return None if grant.account == call.account else Objection("the account that the tool uses has changed")
 
 
-def _explain_params(call: AskingCall, grant: GrantTerms) -> str:
+def _find_unfit_params(call: AskingCall, grant: GrantTerms) -> Objection | None:
     paths = list_paths(call.params)
     if paths is None or not paths <= grant.params:
-        return "the call has parameters that the grant does not allow"
+        return Objection("the call has parameters that the grant does not allow")
     if broken := find_broken_conditions(grant.conditions, call.params):
-        return broken[0].reason
+        return Objection(broken[0].reason)
     if free := list_destinations(grant.free_params, call.destinations):
-        return f"{min(free)} names a recipient, a destination or an amount, and has no condition"
-    return _explain_outside(call, grant)
+        return Objection(f"{min(free)} names a recipient, a destination or an amount, and has no condition")
+    return _find_outside(call, grant)
 
 
-def _explain_outside(call: AskingCall, grant: GrantTerms) -> str:
-    """Explain which open param has a value from outside or of unknown origin."""
+def _find_outside(call: AskingCall, grant: GrantTerms) -> Objection | None:
+    """Find the open param that has a value from outside or of unknown origin."""
     named = {condition.param for condition in grant.conditions if condition.rule in OPEN_RULES}
     is_fixed = {condition.param for condition in grant.conditions if condition.rule in (Rule.EQUALS, Rule.ONE_OF)}
     open_params = grant.free_params | (named - is_fixed)
     if not open_params:
-        return ""
+        return None
     known = call.provenance
     if known is None or known.unsearched or known.is_partial or known.unlisted:
-        return "the origin of the call's values is not known"
-    found = next((param for param in sorted(open_params) if known.find_outside(param) is not None), "")
-    return f"{found} comes from outside" if found else ""
+        return Objection("the origin of the call's values is not known")
+    found = next((param for param in sorted(open_params) if known.find_outside(param) is not None), None)
+    return None if found is None else Objection(f"{found} comes from outside")
 
 
 def _list_paths(node: Any, path: str) -> Iterator[str | None]:

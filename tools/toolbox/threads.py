@@ -1,10 +1,12 @@
 """Daemon threads for tools: reused while idle, and never joined when the process ends."""
 
+import contextvars
 import os
 import queue
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 IDLE_S = 10.0
 """Seconds after which an idle thread ends."""
@@ -22,13 +24,18 @@ class DaemonThreads:
         self._idle: deque[_Worker] = deque()
 
     def run(self, work: Work) -> None:
-        """Start the work in another thread at once; an exception goes to `threading.excepthook` and ends the thread."""
+        """Start the work in another thread at once, in a copy of this thread's context.
+
+        An exception goes to `threading.excepthook` and ends the thread.
+        """
+        context = contextvars.copy_context()
+        inside = partial(context.run, work)
         try:
             worker = self._idle.pop()
         except IndexError:
-            _Worker(self, work).start()
+            _Worker(self, inside).start()
         else:
-            worker.inbox.put(work)
+            worker.inbox.put(inside)
 
     def rejoin(self, worker: "_Worker") -> None:
         """Return an idle worker to the pool."""

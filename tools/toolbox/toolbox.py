@@ -9,17 +9,27 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from tools.contract import Environment, ErrorCode, Tool, ToolContext, ToolError, ToolResult
+from tools.contract import (
+    Environment,
+    ErrorCode,
+    InvalidTool,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    name_class,
+)
+from tools.contract.declarations import Settlement
 from tools.toolbox.asked_actions import find_asked_action
 from tools.toolbox.executor import Batch, FinishedCall, PreparedCall
-from tools.toolbox.isolation import run_isolated
+from tools.toolbox.isolation import Unnamed, run_isolated
 from tools.toolbox.limits import UNGUARDED, refuse_invalid_limits
 from tools.toolbox.permissions import Grants, Permission, Policy, find_refusal, is_in_mode, judge_call
 
 logger = logging.getLogger("gadget.tools")
 
 MODES = ("general", "code", "research", "debug")
-"""The modes that ship; the first is the default."""
+"""The modes that a run may name even if no tool does; the first is the default."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)*")
 
@@ -71,11 +81,22 @@ class Toolbox:
         self._by_name: dict[str, Tool] = {}
         self._started = False
         self._not_started: dict[str, str] = {}
+        self._left_out: tuple[str, ...] = ()
 
     @property
     def not_started(self) -> Mapping[str, str]:
         """The error messages of tools that are disabled because their start failed, by tool id."""
         return dict(self._not_started)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """A sentence for each tool that was left out because it is wrong in itself."""
+        return self._left_out
+
+    def leave_out(self, problems: Iterable[str]) -> None:
+        """Keep a sentence for each tool that was left out."""
+        with self._lock:
+            self._left_out = (*self._left_out, *problems)
 
     def with_tools(
         self, tools: Iterable[Tool], allowed_hosts: frozenset[str], withheld: Mapping[str, str] | None = None
@@ -95,13 +116,15 @@ class Toolbox:
             self.limits,
         )
         copy.guards = self.guards
+        copy.leave_out(self._left_out)
         by_id = dict(self._by_id)
         for tool in tools:
             try:
-                _refuse_invalid_tool(tool)
+                refuse_invalid_tool(tool)
                 by_id[tool.id] = _refuse_duplicate(tool, self._by_name | by_id)
-            except ValueError:
-                logger.exception("%s is left out", tool.id)
+            except ValueError as error:
+                logger.exception("a connected tool is left out")
+                copy.leave_out([str(error)])
         copy._replace(by_id)
         return copy
 
@@ -121,10 +144,11 @@ class Toolbox:
         """Add a tool; `modes` replaces its own modes.
 
         Raises:
-            ValueError: its name, description or params are invalid, or its name and version are taken.
+            InvalidTool: one of its attributes or methods is wrong.
+            ValueError: its name and version are taken.
             RuntimeError: the toolbox has started, and the settings do not allow registration after that.
         """
-        _refuse_invalid_tool(tool)
+        refuse_invalid_tool(tool)
         with self._lock:
             if self._started and not self.allow_dynamic_registration:
                 raise RuntimeError(
@@ -132,7 +156,7 @@ class Toolbox:
                 )
             added = {tool.id: _refuse_duplicate(tool, self._by_id)}
             if modes is not None:
-                tool.modes = frozenset(modes)
+                tool.modes = modes  # type: ignore[assignment] # converted by the tool's rule
             self._replace({**self._by_id, **added})
             started = self._started
         if started:
@@ -163,6 +187,12 @@ class Toolbox:
     def get_mode_set(self, mode: str) -> list[Tool]:
         """List the tools of a mode, sorted by name; system tools belong to no mode."""
         return [tool for tool in self._by_name.values() if is_in_mode(tool, mode)]
+
+    @property
+    def modes(self) -> list[str]:
+        """The modes that tools name, after the default one."""
+        named = {mode for tool in self._by_id.values() for mode in tool.modes or ()}
+        return [MODES[0], *sorted(named - {MODES[0]})]
 
     def tools(self) -> list[Tool]:
         """List every version of every tool, sorted by name and version."""
@@ -243,9 +273,7 @@ class Toolbox:
 
 def _refuse_duplicate(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
     if other := taken.get(tool.id) or taken.get(tool.name):
-        raise ValueError(
-            f"{tool.id} exists twice: {_format_class_name(other)} and {_format_class_name(tool)}; rename one of them"
-        )
+        raise ValueError(f"{tool.id} exists twice: {name_class(other)} and {name_class(tool)}; rename one of them")
     return tool
 
 
@@ -275,22 +303,27 @@ def _shut_down(tool: Tool) -> None:
 
 def _parse_version(version: str) -> tuple[tuple[int, str], ...]:
     """Build a sort key: 1.10 sorts above 1.9, and a text part such as beta, which counts as -1, below any number."""
-    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"[.-]", version))
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"[.-]", version))
 
 
-def _format_class_name(tool: Tool) -> str:
-    return f"{type(tool).__module__}.{type(tool).__qualname__}"
+def refuse_invalid_tool(tool: Tool) -> None:
+    """Check and convert everything that the tool declares.
 
-
-def _refuse_invalid_tool(tool: Tool) -> None:
-    where = _format_class_name(tool)
-    name = getattr(tool, "name", "")
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"{where}: the name {name!r} must look like 'category.toolName'")
-    if not getattr(tool, "description", "").strip():
-        raise ValueError(f"{where}: {name} has no description for the model")
+    Raises:
+        InvalidTool: the sentence names the class, what is wrong, and what is expected.
+    """
+    where, settlement = name_class(tool), Settlement(tool)
+    try:
+        run_isolated(Unnamed(where), "declarations", settlement.settle, (InvalidTool,))
+    except ToolError as error:
+        cause = type(error.__cause__).__name__
+        raise InvalidTool(f"{where}: {settlement.place} cannot be read: {cause}") from error
+    if not _NAME.fullmatch(tool.name):
+        raise InvalidTool(f"{where}: the name {tool.name!r} must look like 'category.toolName'")
+    if not tool.description.strip():
+        raise InvalidTool(f"{where}: {tool.name} has no description for the model")
     if not tool.version or "@" in tool.version:
-        raise ValueError(f"{where}: {name} has the version {tool.version!r}; expected one like '1.0'")
+        raise InvalidTool(f"{where}: {tool.name} has the version {tool.version!r}; expected one like '1.0'")
     _refuse_params(tool.schema, where)
     refuse_invalid_limits(tool, where)
 
@@ -309,8 +342,10 @@ def _refuse_params(node: Any, where: str) -> None:
     properties = node.get("properties")
     for parameter in properties if isinstance(properties, dict) else ():
         if is_run_parameter(parameter):
-            raise ValueError(f"{where}: the parameter {parameter!r} comes from the run (context), never from the model")
+            raise InvalidTool(
+                f"{where}: the parameter {parameter!r} comes from the run (context), never from the model"
+            )
     if node.get("uniqueItems") is True:
-        raise ValueError(f"{where}: a set has no stable order; use a list")
+        raise InvalidTool(f"{where}: a set has no stable order; use a list")
     for child in node.values():
         _refuse_params(child, where)

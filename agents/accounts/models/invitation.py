@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from agents.accounts.models.organization import Membership, Organization, Role
+from agents.platform.encrypted_fields import EncryptedTextField
 
 
 class Invitation(models.Model):
@@ -12,12 +13,14 @@ class Invitation(models.Model):
 
     Attributes:
         note: who it is for, in the admin's words; it names no account.
+        address: the person's e-mail address, for notices once they confirm it; empty without one.
         tries: the number of usernames that were entered and are taken.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="invitations")
     role = models.CharField(max_length=10, choices=Role)
     note = models.CharField(max_length=120, blank=True)
+    address = EncryptedTextField(blank=True, default="", db_default="")
     hash = models.CharField(max_length=64, unique=True, editable=False)
     tries = models.PositiveSmallIntegerField(default=0)
     made_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

@@ -28,12 +28,13 @@ class Organization(models.Model):
     break_glass = models.BooleanField(
         "break-glass",
         default=False,
-        help_text="In an emergency, an admin can approve a card alone, past the approval rules. All admins are told.",
+        help_text="In an emergency, an admin can approve a card alone, past the approval rules. "
+        "All admins are notified.",
     )
     break_glass_address = models.EmailField(
         "break-glass address",
         blank=True,
-        help_text="Told of each use of break-glass, too. Needed where there is only one admin. Set by superusers.",
+        help_text="Also notified of every break-glass. Required with a single admin. Set by superusers.",
     )
     card_days = models.PositiveSmallIntegerField(
         "card lifetime (days)", default=7, help_text="Days until an undecided card expires."
@@ -47,7 +48,7 @@ class Organization(models.Model):
         "confirm above (percent)",
         default=20,
         validators=[MaxValueValidator(100)],
-        help_text="The same for a share of all objects, from 0 to 100. It counts from 6 objects on.",
+        help_text="The same for a share of all objects, from 0 to 100. Applies from 6 objects.",
     )
     plan_features = models.JSONField(default=list, blank=True, help_text="Features of the plan, as a list of names.")
     currency = models.CharField(max_length=3, default="USD", help_text="Currency of all prices and budgets, e.g. USD.")

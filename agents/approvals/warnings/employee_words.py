@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 from django.db.models import OuterRef, Subquery
 
-from agents.approvals.models import Approval
 from agents.approvals.warnings.digest_cache import DigestCache
 from agents.approvals.warnings.imitations import find_imitation
-from agents.runs.models import Pass
+from agents.runs.models import Approval, Pass
 
 _IMITATIONS: DigestCache[str] = DigestCache()
 clear_imitations = _IMITATIONS.clear

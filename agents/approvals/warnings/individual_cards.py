@@ -26,6 +26,7 @@ NO_EFFECT_SHOWN = "Preview failed"
 RUNS_ELSEWHERE = "Not run by Gadget"
 RESTORED = "May be done already"
 STALE = "Cannot run as shown"
+DONE = "Already done"
 FOLDED = "Must be opened"
 DESTRUCTIVE = "Destructive"
 
@@ -93,7 +94,9 @@ def _list_reasons(card: WaitingCard, reading: CardReading, findings: _Findings) 
         yield RUNS_ELSEWHERE
     if findings.restored_at is not None and card.called_at <= findings.restored_at:
         yield RESTORED
-    if list_problems(reading.records[:MAX_COMPARED], findings.records):
+    if reading.is_done:
+        yield DONE
+    elif list_problems(reading.records[:MAX_COMPARED], findings.records):
         yield STALE
     if reading.folds_parts and card.level in (Level.WRITE.value, Level.DESTRUCTIVE.value):
         yield FOLDED

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from agents.approvals.models import Approval, ApprovalKind
 from agents.approvals.warnings.digest_cache import DigestCache
 from agents.approvals.warnings.folding import folds_parts
 from agents.approvals.warnings.imitations import find_imitation
 from agents.approvals.warnings.similar_names import CardNames, read_names
 from agents.platform.row_ids import parse_row_id_or_none
-from tools.contract import NO_PREVIEW
+from agents.runs.models import Approval, ApprovalKind
+from tools.contract import NO_PREVIEW, Preview
 from tools.contract.contacts import (
     ACCOUNT,
     EMAIL,
@@ -106,6 +106,7 @@ class CardReading:
         target_count: the number of targets of any kind.
         lacks_preview: the tool's preview failed or took too long, so nobody knows what the call would affect.
         runs_elsewhere: an agent takes the action itself.
+        is_done: the card says that everything is already as wanted.
     """
 
     marks: tuple[Mark, ...]
@@ -118,6 +119,7 @@ class CardReading:
     target_count: int = 0
     lacks_preview: bool = False
     runs_elsewhere: bool = False
+    is_done: bool = False
 
 
 _READINGS: DigestCache[CardReading] = DigestCache()
@@ -182,6 +184,14 @@ def get_targets(approval: Approval) -> list[dict[str, Any]]:
     return [target for target in targets if isinstance(target, dict)] if isinstance(targets, list) else []
 
 
+def is_done(preview: dict[str, Any]) -> bool:
+    """Return True if every target of a stored preview already has the wanted values."""
+    try:
+        return Preview.from_json(preview).is_done
+    except (AttributeError, KeyError, TypeError):
+        return False  # somebody changed it in the database
+
+
 def _read(approval: Approval) -> CardReading:
     targets = get_targets(approval)
     written = [approval.params, *({"name": each.get("label"), "after": each.get("after")} for each in targets)]
@@ -208,6 +218,7 @@ def _read(approval: Approval) -> CardReading:
         target_count=len(targets),
         lacks_preview=problem not in ("", NO_PREVIEW, NOT_RUN_HERE),
         runs_elsewhere=problem == NOT_RUN_HERE,
+        is_done=is_done(get_preview(approval)),
     )
 
 

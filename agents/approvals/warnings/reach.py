@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agents.accounts.models import Organization
-from agents.approvals.models import Approval
 from agents.approvals.warnings.marks import CardReading, read_card
+from agents.runs.models import Approval
 from tools.records.models import Record
 
 MAX_UNCONFIRMED = 5

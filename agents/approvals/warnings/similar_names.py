@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import Min
 
+from agents.platform.queries.one_of_texts import IsOneOfTexts
 from tools.records.models import Record, compute_look
 
 MAX_NAME_LENGTH = 200
@@ -61,8 +62,8 @@ def find_similar_names(organization_id: int, names: Mapping[int, CardNames]) -> 
 
 def _load_names(organization_id: int, looks: list[str]) -> Iterator[tuple[str, str, int]]:
     """Load the records' names with these looks, each with the first record's id: thousands can share one name."""
-    alike = Record.objects.filter(organization_id=organization_id, look__in=looks).values_list("name", "look")
-    rows = alike.annotate(first=Min("pk")).order_by("first")
+    alike = Record.objects.filter(IsOneOfTexts("look", looks), organization_id=organization_id)
+    rows = alike.values_list("name", "look").annotate(first=Min("pk")).order_by("first")
     return iter(rows[:MAX_NAMES])
 
 

@@ -24,6 +24,10 @@ class ProviderKind(models.TextChoices):
     SCRIPTED = "scripted", "Script (no model)"
 
 
+LONGEST_ANSWER_S = 1_800
+"""The usual time limit for one whole answer of a model."""
+
+
 class ModelProvider(models.Model):
     """A server that runs models, with its address and key; or a script that stands in for a model.
 
@@ -50,7 +54,15 @@ class ModelProvider(models.Model):
         help_text="Prices per million tokens by model. Use * for all other models.",
     )
     timeout_s = models.PositiveSmallIntegerField(
-        "timeout (seconds)", default=120, help_text="Time limit for one answer, in seconds."
+        "longest silence (seconds)",
+        default=120,
+        help_text="Time in which the server must send the next part of an answer, including the first.",
+    )
+    answer_timeout_s = models.PositiveSmallIntegerField(
+        "longest answer (seconds)",
+        default=LONGEST_ANSWER_S,
+        db_default=LONGEST_ANSWER_S,
+        help_text="Time limit for one whole answer. A slow model needs a long one.",
     )
     is_active = models.BooleanField("active", default=True)
 
@@ -79,7 +91,7 @@ class Employee(models.Model):
     model = models.CharField(max_length=120, blank=True, help_text="Name of the model at its provider.")
     max_passes = models.PositiveSmallIntegerField(
         "pass limit",
-        default=5,
+        default=10,
         validators=[
             MinValueValidator(1, "Enter a number from 1 to 100."),
             MaxValueValidator(100, "Enter a number from 1 to 100."),
@@ -93,14 +105,14 @@ class Employee(models.Model):
             MinValueValidator(0, "Enter a number from 0 to 2."),
             MaxValueValidator(2, "Enter a number from 0 to 2."),
         ],
-        help_text="0 = precise, 2 = creative. Empty uses the model's default. Not all models support it.",
+        help_text="0 = precise, 2 = creative. Empty: the model's default. Not all models support it.",
     )
     max_tokens = models.PositiveIntegerField(
         "longest answer (tokens)",
         null=True,
         blank=True,
         validators=[MinValueValidator(1, "Allow at least 1 token, or leave this empty.")],
-        help_text="Maximum length of an answer in tokens. Reasoning may count. Empty uses the model's default.",
+        help_text="Maximum length of an answer in tokens. Includes reasoning. Empty: the model's default.",
     )
     num_ctx = models.PositiveIntegerField(
         "Ollama context (tokens)",
@@ -108,7 +120,7 @@ class Employee(models.Model):
         blank=True,
         validators=[MinValueValidator(256, "Allow at least 256 tokens.")],
         help_text="Only for Ollama: the context in tokens. More tokens need more memory. "
-        "Empty uses the context window, else 16,384.",
+        "Empty: context window, or 16,384.",
     )
     extra_body = models.JSONField(
         "extra request fields",
@@ -156,7 +168,7 @@ class Employee(models.Model):
         blank=True,
         validators=[MinValueValidator(1000, "Allow at least 1,000 tokens.")],
         help_text="Context window of the model, in tokens. Older results are shortened before it is full. "
-        "Empty uses the model's known size, else 128,000.",
+        "Empty: the model's known size, or 128,000.",
     )
     stopped_at = models.DateTimeField(null=True, editable=False)
     stopped_by = models.CharField(max_length=150, blank=True, editable=False)
@@ -195,7 +207,7 @@ class Grant(models.Model):
     employee = models.ForeignKey(Employee, on_delete=models.CASCADE, related_name="grants")
     tool = models.CharField(max_length=120)
     level = models.CharField(
-        max_length=11, blank=True, help_text="A higher level than the tool's own. Empty uses the tool's own."
+        max_length=11, blank=True, help_text="A higher level than the tool's own. Empty: the tool's own."
     )
     conditions = models.JSONField(default=list, help_text="JSON of tools.toolbox.Condition.")
     delegates = models.JSONField(default=list)

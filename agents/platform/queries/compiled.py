@@ -35,6 +35,8 @@ Value = int | str
 PLACEHOLDERS = (31_011, 31_012, 31_013)
 """Values to compile queries with: small enough for every integer column, and used nowhere else."""
 
+MAX_IDS = 200
+
 _ONE_OF_A_LIST = "IN (%s)"
 _Converters = dict[int, tuple[list[Callable[..., Any]], Any]]
 
@@ -43,6 +45,11 @@ class IdRow(NamedTuple):
     """A row of a query for ids alone."""
 
     pk: int
+
+
+def compile_ids(build: Callable[[], QuerySet[Any]], most: int = MAX_IDS, pk: str = "pk") -> CompiledQuery[IdRow]:
+    """Compile a query for the ids of what is due; limited, so that a sweep ends soon: the next one handles the rest."""
+    return CompiledQuery(IdRow, lambda: build()[:most], pk=pk)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ AnyField: TypeAlias = "Field[Any, Any]"
 def insert_rows(rows: Sequence[Model]) -> None:
     """Insert rows of one model in one statement, and set their ids.
 
-    The database fills the columns that have a default there.
+    The database fills the columns that have a default only there.
     """
     if not rows:
         return
@@ -74,7 +74,9 @@ def _prepare_values(fields: Sequence[AnyField], values: Sequence[Any], database:
 
 @lru_cache(maxsize=16)
 def _list_inserted_fields(model: type[Model]) -> tuple[AnyField, ...]:
-    return tuple(field for field in model._meta.concrete_fields if not field.primary_key and not field.has_db_default())
+    """List the fields but the id, and those whose only default is the database's."""
+    fields = (field for field in model._meta.concrete_fields if not field.primary_key)
+    return tuple(field for field in fields if field.has_default() or not field.has_db_default())
 
 
 @lru_cache(maxsize=256)

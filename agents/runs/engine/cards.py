@@ -1,46 +1,48 @@
 """Cards (step 6 of a run): compute the effect of a call, seal it, ask for a decision, and ask again after a change.
 
 A card is an `Approval` row. `requested_calls` inserts the rows of new calls, `replace_card` those that replace another,
-`show_unknown_card` those of unknown outcomes, and `suspension` those of questions.
+`unknown_outcomes` those of unknown outcomes, and `suspension` those of questions.
 """
 
 import queue
 import threading
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.db import connection
 from django.db.models import Max
 from django.db.models.functions import Now
 
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
-from agents.notices.models import NoticeKind
+from agents.accounts.notice_facts import NoticeKind
 from agents.platform.database_connections import release_connection
-from agents.runs.engine.results import end_unexecuted, publish_result
+from agents.runs.engine.card_sentences import (
+    CallEffect,
+    describe_effect,
+    describe_refused,
+    describe_without_effect,
+    name_call,
+)
+from agents.runs.engine.results import end_unexecuted
 from agents.runs.engine.timing import MAX_DRIFTS, timing
 from agents.runs.engine.transaction import Transaction
 from agents.runs.events import ApprovalDecided, ApprovalRequested, ToolRejected
-from agents.runs.models import CallStatus, Origin, ToolCall
-from agents.standing_grants.models import StandingGrant
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Origin, ToolCall
 from tools.contract import (
     NO_PREVIEW,
     ErrorCode,
+    NothingToDo,
     Preview,
     Target,
     Tool,
     ToolContext,
     ToolError,
-    ToolResult,
     build_signature,
-    canonical_json,
     collect_secrets,
     find_embedded_requests,
     fingerprint,
 )
-from tools.toolbox.isolation import run_isolated
+from tools.toolbox.isolation import BrokenPromise, convert_returned, run_isolated
 from tools.toolbox.permissions import Verdict
 from tools.toolbox.secrecy import hide_secrets_in_error, hide_secrets_in_preview
 from tools.toolbox.threads import THREADS, mark_abandoned, mark_returned
@@ -48,16 +50,6 @@ from tools.toolbox.threads import THREADS, mark_abandoned, mark_returned
 MAX_LISTED_REQUESTS = 1_000
 SEND = "send"
 """The kind of effect of a call that carries other requests."""
-_SENTENCE_LENGTH = 1000
-_NEVER = timedelta(days=3650)
-
-
-@dataclass(frozen=True)
-class CallEffect:
-    """The effect that a call would have, as its card shows it."""
-
-    sentence: str
-    preview: Preview
 
 
 def compute_effect(tool: Tool, params: dict[str, object], context: ToolContext) -> CallEffect:
@@ -89,7 +81,7 @@ def compute_effect(tool: Tool, params: dict[str, object], context: ToolContext) 
         mark_abandoned(ended)
         if ended.is_set():
             mark_returned(ended)
-        return _describe_effect(tool, params, Preview.impossible("The preview took too long."))
+        return describe_without_effect(tool, params, "The preview took too long.")
     if isinstance(answer, ToolError):
         raise answer
     return answer
@@ -104,19 +96,26 @@ def compute_effect_here(
     """Compute the effect in this thread, inside the caller's transaction if there is one.
 
     Raises:
-        ToolError: the tool says that the call cannot work, for example because its target is missing.
+        ToolError: the tool says that the call cannot work, for example because its target is missing; or what it
+            returns is no preview, or no sentence.
         DatabaseError: inside a transaction, which must be rolled back then.
         BaseException: only of the classes in `let_through`, for example a deadlock, after which the caller tries again.
     """
-    secrets = collect_secrets(context.credentials)
     try:
-        preview = run_isolated(tool, "preview", lambda: tool.preview(tool.load_params(params), context), let_through)
+        try:
+            preview = run_isolated(
+                tool, "preview", lambda: tool.preview(tool.load_params(params), context), let_through
+            )
+        except NothingToDo as done:
+            raise NothingToDo(done.message, convert_returned(tool, "preview", done.preview)) from done
+        except ToolError as error:
+            if error.code != ErrorCode.TOOL_EXECUTION_FAILED or isinstance(error, BrokenPromise):
+                raise
+            preview = Preview.impossible("The preview failed.")
+        preview = preview or _list_requests(tool, params) or Preview.impossible(NO_PREVIEW)
+        return describe_effect(tool, params, hide_secrets_in_preview(preview, collect_secrets(context.credentials)))
     except ToolError as error:
-        if error.code != ErrorCode.TOOL_EXECUTION_FAILED:
-            raise hide_secrets_in_error(error, secrets) from error
-        return _describe_effect(tool, params, Preview.impossible("The preview failed."))
-    preview = preview or _list_requests(tool, params) or Preview.impossible(NO_PREVIEW)
-    return _describe_effect(tool, params, hide_secrets_in_preview(preview, secrets))
+        raise hide_secrets_in_error(error, collect_secrets(context.credentials)) from error
 
 
 def compute_effect_again(
@@ -124,22 +123,21 @@ def compute_effect_again(
 ) -> CallEffect | ToolError:
     """Compute the card's effect again, outside transactions; return an error if the gate now forbids the call.
 
-    If the tool itself refuses the call, the effect says why.
+    If the tool itself refuses the call, the effect says why, or that everything is already as wanted.
     """
     if tool is None or verdict.error is not None:
         return verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is no longer installed.", attempted=False)
     try:
         return compute_effect(tool, verdict.params, context)
     except ToolError as error:
-        return describe_impossible(tool, card, error.message)
+        return describe_refusal(tool, card, error)
 
 
-def describe_impossible(tool: Tool | None, card: Approval, problem: str) -> CallEffect:
+def describe_refusal(tool: Tool | None, card: Approval, error: ToolError) -> CallEffect:
     """Describe a call that cannot run as its card shows it, with a new sentence: the old one tells an effect."""
-    preview = Preview.impossible(problem)
     if tool is None:
-        return CallEffect(_shorten_sentence(f"Use {card.tool_call.tool}: {canonical_json(card.params)}"), preview)
-    return _describe_effect(tool, card.params, preview)
+        return CallEffect(name_call(card.tool_call.tool, card.params), Preview.refused(error.message))
+    return describe_refused(tool, card.params, error, card.preview)
 
 
 def _list_requests(tool: Tool, params: dict[str, object]) -> Preview | None:
@@ -155,20 +153,6 @@ def _list_requests(tool: Tool, params: dict[str, object]) -> Preview | None:
         Target(str(number), request, after={"request": request}) for number, request in enumerate(carried, start=1)
     )
     return Preview(SEND, tuple(targets), reversible=False)
-
-
-def _describe_effect(tool: Tool, params: dict[str, object], preview: Preview) -> CallEffect:
-    try:
-        sentence = run_isolated(tool, "sentence", lambda: tool.sentence(tool.load_params(params), preview))
-    except ToolError:
-        sentence = f"Use {tool.title}: {canonical_json(params)}"
-    return CallEffect(_shorten_sentence(sentence), preview)
-
-
-def _shorten_sentence(sentence: str) -> str:
-    if len(sentence) <= _SENTENCE_LENGTH:
-        return sentence
-    return f"{sentence[:_SENTENCE_LENGTH]}… ({len(sentence) - _SENTENCE_LENGTH:,} more characters)"
 
 
 def build_card(call: ToolCall, effect: CallEffect, why: str, days: float) -> Approval:
@@ -189,7 +173,7 @@ def build_card(call: ToolCall, effect: CallEffect, why: str, days: float) -> App
     )
 
 
-def approve_by_grant(card: Approval, grant: StandingGrant, now: datetime) -> None:
+def approve_by_grant(card: Approval, grant: Any, now: datetime) -> None:
     """Approve a new card in the name of the standing grant's maker, to start at once; the caller saves it."""
     card.status = ApprovalStatus.APPROVED
     card.standing_grant, card.decided_by = grant, grant.made_by
@@ -356,45 +340,3 @@ def _normalize_stored(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_normalize_stored(child) for child in value]
     return value
-
-
-def mark_outcome_unknown(tx: Transaction, call: ToolCall, why: str) -> None:
-    """Mark the outcome of an executing write as unknown, and ask a person to check it."""
-    changed = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING).update(status=CallStatus.OUTCOME_UNKNOWN)
-    if not changed:
-        return
-    error = ToolError(ErrorCode.OUTCOME_UNKNOWN, why, recovery_hint="A person has to check what happened.")
-    publish_result(tx, call, ToolResult.failed(error), 0)
-    show_unknown_card(tx, call, "We don’t know whether this happened", why)
-    tx.audit("gadget", "outcome_unknown", f"tool_call:{call.pk}", tool=call.tool, why=why)
-
-
-def show_unknown_card(tx: Transaction, call: ToolCall, fact: str, why: str) -> Approval:
-    """Create the card that asks a person to check a call; it shows the effect of the call's last approval."""
-    last = Approval.objects.filter(tool_call=call).exclude(kind=ApprovalKind.UNKNOWN).order_by("-sequence").first()
-    effect = last.preview if last else Preview.impossible("There is no preview.").as_json()
-    done = last.sentence if last else call.tool
-    tx.inbox_changed = True
-    card = Approval.objects.create(
-        organization_id=call.organization_id,
-        run_id=call.run_id,
-        tool_call=call,
-        sequence=find_next_sequence(call),
-        kind=ApprovalKind.UNKNOWN,
-        level=call.level,
-        params=call.params,
-        sentence=f"{fact}: {done}",
-        preview=effect,
-        why=why,
-        digest=compute_digest(call, effect),
-        expires_at=Now() + _NEVER,
-    )
-    tx.tell(NoticeKind.UNKNOWN, card)
-    return card
-
-
-def close_unknown_card(call: ToolCall, reason: str, by: User | None = None) -> None:
-    """Close the card that asked what happened: a person answered, or the executor reported."""
-    Approval.objects.filter(tool_call=call, kind=ApprovalKind.UNKNOWN, status=ApprovalStatus.PENDING).update(
-        status=ApprovalStatus.CANCELLED, reason=reason, decided_by=by, decided_at=Now()
-    )

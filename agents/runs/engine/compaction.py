@@ -18,6 +18,7 @@ from typing import Any
 
 from agents.employees.context_windows import find_context_tokens
 from agents.employees.models import Employee
+from agents.providers.base import ContextWindow
 from tools.contract import Tool, canonical_json
 
 FULL = 0.70
@@ -47,13 +48,13 @@ class RequestRoom:
         tokens: the model's context window.
         tool_characters: the size of the tools' definitions.
         can_read_results: the employee may read the whole of a shortened result.
-        was_too_long: the provider refused this request as too long: its window is smaller than assumed.
+        refused: the provider refused this request as too long: its window is smaller than assumed.
     """
 
     tokens: int
     tool_characters: int = 0
     can_read_results: bool = False
-    was_too_long: bool = False
+    refused: ContextWindow | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class PassSizes:
         text: the part of that message that is not calls.
         results: the tool messages.
         input_tokens: the tokens that the provider reported for the request; 0 if it reported none.
-        was_too_long: the provider refused the request as too long before it took a shorter one.
+        refused: the provider refused the request as too long for this window before it took a shorter one.
     """
 
     new_texts: int
@@ -74,7 +75,7 @@ class PassSizes:
     text: int
     results: Sequence[int]
     input_tokens: int
-    was_too_long: bool = False
+    refused: ContextWindow | None = None
 
 
 @dataclass(frozen=True)
@@ -100,26 +101,26 @@ class Cuts:
         results: by (pass, result), the number of characters that are kept; 0 for the summary.
         texts: the passes with a shortened text.
         added: the cuts that the request before did not have; None if there are none.
-        was_too_long: the provider refused the request with fewer cuts.
+        refused: the provider refused the request with fewer cuts as too long for this window.
     """
 
     results: dict[tuple[int, int], int] = field(default_factory=dict)
     texts: frozenset[int] = frozenset()
     added: Shortening | None = field(default=None, compare=False)
-    was_too_long: bool = field(default=False, compare=False)
+    refused: ContextWindow | None = field(default=None, compare=False)
 
     @property
     def is_empty(self) -> bool:
         return not (self.results or self.texts)
 
 
-def measure_room(employee: Employee, tools: Sequence[Tool], was_too_long: bool) -> RequestRoom:
+def measure_room(employee: Employee, tools: Sequence[Tool], refused: ContextWindow | None) -> RequestRoom:
     """Return the room for the employee's next request."""
     return RequestRoom(
         tokens=find_context_tokens(employee, employee.provider),
         tool_characters=sum(map(_measure_definition, tools)),
         can_read_results=any(tool.name == READ_RESULTS for tool in tools),
-        was_too_long=was_too_long,
+        refused=refused,
     )
 
 
@@ -154,11 +155,11 @@ def choose_cuts(passes: Sequence[PassSizes], fixed: int, unread: int, room: Requ
     replay.replay_passes()
     replay.size += unread
     size, results, texts = replay.size, dict(replay.cuts), frozenset(replay.texts)
-    replay.fit(len(passes), room.was_too_long)
+    replay.fit(len(passes), room.refused)
     cut = sum(results.get(place) != length for place, length in replay.cuts.items())
     added = Shortening(cut, len(replay.texts - texts), round(size * replay.rate), round(replay.size * replay.rate))
     is_new = bool(added.results or added.texts)
-    return Cuts(replay.cuts, frozenset(replay.texts), added if is_new else None, room.was_too_long)
+    return Cuts(replay.cuts, frozenset(replay.texts), added if is_new else None, room.refused)
 
 
 class _Replay:
@@ -177,7 +178,7 @@ class _Replay:
     def replay_passes(self) -> None:
         for number, sizes in enumerate(self.passes):
             self.size += sizes.new_texts
-            self.fit(number, sizes.was_too_long)
+            self.fit(number, sizes.refused)
             if sizes.input_tokens:
                 self.rate = min(max(sizes.input_tokens / self.size, _MIN_RATE), _MAX_RATE)
             self.size += sizes.response + sum(sizes.results) + MESSAGE_OVERHEAD * len(sizes.results)
@@ -185,14 +186,16 @@ class _Replay:
                 if size > 2 * SUMMARY_LENGTH:
                     self.large[number, index] = size
 
-    def fit(self, count: int, was_too_long: bool) -> None:
-        """Cut the request after `count` passes to fit the window; to half of its size if it was refused."""
+    def fit(self, count: int, refused: ContextWindow | None) -> None:
+        """Cut the request after `count` passes to fit the window; to half of its size or window if it was refused."""
         limit, goal = (share * self.context / self.rate for share in (FULL, GOAL))
         if self.size > limit:
             self.shrink(count, limit, goal)
-        if was_too_long:
-            self.context = min(self.context, self.size * self.rate)
-            self.shrink(count, self.size * GOAL, self.size * GOAL)
+        if refused is not None:
+            tokens = refused.requested or self.size * self.rate
+            self.context = min(self.context, refused.limit or tokens)
+            goal = GOAL * self.size * min(1.0, self.context / tokens)
+            self.shrink(count, goal, goal)
 
     def shrink(self, count: int, limit: float, goal: float) -> None:
         """Shrink the request to `goal` characters, or at least to `limit`."""

@@ -12,17 +12,18 @@ from typing import Any
 from agents.accounts.models.organization_versions import record_versions
 from agents.employees.models import Employee, ToolRule
 from agents.employees.toolboxes import load_credentials, load_network_access, load_toolbox
-from agents.platform.queries.engine import GRANTS, RUN_WITH_PEOPLE, GrantRow
-from agents.policy.snapshots import keep_snapshot
 from agents.providers.wire_names import get_plain_wire_name
 from agents.runs.call_history import NOW, EmployeeCalls, Occasion
+from agents.runs.engine.answerer import GrantsInForce
 from agents.runs.models import Run, ToolCall
 from agents.runs.provenance import RunValues
-from agents.standing_grants.answers import GrantsInForce
-from tools.contract import Level, Person, Tool, ToolContext, ToolResult, storable_json
+from agents.runs.queries.engine import GRANTS, RUN_WITH_PEOPLE, GrantRow
+from agents.runs.snapshots import keep_snapshot
+from tools.contract import Level, Person, Tool, ToolContext, ToolError, ToolResult, canonical_json, storable_json
 from tools.contract.excerpts import parse_handle
 from tools.toolbox import Toolbox
 from tools.toolbox.conditions import Condition, has_counting_rule
+from tools.toolbox.isolation import Unnamed, run_isolated
 from tools.toolbox.permissions import Grants, Policy, Verdict, find_refusal, judge_call
 
 logger = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class RunContext:
         """Return the tool of that name, and the verdict about a call with these arguments."""
         tool = self.toolbox.get_tool(tool_name)
         if tool is None and (refused := self._refuse_wire_name(tool_name)) is not None:
-            return None, refused
+            return refused
         earlier = EmployeeCalls(self.run, occasion)
         return tool, judge_call(tool, arguments, self.grants, self.policy, tool_name, self.values, earlier)
 
@@ -72,15 +73,15 @@ class RunContext:
         """Return True if a limit counts this employee's calls of the tool."""
         return has_counting_rule(self.grants.conditions.get(tool_name, ()))
 
-    def _refuse_wire_name(self, wire: str) -> Verdict | None:
-        """Return the refusal of a tool that was not offered, called by the wire form of its name.
+    def _refuse_wire_name(self, wire: str) -> tuple[Tool, Verdict] | None:
+        """Return a tool that was not offered, called by the wire form of its name, and its refusal.
 
         The wire forms of offered tools were replaced by internal names before, so a granted tool is never found here.
         """
         for tool in self.toolbox.tools():
             is_meant = tool.name != wire and get_plain_wire_name(tool.name) == wire
             if is_meant and find_refusal(tool, self.grants, self.policy) is not None:
-                return judge_call(tool, {}, self.grants, self.policy)
+                return tool, judge_call(tool, {}, self.grants, self.policy)
         return None
 
     def find_tool(self, call: ToolCall) -> Tool | None:
@@ -98,6 +99,8 @@ class RunContext:
 
     def has_same_rules(self, other: "RunContext") -> bool:
         """Return True if both contexts give the same verdict about every call."""
+        if self is other:
+            return True
         same_rules = (self.grants, self.policy) == (other.grants, other.policy)
         return same_rules and self.toolbox.has_same_tools(other.toolbox)
 
@@ -128,19 +131,21 @@ class RunContext:
 
     def save_session(self, run: Run, call: ToolCall) -> None:
         """Merge the call's changes of its session data into the locked run; between two calls, the last one wins."""
-        edited, original = self._sessions.pop(call.idempotency_key, {}), self.run.session
+        original = self.run.session
+        edited = self._sessions.pop(call.idempotency_key, {})
+        try:
+            # first, because even comparing two values of a tool's own class may fail
+            run_isolated(Unnamed(call.tool), "session", lambda: storable_json(edited))
+        except ToolError:
+            logger.error("call %s: its session data was discarded", call.pk)  # noqa: TRY400 - it is logged
+            return
         if edited == original:
             return
         changed = {key: value for key, value in edited.items() if key not in original or original[key] != value}
         kept = {key: value for key, value in run.session.items() if key in edited or key not in original}
         session = kept | changed
-        try:
-            text = storable_json(session)
-        except (ValueError, TypeError, RecursionError) as error:
-            logger.error("call %s: its session data was discarded: %s", call.pk, error)  # noqa: TRY400 - no traceback
-            return
-        if len(text) > LARGEST_SESSION:
-            logger.error("call %s: its session data has %d characters and was discarded", call.pk, len(text))
+        if (size := len(canonical_json(session))) > LARGEST_SESSION:
+            logger.error("call %s: its session data has %d characters and was discarded", call.pk, size)
             return
         run.session = session
 

@@ -6,20 +6,31 @@ from functools import partial
 from django.db import transaction
 from django.db.models import QuerySet
 
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
-from agents.employees import budgets
-from agents.notices.models import NoticeKind
-from agents.notices.outbox import add_fact, build_budget_notice
+from agents.accounts.notice_facts import NoticeKind, tell
 from agents.platform import notify
-from agents.platform.queries.engine import OPEN_OR_LAST_CALLS
 from agents.providers.base import CutOff
+from agents.runs import budgets
 from agents.runs.engine.cards import withdraw
 from agents.runs.engine.recovery import settle_lost_call
 from agents.runs.engine.results import end_unexecuted
 from agents.runs.engine.transaction import MACHINE, Transaction, run_transaction
 from agents.runs.events import CancelRequested, RunFinished, RunNeedsAttention, RunWaiting, ToolRejected
-from agents.runs.models import NOT_STARTED, TERMINAL_CALLS, CallStatus, ExitReason, Origin, Run, RunStatus, ToolCall
+from agents.runs.models import (
+    NOT_STARTED,
+    TERMINAL_CALLS,
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    CallStatus,
+    ExitReason,
+    Origin,
+    Run,
+    RunStatus,
+    ToolCall,
+)
 from agents.runs.models.outcome import CALL_KIND_COLUMNS, CallKind, judge_outcome
+from agents.runs.notice_facts import build_budget_fact
+from agents.runs.queries.engine import OPEN_OR_LAST_CALLS
 from tools.contract import ErrorCode, ToolError
 
 CUT_OFF_WORDS: dict[str, str] = {
@@ -107,7 +118,7 @@ def end_run(tx: Transaction, ending: Ending) -> None:
     if run.origin in _OF_PEOPLE or run.followers.exists():
         tx.tell(NoticeKind.RUN_FAILED if status == RunStatus.FAILED else NoticeKind.RUN_ENDED)
     if reason == ExitReason.BUDGET_EXHAUSTED:
-        add_fact(build_budget_notice(run, tx.now))
+        tell(build_budget_fact(run, tx.now))
     if run.parent_id is not None:
         transaction.on_commit(partial(notify.wake_run, run.parent_id))
 
@@ -211,9 +222,11 @@ def write_answer_from_summaries(run: Run, reason: ExitReason) -> str:
     """Write the answer of a run whose model gave none; it says so."""
     done = ToolCall.objects.filter(run_id=run.pk, status=CallStatus.SUCCEEDED).order_by("pass_number", "index")
     lines = [f"- {result['summary']}" for result in done.values_list("result", flat=True)[:200] if result]
-    head = f"The employee gave no answer: {reason.label.lower()}."
+    is_cancelled = reason == ExitReason.CANCELLED
+    why = "" if reason == ExitReason.FINAL_ANSWER else f": {reason.label.lower()}"
+    head = f"Cancelled before {run.employee.name} answered." if is_cancelled else f"The employee gave no answer{why}."
     if run.problem:
         head += f" {run.problem}" if run.problem.endswith((".", "!", "?")) else f" {run.problem}."
     if not lines:
         return f"{head} Nothing was done."
-    return "\n".join([f"{head} Its tools reported:", *lines])
+    return "\n".join([f"{head} {'So far:' if is_cancelled else 'Its tools reported:'}", *lines])

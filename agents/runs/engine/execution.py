@@ -8,24 +8,26 @@ its timeout; only a transactional write stays in the thread of its transaction (
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
 from itertools import count
 from typing import Any
+
+from typing_extensions import override
 
 from agents.employees.toolboxes import get_installed_toolbox
 from agents.platform.database_connections import closing_connection, release_connection
 from agents.platform.queries.writes import update_rows
 from agents.runs.engine.context import RunContext, load_context
+from agents.runs.engine.judgment import Judgment, OnChange, PlannedCalls, lock_counted
 from agents.runs.engine.lease import Lease, is_shutting_down
-from agents.runs.engine.recounts import count_again, lock_counted
 from agents.runs.engine.requested_calls import (
     MAX_CALL_DEPTH,
-    MAX_ROUNDS,
     CallRequest,
     PlannedCall,
     attach_to_parent,
     begin_execution,
     insert_calls,
-    plan_call,
     publish_call_start,
 )
 from agents.runs.engine.results import CallExecution, record_result, record_results, reject
@@ -34,8 +36,11 @@ from agents.runs.engine.transaction import NextStep, Transaction, run_transactio
 from agents.runs.events import ToolProgress
 from agents.runs.models import CallStatus, Origin, RunStatus, ToolCall
 from tools.contract import ErrorCode, Fence, Level, Preview, ToolError, ToolResult
+from tools.files.result_files import keep_result_files
 from tools.toolbox.executor import Batch, FinishedCall, PreparedCall, Progress
-from tools.toolbox.permissions import Permission
+from tools.toolbox.objections import Objection
+from tools.toolbox.param_values import write_params
+from tools.toolbox.permissions import Permission, Verdict
 
 POLL_S = 1.0
 _ADDED_S = 0.1
@@ -95,6 +100,7 @@ def prepare_call(context: RunContext, call: ToolCall, terms: CallTerms = _DEFAUL
         guards=get_installed_toolbox().guards,
         may_suspend=terms.may_suspend,
         fence=fence,
+        keep_files=partial(keep_result_files, context.run.organization_id, context.run.pk),
     )
 
 
@@ -217,17 +223,16 @@ def start_ready(tx: Transaction, context: RunContext, running: int = 0) -> list[
     """Reject the ready calls that are no longer permitted, and start as many others as have a free slot.
 
     Start none if the run may start nothing or the worker is shutting down.
+
+    Args:
+        context: with the rules that were read under the run's lock.
     """
     ready = list(ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.READY))
-    counted = lock_counted(tx, context, (call.tool for call in ready))
-    for call in ready:
-        _, verdict = context.judge_start(f"{call.tool}@{call.version}", call, tx.now)
-        if verdict.permission == Permission.FORBIDDEN and verdict.error is not None:
-            reject(tx, call, verdict.error)
-        elif verdict.permission == Permission.ASK:
-            # after a limit over history, the model may ask for the same call again and get a card
-            code = ErrorCode.LIMIT_EXCEEDED if call.tool in counted else ErrorCode.OPERATION_NOT_ALLOWED
-            reject(tx, call, _make_refusal(code, "This call now needs approval."))
+    lock_counted(tx, context, (call.tool for call in ready))
+    for call in ready:  # one after the other: a rejected call leaves its place under a limit to the next
+        objection = _ReadyCall(context, call).judge_again(tx, current=context)
+        if objection is not None and objection.error is not None:
+            reject(tx, call, objection.error)
     if not tx.run.may_start or tx.is_late or is_shutting_down():
         return []
     startable = ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.READY).order_by("pass_number", "index")
@@ -239,6 +244,38 @@ def start_ready(tx: Transaction, context: RunContext, running: int = 0) -> list[
             publish_call_start(tx, call)
     tx.step_continues = bool(calls)
     return calls
+
+
+class _ReadyCall(Judgment):
+    """A stored call that was promised its start without approval."""
+
+    on_change = OnChange.REFUSE
+    follows_rules_alone = False
+
+    def __init__(self, context: RunContext, call: ToolCall) -> None:
+        super().__init__(context)
+        self._call = call
+        self._verdict: Verdict | None = None
+
+    @override
+    def list_tools(self) -> list[str]:
+        return [self._call.tool]
+
+    @override
+    def judge(self, now: datetime | None) -> None:
+        _, self._verdict = self.context.judge_start(f"{self._call.tool}@{self._call.version}", self._call, now)
+
+    @override
+    def compare(self, tx: Transaction) -> Objection | None:
+        assert self._verdict is not None
+        if self._verdict.error is not None:
+            return Objection(self._verdict.reason, self._verdict.error)
+        if self._verdict.permission is Permission.AUTO:
+            return None
+        # after a limit over history, the model may ask for the same call again and get a card
+        code = ErrorCode.LIMIT_EXCEEDED if self._call.tool in self.counted else ErrorCode.OPERATION_NOT_ALLOWED
+        error = _make_refusal(code, "This call now needs approval.")
+        return Objection(error.message, error)
 
 
 class _InnerCalls:
@@ -258,7 +295,7 @@ class _InnerCalls:
         """Run the tool and return its result; a refusal is a failed result."""
         terms = CallTerms(depth=self._depth, key=f"{self._key}-{next(self._numbers)}", may_suspend=False)
         try:
-            return self._run(CallRequest(name, params), terms)
+            return self._run(CallRequest(str(name), write_params(params)), terms)
         except ToolError as refusal:
             return ToolResult.failed(refusal)
 
@@ -275,26 +312,18 @@ class _InnerCalls:
         return done.result
 
     def _start(self, request: CallRequest) -> tuple[RunContext, ToolCall]:
-        """Record the call as started, and return it with the context that judged it.
-
-        If the rules have changed since it was planned, it is planned again, outside the transaction.
-        """
-        context, parent = self._context, self._parent
-        for _ in range(MAX_ROUNDS):
-            planned = plan_call(context, 0, request)
+        """Record the call as started, and return it with the context that judged it."""
+        parent = self._parent
+        judgment = PlannedCalls(self._context, [request])
+        for _ in judgment.rounds(has_cards=False):
             with run_transaction(parent.run_id) as tx:
                 _refuse_abandoned(tx, parent)
-                current = context.with_current_rules()
-                if current.has_same_rules(context):
-                    for lacking in count_again(tx, context, [planned]):
-                        lacking.permission = Permission.ASK
-                    _refuse_unpermitted(planned, parent)
-                    call = attach_to_parent(parent, planned, current)
-                    insert_calls(tx, [planned], free_slots=1)
-                    return current, call
-            context = current
-        message = "Permissions kept changing while this call was prepared."
-        raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, message)
+                if judgment.judge_again(tx) is None:
+                    _refuse_unpermitted(judgment.only, parent)
+                    call = attach_to_parent(parent, judgment.only, judgment.context)
+                    insert_calls(tx, judgment.planned, free_slots=1)
+                    return judgment.context, call
+        raise AssertionError("the last round records or refuses every call")
 
 
 def _refuse_abandoned(tx: Transaction, parent: ToolCall) -> None:

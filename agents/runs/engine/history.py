@@ -4,9 +4,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agents.approvals.models import Approval
-from agents.platform.queries.engine import CALLS_SINCE, PASSES_SINCE, PassContent
-from agents.providers.base import CallOutcome
+from agents.providers.base import CallOutcome, ContextWindow
 from agents.runs.engine.compaction import (
     SUMMARY_LENGTH,
     TEXT_LENGTH,
@@ -17,12 +15,14 @@ from agents.runs.engine.compaction import (
     measure_room,
 )
 from agents.runs.engine.context import RunContext, list_colleagues
-from agents.runs.models import CallStatus, Message, Run, ToolCall
+from agents.runs.models import Approval, CallStatus, Message, Run, ToolCall
+from agents.runs.queries.engine import CALLS_SINCE, PASSES_SINCE, PassContent
 from tools.contract.excerpts import format_handle
 from tools.toolbox import format_menu
 
 WAS_TOO_LONG = "gadget_sent_harder"
-"""Stored with the model's message of a pass whose request was refused as too long before a shorter one was taken."""
+"""Stored with the model's message of a pass whose request was refused as too long before a shorter one was taken: the
+limit and the size that the server named, in tokens."""
 
 _LONGEST_SUMMARY = SUMMARY_LENGTH - 120
 _RULES = """\
@@ -87,12 +87,19 @@ class ConversationCache:
         self.signatures |= signatures
 
 
+def read_window(mark: Any) -> ContextWindow | None:
+    """Return the window of a mark that was stored as WAS_TOO_LONG: two numbers, or True if none were named."""
+    if isinstance(mark, list):
+        return ContextWindow(*mark)
+    return ContextWindow() if mark else None
+
+
 def _build_pass(row: PassContent, results: list[dict[str, Any]]) -> CachedPass:
-    was_too_long = row.response.pop(WAS_TOO_LONG, False)
+    refused = read_window(row.response.pop(WAS_TOO_LONG, None))
     response, text = measure_message(row.response)
     lengths = [len(each["content"]) for each in results]
     input_tokens = 0 if row.usage_estimated else row.input_tokens
-    sizes = PassSizes(0, response, text, lengths, input_tokens, was_too_long)
+    sizes = PassSizes(0, response, text, lengths, input_tokens, refused)
     return CachedPass(row.number, row.messages_upto, row.response, results, sizes)
 
 
@@ -115,7 +122,8 @@ class History:
     @property
     def marks(self) -> dict[str, Any]:
         """The marks to store with the model's message, for the histories of later requests."""
-        return {WAS_TOO_LONG: True} if self.cuts.was_too_long else {}
+        refused = self.cuts.refused
+        return {} if refused is None else {WAS_TOO_LONG: [refused.limit, refused.requested]}
 
 
 @dataclass(frozen=True)
@@ -128,7 +136,7 @@ class _PassPosition:
 
 
 def build_history(
-    context: RunContext, conversation: ConversationCache, closing: bool, was_too_long: bool = False
+    context: RunContext, conversation: ConversationCache, closing: bool, refused: ContextWindow | None = None
 ) -> History:
     """Build the messages of the next request, shortened to fit the model's context window.
 
@@ -136,13 +144,13 @@ def build_history(
 
     Args:
         closing: ask for an answer without calls.
-        was_too_long: the provider refused this request as too long; shorten it further.
+        refused: the provider refused this request as too long for this window; shorten it further.
 
     Raises:
         OpenCalls: a call has no result yet.
     """
     run = context.run
-    room = measure_room(run.employee, context.tools, was_too_long)
+    room = measure_room(run.employee, context.tools, refused)
     conversation.load_new_passes(run.pk)
     texts = _load_messages(run)
     messages = [{"role": "system", "content": _write_instructions(context)}]
@@ -166,6 +174,16 @@ def build_history(
         summaries = _load_summaries(run.pk, numbers, room.can_read_results) if numbers else {}
         _shorten(messages, positions, cuts, summaries)
     return History(messages, len(texts), conversation.signatures, cuts)
+
+
+def add_hint(messages: list[dict[str, Any]], hint: str) -> list[dict[str, Any]]:
+    """Return the messages with a hint at the end; some servers refuse two messages of a person in a row."""
+    if not hint:
+        return messages
+    *earlier, last = messages
+    if last["role"] == "user":
+        return [*earlier, {**last, "content": f"{last['content']}\n\n{hint}"}]
+    return [*messages, {"role": "user", "content": hint}]
 
 
 def _load_messages(run: Run) -> list[str]:

@@ -18,13 +18,13 @@ from django.db.models.functions import Now
 from agents.employees.models import ToolRule
 from agents.platform.database_outages import OUTAGE_ERRORS, describe_outage
 from agents.platform.error_boundary import log_and_continue
-from agents.platform.queries.engine import DUE_RUN
 from agents.platform.queries.writes import update_rows
 from agents.runs.engine.history import ConversationCache
 from agents.runs.engine.next_step import ENGINE_FAILED, decide_next_step
 from agents.runs.engine.timing import clock_s, timing
 from agents.runs.engine.transaction import LostRace, Transaction, run_transaction
 from agents.runs.models import Run, RunStatus
+from agents.runs.queries.engine import DUE_RUN
 
 logger = logging.getLogger(__name__)
 OWNER = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"

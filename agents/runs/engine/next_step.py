@@ -5,14 +5,27 @@ from dataclasses import replace
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
-from agents.platform.queries.engine import OPEN_OR_LAST_CALLS
 from agents.runs.engine.ending import Ending, end_run, park
 from agents.runs.engine.recovery import end_abandoned_calls
 from agents.runs.engine.timing import MAX_CRASHES, MAX_DENIED_PASSES, timing
 from agents.runs.engine.transaction import MACHINE, NO_STEP, Action, NextStep, Transaction
 from agents.runs.events import PassStarted, RunResumed
-from agents.runs.models import PARKED, TERMINAL_CALLS, CallStatus, ExitReason, Origin, Pass, Run, RunStatus, ToolCall
+from agents.runs.models import (
+    PARKED,
+    TERMINAL_CALLS,
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    CallStatus,
+    ExitReason,
+    Origin,
+    Pass,
+    Run,
+    RunStatus,
+    ToolCall,
+    WithheldBulk,
+)
+from agents.runs.queries.engine import OPEN_OR_LAST_CALLS
 
 ENGINE_FAILED = "The engine failed; its log says why."
 
@@ -105,11 +118,11 @@ def _find_action(tx: Transaction, unfinished: set[str]) -> Action | None:
 
 
 def _has_startable_call(tx: Transaction) -> bool:
-    """Return True if an approved call is due; an ask never is, because its agent takes the action itself."""
+    """Return True if an approved call is due and not withheld; an ask never is: its agent takes the action itself."""
     if tx.run.origin == Origin.ASK:
         return False
     approved = Approval.objects.filter(run_id=tx.run.pk, status=ApprovalStatus.APPROVED)
-    return approved.filter(start_after__lte=tx.now).exists()
+    return approved.filter(~WithheldBulk.find_for_approval(), start_after__lte=tx.now).exists()
 
 
 def _find_forced_end(tx: Transaction, unfinished: set[str]) -> ExitReason | None:

@@ -3,15 +3,14 @@
 A read runs again. The outcome of a write cannot be known, so a person is asked, unless its executor reports after all.
 """
 
-from agents.approvals.models import Approval, ApprovalKind
 from agents.employees.toolboxes import load_toolbox
-from agents.platform.queries.engine import ABANDONED_CALLS
-from agents.runs.engine.cards import mark_outcome_unknown, show_unknown_card
 from agents.runs.engine.results import end_unexecuted, keep_marks, publish_result
 from agents.runs.engine.timing import MAX_ATTEMPTS
 from agents.runs.engine.transaction import MACHINE, Transaction
+from agents.runs.engine.unknown_outcomes import UnknownOutcome, mark_outcome_unknown, show_unknown_card
 from agents.runs.events import LateEffect, RunResumed
-from agents.runs.models import CallStatus, Origin, ToolCall
+from agents.runs.models import Approval, ApprovalKind, CallStatus, Origin, ToolCall
+from agents.runs.queries.engine import ABANDONED_CALLS
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
 
 _LONGEST_SUMMARY = 1_000
@@ -95,10 +94,10 @@ def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: Tool
         return False
     keep_marks(call, result)
     summary, reporter = result.summary[:_LONGEST_SUMMARY], "the agent" if tx.run.origin == Origin.ASK else "its worker"
-    why = f"It was marked as not done, but {reporter} now reports that it happened: {summary}"
+    why = f"Marked as not done, but {reporter} says it happened: {summary}"
     if again:
         why += f"\nThe same was requested again, so it probably happened twice. See call {', '.join(again)}."
-    card = show_unknown_card(tx, call, "This happened after all", why)
+    card = show_unknown_card(tx, call, UnknownOutcome("This happened after all", why))
     tx.publish(LateEffect(str(call.pk), str(card.pk), summary, why, again))
     tx.audit("gadget", "late_effect", f"tool_call:{call.pk}", tool=call.tool, summary=summary, done_again_by=again)
     return True

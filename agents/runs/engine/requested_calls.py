@@ -7,13 +7,13 @@ from typing import Any
 
 from django.db.models import Max, Q
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.queries.writes import insert_rows
 from agents.providers.base import RequestedCall
 from agents.runs.call_history import NOW, Occasion
+from agents.runs.engine.answerer import AskingCard, GateAnswer, get_answerer
+from agents.runs.engine.card_sentences import CallEffect
 from agents.runs.engine.cards import (
-    CallEffect,
     approve_by_grant,
     build_card,
     compute_effect,
@@ -25,18 +25,14 @@ from agents.runs.engine.context import RunContext, has_same_verdict
 from agents.runs.engine.timing import MAX_OPEN_CARDS, MAX_OPEN_TICKETS
 from agents.runs.engine.transaction import Transaction
 from agents.runs.events import ToolRejected, ToolSkipped, ToolStarted
-from agents.runs.models import CallStatus, Event, EventType, Origin, Run, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Event, EventType, Origin, Run, ToolCall
 from agents.runs.models.tool_call import new_idempotency_key
-from agents.standing_grants.answers import Answer, AskingCard, find_answer, reserve_uses
-from agents.standing_grants.models import StandingGrant
 from tools.contract import REPEATABLE_CODES, ErrorCode, Level, Tool, ToolError, ToolResult, fingerprint, format_error
 from tools.toolbox.isolation import run_isolated
 from tools.toolbox.permissions import Permission, Verdict
 
 MAX_CALL_DEPTH = 3
 """The depth of nested calls; a call that the model requested has depth 0."""
-MAX_ROUNDS = 3
-"""Rounds of judging and previewing while permissions keep changing."""
 _MAX_REPEATS = 2
 """Times that a call may be repeated after a failure that may pass."""
 _WAITS = (EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION)
@@ -71,7 +67,7 @@ class PlannedCall:
     permission: Permission
     error: ToolError | None = None
     effect: CallEffect | None = None
-    answer: Answer | None = None
+    answer: GateAnswer | None = None
 
     @property
     def is_duplicate(self) -> bool:
@@ -79,7 +75,7 @@ class PlannedCall:
         return self.row.duplicate_of is not None
 
     @property
-    def grant(self) -> StandingGrant | None:
+    def grant(self) -> Any:
         """The standing grant that approves the call; None if a person must decide."""
         return self.answer.grant if self.answer else None
 
@@ -126,7 +122,7 @@ def plan_call(
         run_id=context.run.pk,
         index=index,
         provider_call_id=requested.provider_call_id,
-        tool=requested.tool[:120],
+        tool=(tool.name if tool else requested.tool)[:120],
         level=str(verdict.level),
         why=verdict.reason,
         judgment=verdict.as_json(),
@@ -159,7 +155,10 @@ def preview_card(context: RunContext, plan: PlannedCall) -> None:
         return
     card = build_card(plan.row, plan.effect, plan.row.why, context.run.organization.card_days)
     asking = AskingCard(card, context.run, tool, plan.verdict.causes)
-    plan.answer = find_answer(asking, context.standing_grants.load(context.run))
+    answerer = get_answerer()
+    plan.answer = answerer.find_answer(asking, context.standing_grants.load(context.run))
+    if plan.answer is not None:
+        answerer.end(plan.answer.ended)
 
 
 def make_limit_error(message: str) -> ToolError:
@@ -235,7 +234,7 @@ def _reserve_answers(tx: Transaction, planned: list[PlannedCall]) -> None:
         for plan in asking
         if plan.answer is not None
     ]
-    for plan, answer in zip(asking, reserve_uses(tx.run, answers), strict=True):
+    for plan, answer in zip(asking, get_answerer().reserve_uses(tx.run, answers), strict=True):
         plan.answer = answer
         plan.row.judgment = {**(plan.row.judgment or {}), "answer": answer.as_json()}
 

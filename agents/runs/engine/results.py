@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 
 from agents.employees.toolboxes import load_toolbox
-from agents.platform.queries.writes import update_each
+from agents.platform.queries.writes import update_each, update_rows
 from agents.runs.engine.transaction import Transaction
 from agents.runs.events import ToolFinished, ToolRejected
 from agents.runs.models import CallStatus, ToolCall
@@ -89,22 +89,26 @@ def keep_marks(call: ToolCall, result: ToolResult) -> None:
 def write_tool_message(call: ToolCall, result: ToolResult) -> str:
     """Write the tool message that the model reads; it says if a person changed the params."""
     text = format_for_model(result, format_handle(call.pk))
+    return "\n".join(filter(None, [describe_edited_params(call), text]))
+
+
+def describe_edited_params(call: ToolCall) -> str:
+    """Describe the params to which a person changed the call's; empty if nobody did."""
     if call.model_params is None:
-        return text
-    return f"A person changed the params before approving, to: {canonical_json(call.params)}\n{text}"
+        return ""
+    return f"A person changed the params before approving, to: {canonical_json(call.params)}"
 
 
 def end_unexecuted(tx: Transaction, call: ToolCall, status: CallStatus, error: ToolError) -> bool:
     """End a call that never ran (denied, expired, cancelled, rejected); the caller publishes the event."""
-    return bool(
-        ToolCall.objects.filter(pk=call.pk, status=call.status).update(
-            status=status,
-            result=ToolResult.failed(error).as_json(),
-            content=format_error(error),
-            finished_at=tx.now,
-            finished_seq=tx.run.next_event_seq,
-        )
-    )
+    columns = {
+        "status": status,
+        "result": ToolResult.failed(error).as_json(),
+        "content": format_error(error),
+        "finished_at": tx.now,
+        "finished_seq": tx.run.next_event_seq,
+    }
+    return bool(update_rows(ToolCall, columns, {"id": call.pk, "status": call.status}))
 
 
 def reject(tx: Transaction, call: ToolCall, error: ToolError) -> None:

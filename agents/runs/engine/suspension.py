@@ -1,35 +1,28 @@
 """Suspended calls: they wait for a person, a colleague's run or, as recipes (step 4 of a run), for their own steps."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.accounts.notice_facts import NoticeKind
 from agents.employees.models import Employee
-from agents.notices.models import NoticeKind
-from agents.runs.call_history import Occasion
 from agents.runs.engine.cards import compute_digest, find_next_sequence
 from agents.runs.engine.context import RunContext, list_colleagues, load_context, load_grants
+from agents.runs.engine.judgment import PlannedCalls
 from agents.runs.engine.lease import Lease
 from agents.runs.engine.next_step import find_expandable_recipes, wake_if_possible
-from agents.runs.engine.recounts import count_again
-from agents.runs.engine.requested_calls import (
-    MAX_CALL_DEPTH,
-    MAX_ROUNDS,
-    CallRequest,
-    PlannedCall,
-    attach_to_parent,
-    insert_calls,
-    plan_call,
-    preview_card,
-)
+from agents.runs.engine.requested_calls import MAX_CALL_DEPTH, CallRequest, attach_to_parent, insert_calls
 from agents.runs.engine.results import NotExecuting, build_end_columns, end_unexecuted, publish_result
-from agents.runs.engine.timing import MAX_OPEN_CARDS, timing
+from agents.runs.engine.timing import MAX_OPEN_CARDS
 from agents.runs.engine.transaction import NextStep, Transaction, new_run_transaction, run_transaction
 from agents.runs.events import QuestionAsked, RunStarted, ToolProgress, ToolRejected
 from agents.runs.models import (
     ENDED,
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
     CallStatus,
     Message,
     Origin,
@@ -42,7 +35,7 @@ from tools.contract import Delegation, ErrorCode, Preview, Question, Recipe, Sus
 from tools.contract.canonical import make_storable
 from tools.toolbox.isolation import run_isolated
 from tools.toolbox.outcome import normalize_result
-from tools.toolbox.permissions import Permission
+from tools.toolbox.param_values import write_params
 
 MAX_DELEGATION_DEPTH = 3
 """A person's task has depth 0, and each delegation adds one."""
@@ -106,9 +99,7 @@ def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
     if not text.strip() or len(text) > LONGEST_QUESTION:
         raise _make_refusal(ErrorCode.INVALID_PARAMETER, f"A question has 1 to {LONGEST_QUESTION:,} characters.")
     if Approval.objects.filter(run_id=call.run_id, status=ApprovalStatus.PENDING).count() >= MAX_OPEN_CARDS:
-        raise _make_refusal(
-            ErrorCode.LIMIT_EXCEEDED, f"At most {MAX_OPEN_CARDS} cards may be open at a time. Ask again later."
-        )
+        raise _make_refusal(ErrorCode.LIMIT_EXCEEDED, f"Too many open cards ({MAX_OPEN_CARDS}). Try later.")
     days = tx.run.organization.card_days
     choices = [make_storable(choice) for choice in question.choices]
     preview = Preview("answer").as_json() | {"question": text, "choices": choices}
@@ -231,7 +222,7 @@ def collect_delegate_results(run_id: int, wait: bool = True) -> bool:
 def make_delegate_result(child: Run) -> ToolResult:
     """Make the result of a delegating call from the colleague's run, which has ended."""
     name = child.employee.name
-    origin = {"run_id": str(child.pk), "employee": name}
+    origin: dict[str, Any] = {"run_id": str(child.pk), "employee": name}
     if child.status == RunStatus.SUCCEEDED:
         data = {**origin, "answer": child.answer, "exit_reason": child.exit_reason}
         return ToolResult.ok(data, f"{name} answered: {shorten_answer(child.answer)}", **origin)
@@ -262,7 +253,7 @@ def expand_recipe(lease: Lease) -> NextStep:
     except ToolError as failure:
         step = ToolResult.failed(failure)
     if not isinstance(step, ToolResult):
-        return _record_recipe_step(lease, context, parent, step)
+        return _record_recipe_step(lease, parent, step)
     with lease.transaction() as tx:
         if _may_continue(tx, parent):
             end_suspended(tx, parent, step)
@@ -273,33 +264,19 @@ def _may_continue(tx: Transaction, parent: ToolCall) -> bool:
     return tx.run.may_start and find_expandable_recipes(tx.run.pk).filter(pk=parent.pk).exists()
 
 
-def _record_recipe_step(
-    lease: Lease, context: RunContext, parent: ToolCall, step: tuple[CallRequest, PlannedCall]
-) -> NextStep:
-    """Record a recipe's step as a call, judged by the current rules; judge and preview it again if they changed."""
-    (request, plan), rounds = step, MAX_ROUNDS
-    while True:
-        rounds -= 1
-        if plan.permission is Permission.ASK and plan.effect is None:
-            lease.expect_step(timing().preview_s)
-            preview_card(context, plan)
+def _record_recipe_step(lease: Lease, parent: ToolCall, step: PlannedCalls) -> NextStep:
+    """Record a recipe's step as a call, judged by the current rules."""
+    for _ in step.rounds(lease):
         with lease.transaction() as tx:
-            if _may_continue(tx, parent):
-                current = context.with_current_rules()
-                has_changed = not current.has_same_rules(context) or bool(count_again(tx, context, [plan]))
-                if has_changed and rounds:
-                    tx.step_continues = True
-                else:
-                    if has_changed:
-                        plan = plan.replace_without_preview(plan_call(current, 0, request, Occasion(tx.now)))
-                    plan.row = attach_to_parent(parent, plan, current)
-                    insert_calls(tx, [plan], free_slots=0)
+            if _may_continue(tx, parent) and step.judge_again(tx) is None:
+                attach_to_parent(parent, step.only, step.context)
+                insert_calls(tx, step.planned, free_slots=0)
         if not tx.step_continues:
             return tx.next_step
-        context, plan = current, plan.replace_if_changed(plan_call(current, 0, request))
+    raise AssertionError("the last round records every step")
 
 
-def _plan_recipe_step(context: RunContext, parent: ToolCall) -> tuple[CallRequest, PlannedCall] | ToolResult:
+def _plan_recipe_step(context: RunContext, parent: ToolCall) -> PlannedCalls | ToolResult:
     """Plan the recipe's next step, or return its result after the last one.
 
     Raises:
@@ -321,9 +298,9 @@ def _plan_recipe_step(context: RunContext, parent: ToolCall) -> tuple[CallReques
             ErrorCode.LIMIT_EXCEEDED, f"Recipes may be nested at most {MAX_CALL_DEPTH} levels deep.", attempted=False
         )
 
-    def plan() -> tuple[CallRequest, PlannedCall]:
-        request = CallRequest(step.tool, step.params(params, results))
-        return request, plan_call(context, 0, request)
+    def plan() -> PlannedCalls:
+        request = CallRequest(step.tool, write_params(step.params(params, results)))
+        return PlannedCalls(context, [request])
 
     return run_isolated(recipe, f"step {len(done) + 1}", plan)
 

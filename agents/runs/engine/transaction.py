@@ -12,15 +12,14 @@ from typing import Any
 from django.db import transaction
 
 from agents.accounts import audit
-from agents.approvals.models import Approval
-from agents.notices.models import Notice, NoticeKind
-from agents.notices.outbox import build_card_notice, build_run_notice
+from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.platform import notify
-from agents.platform.queries.runs import LOCKED_RUN, LOCKED_RUN_IF_FREE
 from agents.platform.queries.writes import insert_rows, update_rows
+from agents.runs.event_readers import READERS, is_read
 from agents.runs.events import RunEvent
-from agents.runs.models import Event, ExitReason, Run, RunStatus
-from agents.webhooks.outbox import add_deliveries, has_webhooks
+from agents.runs.models import Approval, Event, ExitReason, Run, RunStatus
+from agents.runs.notice_facts import build_card_fact, build_run_fact
+from agents.runs.queries.runs import LOCKED_RUN, LOCKED_RUN_IF_FREE
 
 _RUN_FIELDS = tuple(field.attname for field in Run._meta.concrete_fields if field.attname != "id")
 
@@ -74,19 +73,21 @@ class Transaction:
         inbox_changed: set it when a card was created or closed.
         step_continues: set it in the middle of a step, for example while calls execute: then no next step is decided.
         next_step: decided on exit if the transaction is a driver's.
+        locked_counts: the tools whose calls nobody else of the employee counts until the commit.
     """
 
-    def __init__(self, run: Run, now: datetime, *, has_webhooks: bool) -> None:
+    def __init__(self, run: Run, now: datetime, *, is_read: bool) -> None:
         self.run = run
         self.now = now
-        self._has_webhooks = has_webhooks
+        self._is_read = is_read
         self.inbox_changed = False
         self.step_continues = False
         self.next_step = NO_STEP
+        self.locked_counts: set[str] = set()
         self._before = {name: getattr(run, name) for name in _RUN_FIELDS}
         self._events: list[Event] = []
         self._entries: list[audit.NewEntry] = []
-        self._notices: list[Notice] = []
+        self._facts: list[NoticeFact] = []
 
     @property
     def is_late(self) -> bool:
@@ -105,8 +106,8 @@ class Transaction:
         self._entries.append(audit.NewEntry(actor, action, subject, payload))
 
     def tell(self, kind: NoticeKind, card: Approval | None = None) -> None:
-        """Add a notice about a stored card, or about the run, to be written on exit and sent by workers."""
-        self._notices.append(build_card_notice(kind, card) if card else build_run_notice(kind, self.run))
+        """Tell people on exit of a stored card, or of the run."""
+        self._facts.append(build_card_fact(kind, card) if card else build_run_fact(kind, self.run))
 
     def release_lease(self) -> None:
         """Release the driver's lease."""
@@ -125,19 +126,19 @@ class Transaction:
         run = self.run
         changed = {name: value for name in _RUN_FIELDS if (value := getattr(run, name)) != self._before[name]}
         insert_rows(self._events)
-        insert_rows(self._notices)
+        if self._facts:
+            tell(*self._facts)
         if changed:
             expected = {name: self._before[name] for name in ("lease_epoch", "next_event_seq")}
             if update_rows(Run, changed, {"id": run.pk, **expected}) != 1:
                 raise LostRace(f"run {run.pk} changed while it was locked")
-        if self._has_webhooks:
-            add_deliveries(run, self._events)
+        if self._is_read:
+            for reader in READERS:
+                reader.read(run, self._events)
         if self._entries:
             audit.append(run.organization_id, self._entries)
         if "status" in changed and run.status == RunStatus.QUEUED and run.next_wake_at is None:
             transaction.on_commit(partial(notify.wake_run, run.pk))
-        if self._notices:
-            transaction.on_commit(notify.request_delivery)
         if self._events:
             transaction.on_commit(partial(notify.ring_run, run.pk))
         if self.inbox_changed:
@@ -155,7 +156,7 @@ def run_transaction(run_id: int, wait: bool = True) -> Iterator[Transaction]:
         locked = (LOCKED_RUN if wait else LOCKED_RUN_IF_FREE).fetch_one(run_id)
         if locked is None:
             raise Run.DoesNotExist(f"run {run_id} does not exist or is locked")
-        tx = Transaction(locked.run, locked.now, has_webhooks=locked.has_webhooks)
+        tx = Transaction(locked.run, locked.now, is_read=locked.is_read)
         yield tx
         tx.write()
 
@@ -165,7 +166,7 @@ def new_run_transaction(run: Run) -> Iterator[Transaction]:
     """Insert a new run and let the block publish its first events, in one commit."""
     with transaction.atomic():
         run.save(force_insert=True)
-        tx = Transaction(run, run.created_at, has_webhooks=has_webhooks(run.organization_id))
+        tx = Transaction(run, run.created_at, is_read=is_read(run.organization_id))
         yield tx
         tx.write()
         if run.status == RunStatus.QUEUED:

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, NoReturn, TypeVar
@@ -11,27 +11,26 @@ from typing import Any, NoReturn, TypeVar
 from django.db import DatabaseError, InternalError, OperationalError, connection, transaction
 from django.db.models.functions import Now
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.database_outages import OUTAGE_ERRORS, describe_outage
+from agents.runs.engine.answerer import get_answerer
+from agents.runs.engine.approved_calls import ApprovedCall
+from agents.runs.engine.card_sentences import CallEffect
 from agents.runs.engine.cards import (
-    CallEffect,
-    close_unknown_card,
-    compute_digest,
     compute_effect_again,
     compute_effect_here,
+    describe_refusal,
     hash_params,
-    mark_outcome_unknown,
     replace_after_drift,
     replace_card,
     seal,
     withdraw,
 )
-from agents.runs.engine.context import RunContext, load_context
+from agents.runs.engine.context import load_context
 from agents.runs.engine.execution import CallTerms, prepare_call, run_call
+from agents.runs.engine.judgment import lock_counted
 from agents.runs.engine.lease import Lease, is_shutting_down
 from agents.runs.engine.next_step import wake_if_possible
-from agents.runs.engine.recounts import lock_counted
-from agents.runs.engine.recovery import has_happened_since, record_late_effect
+from agents.runs.engine.recovery import record_late_effect
 from agents.runs.engine.requested_calls import find_call_timeout, publish_call_start
 from agents.runs.engine.results import (
     CallExecution,
@@ -46,14 +45,13 @@ from agents.runs.engine.results import (
 from agents.runs.engine.suspension import suspend
 from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import LostRace, NextStep, Transaction, run_transaction
+from agents.runs.engine.unknown_outcomes import close_unknown_card, mark_outcome_unknown
 from agents.runs.events import CallResolved
-from agents.runs.models import CallStatus, ToolCall
-from agents.standing_grants.answers import AskingCard, explain_ended, find_warnings
-from tools.contract import ErrorCode, Preview, Suspend, Tool, ToolError, ToolResult
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall, WithheldBulk
+from tools.contract import ErrorCode, Suspend, Tool, ToolError, ToolResult
 from tools.toolbox import executor
-from tools.toolbox.conditions import list_exceeded
 from tools.toolbox.limits import UNGUARDED
-from tools.toolbox.permissions import Verdict
+from tools.toolbox.objections import Objection
 
 logger = logging.getLogger(__name__)
 Value = TypeVar("Value")
@@ -61,64 +59,28 @@ _MAX_RECORDING_TRIES = 3
 _TRANSACTION_TRIES = 3
 
 
-@dataclass(frozen=True)
-class _ApprovedCall:
-    """An approved call that is due, as of before its transaction.
-
-    Attributes:
-        warnings: those on the card of a call that a standing grant approved; a person decides about them.
-    """
-
-    context: RunContext
-    call: ToolCall
-    card: Approval
-    tool: Tool | None
-    verdict: Verdict
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def matches_card(self) -> bool:
-        """True if tool, definition, level and params are still those on the card."""
-        same = self.tool is not None and self.tool.definition_hash == self.call.definition_hash
-        return same and self.verdict.level == self.call.level and self.verdict.params == self.call.params
-
-    @property
-    def keeps_limits(self) -> bool:
-        """True if a person has seen on the card each limit on counts that the call exceeds now."""
-        conditions, params = self.context.grants.conditions.get(self.call.tool, ()), self.verdict.params
-        seen = list_exceeded(conditions, params, (self.call.judgment or {}).get("facts", {}))
-        return all(each in seen for each in list_exceeded(conditions, params, self.verdict.facts))
-
-
 def run_approved(lease: Lease) -> NextStep:
     """Run the first approved call whose grace period is over."""
-    waiting = Approval.objects.filter(run_id=lease.run_id, status=ApprovalStatus.APPROVED, start_after__lte=Now())
+    approved = Approval.objects.filter(run_id=lease.run_id, status=ApprovalStatus.APPROVED)
+    waiting = approved.filter(~WithheldBulk.find_for_approval(), start_after__lte=Now())
     card = waiting.select_related("tool_call", "decided_by").order_by("tool_call").first()
     if card is None or lease.stopped.is_set():
         with lease.transaction() as tx:
             pass  # nothing to change: its exit decides the next step
         return tx.next_step
-    context = load_context(lease.run_id)
-    tool, verdict = context.judge_start(card.tool_call.tool, card.tool_call)
-    due = _ApprovedCall(context, card.tool_call, card, tool, verdict, _find_warnings(context, card, tool, verdict))
+    due = ApprovedCall(load_context(lease.run_id), card)
     lease.expect_step(2 * find_call_timeout(due.call))
-    if tool is not None and tool.transactional and due.matches_card and verdict.error is None:
-        return _run_transactional_write(lease, due, tool)
+    if due.tool is not None and due.tool.transactional and due.matches_card and due.verdict.error is None:
+        return _run_transactional_write(lease, due, due.tool)
     return _run_external_write(lease, due)
 
 
-def _find_warnings(context: RunContext, card: Approval, tool: Tool | None, verdict: Verdict) -> tuple[str, ...]:
-    if card.standing_grant_id is None or tool is None or verdict.error is not None:
-        return ()
-    return find_warnings(AskingCard(card, context.run, tool, verdict.causes))
-
-
-def _run_external_write(lease: Lease, due: _ApprovedCall) -> NextStep:
+def _run_external_write(lease: Lease, due: ApprovedCall) -> NextStep:
     """Run a call with an effect outside our database: commit the intent, run the tool, then record its result."""
-    effect = compute_effect_again(due.card, due.tool, due.verdict, due.context.build_tool_context(due.call))
+    due.effect = compute_effect_again(due.card, due.tool, due.verdict, due.context.build_tool_context(due.call))
     with lease.transaction(renews=True) as tx:
-        context = _use_approval(tx, due, effect)
-        if context is not None:
+        effect = _use_approval(tx, due)
+        if effect is not None:
             _start_attempt(
                 due.call,
                 status=CallStatus.EXECUTING,
@@ -129,11 +91,11 @@ def _run_external_write(lease: Lease, due: _ApprovedCall) -> NextStep:
             publish_call_start(tx, due.call)
             _audit_start(tx, due)
             tx.step_continues = True
-    if context is None or isinstance(effect, ToolError):
+    if effect is None:
         return tx.next_step
     on_late = partial(_report_late, lease.epoch, due.call)
     terms = CallTerms(approved=effect.preview, may_begin=lease.may_begin_effect, on_late=on_late)
-    done = run_call(context, due.call, terms)
+    done = run_call(due.context, due.call, terms)
     return _record_outcome(lease, due, done)
 
 
@@ -148,66 +110,46 @@ def _start_attempt(call: ToolCall, **columns: Any) -> None:
         raise LostRace(f"call {call.pk} is not approved, although its approval was consumed")
 
 
-def _use_approval(tx: Transaction, due: _ApprovedCall, effect: CallEffect | ToolError) -> RunContext | None:
-    """Check all guards under the run's lock and consume the approval; return the context that judged the call.
+def _use_approval(tx: Transaction, due: ApprovedCall) -> CallEffect | None:
+    """Check all guards under the run's lock and consume the approval; return the effect as approved.
 
     If a guard fails, ask a person again or reject the call, and return None.
     """
-    approved = Approval.objects.filter(pk=due.card.pk, status=ApprovalStatus.APPROVED)
+    own = Approval.objects.filter(pk=due.card.pk, status=ApprovalStatus.APPROVED)
+    approved = own.filter(~WithheldBulk.find_for_approval())
     if not tx.run.may_start or not approved.exists():
         return None
-    context = due.context.with_current_rules()
-    lock_counted(tx, context, [due.call.tool])
-    tool, verdict = context.judge_start(due.call.tool, due.call, tx.now)
-    due = replace(due, context=context, tool=tool, verdict=verdict)
-    if (refusal := verdict.error or effect) and isinstance(refusal, ToolError):
-        _refuse(tx, due, refusal)
+    objection = due.judge_again(tx)
+    if objection is not None and objection.error is not None:
+        _refuse(tx, due, objection.error)
         return None
+    effect = due.effect
     assert isinstance(effect, CallEffect)
-    why = _explain_change(due, effect)
-    if not why and (ended := _explain_grant(due)):
-        replace_card(tx, due.card, effect, f"The standing grant that approved this no longer answers it: {ended}.")
+    if objection is None and (unanswered := due.find_grant_objection()) is not None:
+        get_answerer().end(unanswered.ended)
+        why = f"The standing grant that approved this no longer answers it: {unanswered.why}."
+        replace_card(tx, due.card, effect, why)
         return None
     in_time = approved.filter(valid_until__gt=Now(), start_after__lte=Now())
-    if not why and in_time.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
-        return context
-    if tool is not None and not (due.matches_card and due.keeps_limits):
-        context.record_verdict(due.call, verdict)
-        seal(due.call, tool, verdict.params)
-    replace_after_drift(tx, due.card, effect, why or "The approval was not used in time.")
+    if objection is None and in_time.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
+        return effect
+    _ask_again(tx, due, effect, objection or Objection("The approval was not used in time."))
     return None
 
 
-def _explain_grant(due: _ApprovedCall) -> str:
-    """Explain why the standing grant that approved the call does not let it start; empty if it or a person does."""
-    if due.card.standing_grant_id is None or due.tool is None:
-        return ""
-    if due.warnings:
-        return f"the card carries a warning: {', '.join(due.warnings)}"
-    return explain_ended(AskingCard(due.card, due.context.run, due.tool, due.verdict.causes))
+def _ask_again(tx: Transaction, due: ApprovedCall, effect: CallEffect, objection: Objection) -> None:
+    if due.tool is not None and not (due.matches_card and due.keeps_limits):
+        due.context.record_verdict(due.call, due.verdict)
+        seal(due.call, due.tool, due.verdict.params)
+    replace_after_drift(tx, due.card, effect, objection.why)
 
 
-def _explain_change(due: _ApprovedCall, effect: CallEffect) -> str:
-    """Explain why the card no longer matches the call; empty if it matches."""
-    if not due.matches_card:
-        return "The tool or its level changed since this was approved."
-    if not due.keeps_limits:
-        return "A limit was reached after this was approved."
-    if hash_params(due.call.params) != hash_params(due.card.params):
-        return "The params were changed in the database after this was approved."
-    if has_happened_since(due.card):
-        return "The same call was marked as not done, but it happened. This call would repeat it."
-    if compute_digest(due.call, effect.preview.as_json()) != due.card.digest:
-        return "The target changed since this was approved."
-    return ""
-
-
-def _refuse(tx: Transaction, due: _ApprovedCall, error: ToolError) -> None:
+def _refuse(tx: Transaction, due: ApprovedCall, error: ToolError) -> None:
     if withdraw(tx, due.card, error.message):
         reject(tx, due.call, error)
 
 
-def _audit_start(tx: Transaction, due: _ApprovedCall) -> None:
+def _audit_start(tx: Transaction, due: ApprovedCall) -> None:
     tx.audit(
         f"employee:{due.context.run.employee.name}",
         "call_started",
@@ -220,7 +162,7 @@ def _audit_start(tx: Transaction, due: _ApprovedCall) -> None:
     )
 
 
-def _record_outcome(lease: Lease, due: _ApprovedCall, done: executor.FinishedCall) -> NextStep:
+def _record_outcome(lease: Lease, due: ApprovedCall, done: executor.FinishedCall) -> NextStep:
     """Record the outcome of an external write, even if the lease was lost: the effect is a fact.
 
     A busy or unavailable database must not turn a known outcome into an unknown one.
@@ -236,7 +178,7 @@ def _record_outcome(lease: Lease, due: _ApprovedCall, done: executor.FinishedCal
             elif done.suspend is not None:
                 _suspend_write(tx, call, done.suspend, done)
             elif error is not None and not error.is_definite:
-                mark_outcome_unknown(tx, call, error.message)
+                mark_outcome_unknown(tx, call, error.fact or error.message, error.words)
             elif not record_result(tx, call, CallExecution(lease.epoch, done.result, done.duration_ms)):
                 _settle_by_late_report(tx, lease.epoch, call, done.result)
             due.context.save_session(tx.run, call)
@@ -306,7 +248,7 @@ def record_patiently(what: str, act: Callable[[], Value]) -> Value:
             time.sleep(timing().sweep_s)
 
 
-def _run_transactional_write(lease: Lease, due: _ApprovedCall, tool: Tool) -> NextStep:
+def _run_transactional_write(lease: Lease, due: ApprovedCall, tool: Tool) -> NextStep:
     """Run a write on our own database: guards, effect, result and events are one commit, so it happens exactly once."""
     for attempt in range(1, _TRANSACTION_TRIES + 1):
         try:
@@ -326,7 +268,7 @@ def _run_transactional_write(lease: Lease, due: _ApprovedCall, tool: Tool) -> Ne
     return tx.next_step
 
 
-def _write_in_transaction(tx: Transaction, due: _ApprovedCall, tool: Tool) -> None:
+def _write_in_transaction(tx: Transaction, due: ApprovedCall, tool: Tool) -> None:
     call = due.call
     # lock the counts and the card before its targets
     lock_counted(tx, due.context, [due.call.tool])
@@ -334,10 +276,11 @@ def _write_in_transaction(tx: Transaction, due: _ApprovedCall, tool: Tool) -> No
     tool_context = replace(due.context.build_tool_context(call), **_REFUSED_INSIDE)
     try:
         with transaction.atomic():
-            effect = compute_effect_here(tool, call.params, tool_context, (DatabaseError,))
+            due.effect = compute_effect_here(tool, call.params, tool_context, (DatabaseError,))
     except ToolError as error:
-        effect = CallEffect(due.card.sentence, Preview.impossible(error.message))
-    if not _use_approval(tx, due, effect):
+        due.effect = describe_refusal(tool, due.card, error)
+    effect = _use_approval(tx, due)
+    if effect is None:
         return
     publish_call_start(tx, call)
     prepared = prepare_call(due.context, call, CallTerms(approved=effect.preview, may_suspend=False))

@@ -1,15 +1,44 @@
 """A run with its messages, passes, tool calls and events."""
 
+from agents.runs.models.approval import (
+    IS_PENDING,
+    RESTORED_SINCE,
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    WithheldBulk,
+    name_decider,
+)
 from agents.runs.models.event import Event, EventType
 from agents.runs.models.outside_value import OutsideValue
-from agents.runs.models.run import ENDED, PARKED, ExitReason, Message, Origin, Outcome, Pass, Run, RunStatus
+from agents.runs.models.policy_snapshot import PolicySnapshot
+from agents.runs.models.run import (
+    ENDED,
+    IS_UNFINISHED,
+    PARKED,
+    UNFINISHED,
+    ExitReason,
+    Message,
+    Origin,
+    Outcome,
+    Pass,
+    Run,
+    RunStatus,
+)
 from agents.runs.models.tool_call import NOT_STARTED, TERMINAL_CALLS, CallStatus, ToolCall
 
 __all__ = [
     "ENDED",
+    "IS_PENDING",
+    "IS_UNFINISHED",
     "NOT_STARTED",
     "PARKED",
+    "RESTORED_SINCE",
     "TERMINAL_CALLS",
+    "UNFINISHED",
+    "Approval",
+    "ApprovalKind",
+    "ApprovalStatus",
     "CallStatus",
     "Event",
     "EventType",
@@ -19,7 +48,10 @@ __all__ = [
     "Outcome",
     "OutsideValue",
     "Pass",
+    "PolicySnapshot",
     "Run",
     "RunStatus",
     "ToolCall",
+    "WithheldBulk",
+    "name_decider",
 ]

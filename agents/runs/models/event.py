@@ -42,6 +42,8 @@ class EventType(models.TextChoices):
     ASSISTANT_THOUGHT = "assistant_thought"
     ANSWER_CUT = "answer_cut"
     USAGE_REPORTED = "usage_reported"
+    ANSWER_UNUSABLE = "answer_unusable"
+    REQUEST_ADAPTED = "request_adapted"
 
 
 class Event(models.Model):

@@ -9,6 +9,7 @@ from agents.accounts.models.organization import Organization
 from agents.employees.models.employee import Employee
 
 TITLE_LENGTH = 80
+MAX_CLIENT_ID = 200
 
 
 class RunStatus(models.TextChoices):
@@ -25,6 +26,13 @@ class RunStatus(models.TextChoices):
 
 PARKED = (RunStatus.WAITING, RunStatus.NEEDS_ATTENTION)
 ENDED = (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)
+UNFINISHED = (RunStatus.QUEUED, RunStatus.RUNNING, *PARKED)
+IS_UNFINISHED = models.Func(
+    "status",
+    template=f"%(expressions)s IN ({', '.join(repr(status.value) for status in UNFINISHED)})",
+    output_field=models.BooleanField(),
+)
+"""Selects the runs that have not ended, by their partial index: most of a million have ended."""
 
 
 class ExitReason(models.TextChoices):
@@ -94,6 +102,8 @@ class Run(models.Model):
         session: data that its tools store for each other.
         cost_micros: the cost of its model, in millionths of the organization's currency.
         estimated_tokens: the part of its tokens that is estimated because the model's server has not reported them.
+        unusable_ms: the time in which its model wrote answers that could not be used; that of passes is in their rows.
+        kept_answer: the model's answer whose pass could not be recorded, for the next driver; its usage is counted.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="runs", db_index=False)
@@ -136,6 +146,8 @@ class Run(models.Model):
     output_tokens = models.PositiveIntegerField(default=0)
     cost_micros = models.PositiveBigIntegerField(default=0)
     estimated_tokens = models.PositiveIntegerField(default=0)
+    unusable_ms = models.PositiveIntegerField(default=0, db_default=0)
+    kept_answer = models.JSONField(null=True)
 
     created_at = models.DateTimeField(db_default=Now())
     started_at = models.DateTimeField(null=True)
@@ -148,6 +160,9 @@ class Run(models.Model):
             models.Index(fields=("organization", "created_at"), name="runs_by_time"),
             models.Index(fields=("organization", "status", "-id"), name="runs_by_status"),
             models.Index(fields=("organization", "employee", "-id"), name="runs_by_employee"),
+            models.Index(
+                fields=("organization", "employee"), name="runs_unfinished", condition=Q(status__in=UNFINISHED)
+            ),
             models.Index(fields=("status", "next_wake_at"), name="runs_due", condition=Q(status="queued")),
             models.Index(fields=("lease_expires_at",), name="runs_leased", condition=Q(status="running")),
         )
@@ -209,17 +224,29 @@ def make_title(task: str) -> str:
 
 
 class Message(models.Model):
-    """A person's message to the run; the task is number 1."""
+    """A person's message to the run; the task is number 1.
+
+    Attributes:
+        client_message_id: the sender's own id for it; a repetition of the request adds no second message.
+    """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="messages", db_index=False)
     number = models.PositiveIntegerField()
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     text = models.TextField()
+    client_message_id = models.CharField(max_length=MAX_CLIENT_ID, blank=True, default="", db_default="")
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         ordering = ("run", "number")
-        constraints = (models.UniqueConstraint(fields=("run", "number"), name="message_number_in_run"),)
+        constraints = (
+            models.UniqueConstraint(fields=("run", "number"), name="message_number_in_run"),
+            models.UniqueConstraint(
+                fields=("run", "client_message_id"),
+                condition=~Q(client_message_id=""),
+                name="message_client_id_in_run",
+            ),
+        )
 
     def __str__(self) -> str:
         return self.text[:80]
@@ -236,6 +263,7 @@ class Pass(models.Model):
         closing: the model was asked for an answer without calls.
         snapshot: the hash of the policy snapshot by which its calls were judged when they were recorded; a call that
             was judged again later, or that another call made, names its own in `ToolCall.judgment`.
+        cached_tokens: those of the input tokens that the server had in its cache.
         usage_estimated: the tokens are estimated until the model's server reports them; nothing else ever changes.
     """
 
@@ -250,6 +278,7 @@ class Pass(models.Model):
     snapshot = models.CharField(max_length=64, blank=True)
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
+    cached_tokens = models.PositiveIntegerField(default=0, db_default=0)
     cost_micros = models.PositiveBigIntegerField(default=0)
     usage_estimated = models.BooleanField(default=False)
     duration_ms = models.PositiveIntegerField(default=0)

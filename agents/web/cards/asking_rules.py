@@ -89,7 +89,7 @@ class CallToExplain:
 
     def link_to_tool(self) -> RuleLink:
         address = f"{reverse('tools')}?{urlencode({'q': self.call.tool})}"
-        return RuleLink("The tool", address, needs_admin=False)
+        return RuleLink("About this tool", address, needs_admin=False)
 
     def link_to_limits(self) -> RuleLink:
         address = reverse("admin:employees_employee_change", args=(self.employee_id,))
@@ -104,7 +104,7 @@ class CallToExplain:
             return "Destructive calls always need a person."
         kinds = {kind for kind, _, _ in (self.call.judgment or {}).get("causes", ())}
         is_answerable = self.may_be_granted and kinds <= ANSWERABLE
-        return "A standing grant could approve calls like this." if is_answerable else ""
+        return "You can pre-approve calls like this." if is_answerable else ""
 
     def explain_raised_level(self) -> str:
         if self.tool is None:

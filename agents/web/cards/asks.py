@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import cached_property
 
-from agents.approvals.models import Approval
+from django.db.models import Q
+from django.db.models.functions import Now
+
 from agents.gateway.asks import MAX_REFUSED
 from agents.gateway.models import AgentKey, AgentRun, Ask, RefusedAsk
 from agents.gateway.receipts import digest_params
-from agents.runs.models import Origin, Run, ToolCall
+from agents.runs.models import Approval, CallStatus, Origin, Run, ToolCall
 from tools.toolbox.asked_actions import find_asked_action
 
 MAX_EARLIER_ASKS = 5
+SILENT_AFTER = timedelta(seconds=90)
+"""Time without a sign of the agent after which the card says so; the hook looks for the answer every 25 s."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +28,14 @@ class AskNotes:
         earlier: the newest cards of earlier asks about the same effect.
         refused: asks that were refused because this one is open, the newest of each key.
         params_digest: as the receipt and the answers of the API name it.
+        silent_since: when the agent last asked, if it waits for the answer no longer; None while it does.
     """
 
     ask: Ask
     earlier: list[Approval]
     refused: list[RefusedAsk]
     params_digest: str
+    silent_since: datetime | None
 
 
 def load_agent_key(run: Run) -> AgentKey | None:
@@ -43,7 +50,8 @@ def load_ask_notes(call: ToolCall) -> AskNotes | None:
     """Load the notes on the card of an ask; None, without a query, for the call of a tool."""
     if find_asked_action(call.tool) is None:
         return None
-    ask = Ask.objects.select_related("key", "effect").filter(run_id=call.run_id).first()
+    asks = Ask.objects.select_related("key", "effect").annotate(is_silent=Q(last_asked_at__lt=Now() - SILENT_AFTER))
+    ask = asks.filter(run_id=call.run_id).first()
     if ask is None:
         return None
     earlier: list[Approval] = []
@@ -52,7 +60,9 @@ def load_ask_notes(call: ToolCall) -> AskNotes | None:
         earlier = list(cards.select_related("decided_by").order_by("-pk")[:MAX_EARLIER_ASKS])
     refused = RefusedAsk.objects.filter(ask=ask).select_related("key").order_by("-pk")[: MAX_REFUSED * MAX_EARLIER_ASKS]
     newest = {one.key_id: one for one in reversed(refused)}  # one of each key, so that none hides another
-    return AskNotes(ask, earlier, list(newest.values())[:MAX_EARLIER_ASKS], digest_params(call.params))
+    is_silent = call.status == CallStatus.AWAITING_APPROVAL and ask.is_silent
+    since = ask.last_asked_at if is_silent else None
+    return AskNotes(ask, earlier, list(newest.values())[:MAX_EARLIER_ASKS], digest_params(call.params), since)
 
 
 class OfAgents:

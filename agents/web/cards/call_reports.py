@@ -8,8 +8,7 @@ from typing import Any
 
 from django.db.models.fields.json import KT
 
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
-from agents.runs.models import CallStatus, ToolCall
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, ToolCall
 
 MAX_LENGTH = 1000
 DID_NOT_START = (ApprovalStatus.DENIED, ApprovalStatus.EXPIRED, ApprovalStatus.CANCELLED)
@@ -35,6 +34,8 @@ def describe_call(approval: Approval, call: ToolCall, report_text: str, *, is_un
         return None
     if approval.kind == ApprovalKind.APPROVAL and approval.status in DID_NOT_START:
         return CallReport("none", "Did not start.")
+    if approval.kind == ApprovalKind.APPROVAL and approval.status == ApprovalStatus.ANSWERED:
+        return CallReport("none", "Nothing had to be done, and nothing was.")
     if approval.status == ApprovalStatus.APPROVED:
         return None if is_undoable else CallReport("going", "Not started yet.")
     was_resolved = approval.kind == ApprovalKind.UNKNOWN and approval.status != ApprovalStatus.PENDING

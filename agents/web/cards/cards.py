@@ -11,28 +11,30 @@ from django.db.models import Q
 from django.utils import timezone
 
 from agents.approvals.decisions import DENY_REASONS, make_confirmation_phrase
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.requesters import describe_requesters
 from agents.approvals.votes import CardStanding, find_standings
 from agents.approvals.warnings.marks import get_preview
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
-from agents.runs.models import Pass, Run, ToolCall
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, Pass, Run, ToolCall
 from agents.web.cards.asking_rules import AskingReasons, CallToExplain, describe_reasons
 from agents.web.cards.asks import OfAgents
 from agents.web.cards.call_reports import CallReport, describe_call
+from agents.web.cards.decision_outcomes import OUTCOME_ICONS, name_outcome, was_withdrawn
 from agents.web.cards.differences import Change, find_differences
 from agents.web.cards.earlier_decisions import MAX_EARLIER, load_earlier_decisions
-from agents.web.cards.edit_form import build_fields
+from agents.web.cards.edit_form import build_fields, mark_first_field
 from agents.web.cards.effects import Effect, find_nouns
 from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.origins import ValueOrigins, describe_origins
 from agents.web.cards.questions import AskedQuestion, read_question
+from agents.web.cards.source_names import find_source_name
 from agents.web.cards.surroundings import Surroundings, load_surroundings
 from agents.web.panel.child_runs import describe_delegations
 from agents.web.text.safe_text import quote_employee
 from tools.builtin.record_sentences import format_name
 from tools.contract import Level, Tool
+from tools.sources.external_tool import get_server_title
 
 GRACE_S = {Level.WRITE.value: 5, Level.DESTRUCTIVE.value: 10}
 LEVEL_REASONS = {
@@ -46,15 +48,6 @@ ICONS = {
     Level.DRAFT.value: "file-pen",
     Level.WRITE.value: "pencil-line",
     Level.DESTRUCTIVE.value: "triangle-alert",
-}
-OUTCOME_ICONS = {
-    "Approved": "circle-check",
-    "Resolved": "circle-check",
-    "Acknowledged": "circle-check",
-    "Answered": "circle-check",
-    "Denied": "circle-x",
-    "Expired": "hourglass",
-    "Replaced": "rotate-ccw",
 }
 
 
@@ -70,7 +63,7 @@ class Card(OfAgents):
         all_targets: show all targets, not only the first 250.
         form_input: the texts that a person typed into the edit form, and the problems with them.
         report_text: the call's report, for pages that do not show the call itself.
-        refused_answer: a typed answer that was refused.
+        refused_answer, refused_reason, refused_glass: a refused answer, or reason of a decision or for break-glass.
         delegation: the delegation that started the run, such as `Dana asked Kim`; empty if there is none.
         around: what else a person must know; only while the card waits for approval.
         standing: what approval rules ask for the card; None if one approver decides, or if it does not wait.
@@ -88,6 +81,8 @@ class Card(OfAgents):
     form_input: FormInput = field(default_factory=FormInput)
     report_text: str = ""
     refused_answer: str = ""
+    refused_reason: str = ""
+    refused_glass: str = ""
     delegation: str = ""
     standing: CardStanding | None = None
     around: Surroundings = field(default_factory=Surroundings)
@@ -119,7 +114,8 @@ class Card(OfAgents):
         """True if a standing grant may be able to answer cards like this one."""
         has_one_maker = self.standing is None or not self.standing.needs_several_people
         is_tool = self.tool is not None and self.asked is None
-        return has_one_maker and self.is_open and not self.is_destructive and is_tool
+        is_approvable = self.is_open and not self.is_destructive and not self.is_done
+        return has_one_maker and is_approvable and is_tool
 
     @property
     def earlier_denial(self) -> Approval | None:
@@ -155,12 +151,7 @@ class Card(OfAgents):
     @property
     def outcome(self) -> str:
         """The decision of a person, or how the card was closed without approval."""
-        if self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.CANCELLED:
-            return "Resolved"
-        if self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.ANSWERED:
-            return "Acknowledged"
-        was_approved = self.approval.status in (ApprovalStatus.CONSUMED, ApprovalStatus.APPROVED)
-        return "Approved" if self.was_withdrawn or was_approved else self.approval.get_status_display()
+        return name_outcome(self.approval)
 
     @property
     def outcome_icon(self) -> str:
@@ -169,8 +160,7 @@ class Card(OfAgents):
     @property
     def was_withdrawn(self) -> bool:
         """True if the card was approved and then closed before its call started."""
-        ended = (ApprovalStatus.SUPERSEDED, ApprovalStatus.CANCELLED)
-        return self.approval.start_after is not None and self.approval.status in ended
+        return was_withdrawn(self.approval)
 
     @property
     def barred_usernames(self) -> str:
@@ -197,6 +187,11 @@ class Card(OfAgents):
         return self.approval.level == Level.DESTRUCTIVE.value
 
     @property
+    def is_done(self) -> bool:
+        """True if everything that the card asks for is already so: it can be dismissed, and not approved."""
+        return self.around.done is not None
+
+    @property
     def must_be_read(self) -> bool:
         """True if Approve stays disabled until everything folded is opened."""
         return self.approval.level in (Level.WRITE.value, Level.DESTRUCTIVE.value)
@@ -213,6 +208,10 @@ class Card(OfAgents):
     @property
     def title(self) -> str:
         return self.tool.title if self.tool else self.call.tool
+
+    @property
+    def server_title(self) -> str:
+        return get_server_title(self.tool)
 
     @cached_property
     def effect(self) -> Effect:
@@ -288,7 +287,10 @@ class Card(OfAgents):
     @cached_property
     def edit_fields(self) -> list[FormField]:
         """The fields of the edit form; empty if the tool is no longer installed."""
-        return build_fields(self.tool.schema, self.approval.params, self.form_input) if self.tool is not None else []
+        if self.tool is None:
+            return []
+        fields = build_fields(self.tool.schema, self.approval.params, self.form_input)
+        return mark_first_field(fields, {target.id for target in self.effect.first_targets})
 
     @property
     def problem(self) -> str:
@@ -307,7 +309,7 @@ class Card(OfAgents):
     @cached_property
     def changes(self) -> list[Change]:
         """The differences from the card that this card replaces."""
-        if self.previous is None:
+        if self.previous is None or self.is_done:
             return []
         return find_differences(self.previous, self.approval)
 
@@ -365,14 +367,6 @@ def _group_by_call(approvals: list[Approval]) -> dict[int, list[Approval]]:
 def find_call_tool(call: ToolCall) -> Tool | None:
     """Return the organization's current version of the tool; None if it is no longer installed."""
     return load_toolbox(call.organization_id).get_tool(call.tool)
-
-
-def find_source_name(tool: Tool | None) -> str:
-    """Return the name of a tool from outside, which starts with its source's name; empty for built-in tools.
-
-    Its title does not tell where it came from, because others wrote it.
-    """
-    return tool.name if tool and tool.source != Tool.source else ""
 
 
 def _find_previous(approval: Approval, cards: list[Approval]) -> Approval | None:

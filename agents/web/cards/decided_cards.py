@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 from agents.web.cards.call_reports import load_reports
 from agents.web.cards.cards import Card, find_call_tool
 

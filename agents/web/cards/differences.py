@@ -11,11 +11,12 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from agents.approvals.models import Approval
 from agents.approvals.warnings.folding import MAX_LENGTH
 from agents.approvals.warnings.marks import get_preview
+from agents.runs.models import Approval
 from agents.web.text.safe_text import render_value
 from agents.web.text.text_diff import DiffLine, FoldedDiff, build_diff, fold_diff, mark_characters
+from tools.contract import REFUSED
 
 MAX_CHANGES = 20
 MAX_LABELS = 5
@@ -126,7 +127,9 @@ def _compare_effects(old: Approval, new: Approval) -> Iterator[Change]:
 def _compare_missing_previews(old: Approval, new: Approval) -> Iterator[Change]:
     """Compare two effects of which at least one has no preview."""
     was, is_now = get_preview(old).get("problem"), get_preview(new).get("problem")
-    if not _lacks_preview(old):
+    if get_preview(new).get("effect") == REFUSED:
+        yield Change("effect", None if _lacks_preview(old) else "shown on the earlier card", "no longer possible")
+    elif not _lacks_preview(old):
         yield Change("effect", "shown on the earlier card", "no preview")
     elif not _lacks_preview(new):
         yield Change("effect", "no preview", "shown on this card")

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from django.db.models import OuterRef, Subquery
 
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import Approval, ApprovalStatus
 
 MAX_EARLIER = 5
 DECIDED = (ApprovalStatus.DENIED, ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,8 @@ from agents.platform.refusals import Invalid
 from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.form_values import InvalidFieldText, can_write_as_pairs, format_value
 
+ID_NAME = re.compile(r"(?:^|_)(?:id|ids|ID|uuid)$|[a-z](?:Id|Ids|ID|IDs)$")
+"""Matches names of params that identify something, such as `id`, `record_ids` and `customerId`."""
 LONG_TEXT_LENGTH = 80
 MAX_DEPTH = 4
 MAX_REFERENCES = 8
@@ -44,6 +46,31 @@ def build_fields(
     return _build_fields(
         _SchemaNode((), schema, is_required=True, current=params), schema.get("$defs", {}), form_input or FormInput()
     )
+
+
+def mark_first_field(fields: Iterable[FormField], target_ids: Collection[str]) -> list[FormField]:
+    """Mark the input in which editing begins: the first that has a value and does not only identify the target."""
+    fields = list(fields)
+    inputs = [field for field in _list_inputs(fields) if field.is_used]
+    first = next((field for field in inputs if not _identifies(field, target_ids)), None)
+    return [_mark(field, first) for field in fields] if first else fields
+
+
+def _list_inputs(fields: Iterable[FormField]) -> list[FormField]:
+    found: list[FormField] = []
+    for field in fields:
+        found += _list_inputs(field.fields) if field.kind == "group" else [field]
+    return found
+
+
+def _identifies(field: FormField, target_ids: Collection[str]) -> bool:
+    """Return True if the field is named like an id, or holds nothing but ids of targets."""
+    values = field.current if isinstance(field.current, list) else [field.current]
+    return bool(ID_NAME.search(field.name)) or all(str(value) in target_ids for value in values)
+
+
+def _mark(field: FormField, first: FormField) -> FormField:
+    return replace(field, is_first=field is first, fields=tuple(_mark(each, first) for each in field.fields))
 
 
 def list_changed_texts(fields: Iterable[FormField], form_input: FormInput) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from typing import Any
 from agents.approvals.warnings.folding import FIRST_TARGETS
 from agents.web.cards.differences import Change
 from agents.web.cards.outliers import FieldSummary, order_outliers_first, summarize_outliers
+from tools.contract import REFUSED
 
 MAX_TARGETS = 250
 NOUNS = {"data": ("record", "records"), "files": ("file", "files")}
@@ -43,6 +44,11 @@ class Effect:
     def has_no_preview(self) -> bool:
         """True if the tool could not compute the effect."""
         return bool(self.preview.get("problem")) or "targets" not in self.preview
+
+    @property
+    def is_refused(self) -> bool:
+        """True if the tool refuses the call since the request."""
+        return self.preview.get("effect") == REFUSED
 
     @property
     def verb(self) -> str:

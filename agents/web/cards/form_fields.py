@@ -22,6 +22,7 @@ class FormField:
         current: the param's current value.
         is_optional: the input may be empty; the param is then null if the schema allows that, otherwise omitted.
         item_kind: the kind of each value in a list or in pairs; json accepts any value.
+        is_first: editing begins here.
     """
 
     path: tuple[str, ...]
@@ -36,6 +37,7 @@ class FormField:
     limits: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
     fields: tuple[FormField, ...] = ()
+    is_first: bool = False
 
     @property
     def name(self) -> str:

@@ -11,8 +11,8 @@ from django.db.models import Q, TextField
 from django.db.models.functions import Cast, Length, Lower
 
 from agents.accounts.models import Membership
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.approvals.warnings.marks import read_card
+from agents.runs.models import Approval, ApprovalStatus
 from tools.contract.contacts import EMAIL, HOST, MAX_CONTACTS, Contact, list_contacts
 from tools.records.models import Record
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.questions import MAX_ANSWER
 from agents.approvals.warnings.marks import get_preview
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.warnings.marks import get_family, read_card, read_cards
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 MAX_OPEN = 1_000
 MAX_NAMED = 5

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from agents.approvals.claims import find_claims
-from agents.approvals.models import Approval, Claim
+from agents.approvals.done_already import DoneAlready, find_done
+from agents.approvals.models import Claim
 from agents.approvals.stale_targets import describe_staleness
 from agents.approvals.warnings.current_records import IN_RECORD, find_contact_likeness, load_record_states
 from agents.approvals.warnings.imitations import find_imitation
@@ -22,6 +23,7 @@ from agents.approvals.warnings.marks import (
 )
 from agents.approvals.warnings.reach import count_objects
 from agents.approvals.warnings.similar_names import SimilarName, find_similar_names
+from agents.runs.models import Approval
 from agents.web.cards.new_contacts import NewContacts, find_new_contacts
 from agents.web.cards.same_targets import SameTargetCard, find_same_target_cards
 
@@ -36,6 +38,7 @@ class Surroundings:
         new_contacts: hosts, email addresses, accounts and recipients that the organization has not used before.
         same_target_cards: other open cards that affect the same targets.
         staleness: the reason why the call could not start as shown.
+        done: what the card asks for and is already so.
         total_objects: the number of all objects of the kind that the card affects.
         claim: the claim of a person who has taken the card.
     """
@@ -45,6 +48,7 @@ class Surroundings:
     new_contacts: NewContacts = field(default_factory=NewContacts)
     same_target_cards: list[SameTargetCard] = field(default_factory=list)
     staleness: str = ""
+    done: DoneAlready | None = None
     total_objects: int | None = None
     claim: Claim | None = None
 
@@ -62,13 +66,15 @@ def load_surroundings(cards: Collection[Approval], words: Mapping[int, str]) -> 
     similar_names = find_similar_names(organization_id, {pk: reading.names for pk, reading in readings.items()})
     claims = find_claims(organization_id)
     records = load_record_states(organization_id, (each for reading in readings.values() for each in reading.records))
+    staleness = {card.pk: describe_staleness(card, records) for card in cards}
     return {
         card.pk: Surroundings(
             marks=_merge_marks(card, words.get(card.pk, ""), find_contact_likeness(readings[card.pk].records, records)),
             similar_names=similar_names.get(card.pk, []),
             new_contacts=find_new_contacts(card),
             same_target_cards=same_targets.get(card.pk, []),
-            staleness=describe_staleness(card, records),
+            staleness=staleness[card.pk],
+            done=find_done(card, is_stale=bool(staleness[card.pk])),
             total_objects=count_objects(card),
             claim=claims.get(card.tool_call_id),
         )

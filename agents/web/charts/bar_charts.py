@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple, Protocol
 
-from agents.employees.budgets import format_money
 from agents.insight import figures, oversight
+from agents.runs.budgets import format_money
 from agents.web.charts.daily_counts import Day
 
 HEIGHT = 48.0

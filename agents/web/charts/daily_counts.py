@@ -16,8 +16,7 @@ from django.db.models import Count, Model, Subquery
 from django.utils import timezone
 
 from agents.accounts.models import Organization
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.runs.models import Run, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, Run, ToolCall
 
 DAYS = 14
 UNSETTLED = timedelta(minutes=30)

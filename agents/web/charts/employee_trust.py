@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from agents.accounts.models import Organization
 from agents.employees.models import Employee
-from agents.insight.trust import load_employee_trust
-from agents.platform.queries.decision_times import ToolTrust
+from agents.insight.trust import ToolTrust, load_employee_trust
 from agents.web.charts.employee_figures import sort_by_title
 
 

@@ -1,31 +1,36 @@
-"""The search for everything: pages, actions, employees, runs and records by name, a few of each.
+"""The search for everything: pages, settings, actions, tools, employees, cards, runs and records, a few of each.
 
-Pages and actions are few. Employees, runs and records come from the member's organization. The text of runs and the
-names of records have no index for a part of a word, so only the newest are scanned; an exact name is found in any case.
-The cost does not grow with the number of rows.
+Pages, settings, actions and tools are few. The exact name of a tool comes first. Employees, runs and records come from
+the member's organization. The text of runs and the names of records have no index for a part of a word, so only the
+newest are scanned; an exact name is found in any case. The cost does not grow with the number of rows.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
+from urllib.parse import urlencode
 
 from django.db.models import Model, Q, QuerySet
 from django.urls import reverse
 
 from agents.accounts.models import Membership
 from agents.employees.models import Employee
+from agents.employees.toolboxes import load_toolbox
 from agents.platform.row_ids import parse_row_id_or_none
-from agents.runs.models import Run
+from agents.runs.models import Approval, Run
 from agents.web.frame.actions import list_actions
 from agents.web.frame.places import list_places
+from tools.contract import Tool
 from tools.records.models import compute_look
 from tools.records.queries import get_records
 
 Row = TypeVar("Row", bound=Model)
 
 MAX_HITS = 5
+NUMBER = re.compile(r"(?:(?:card|run|approval)\s*)?#?\s*([0-9]+)", re.IGNORECASE)
 MAX_QUERY_LENGTH = 200
 MIN_TEXT_LENGTH = 2
 """Shorter texts find pages and actions only: nearly every name contains a single letter."""
@@ -35,12 +40,22 @@ MAX_SCANNED_RECORDS = 5_000
 
 @dataclass(frozen=True)
 class Hit:
-    """Something that the search found."""
+    """Something that the search found.
+
+    Attributes:
+        fields: what is sent to the address to do what the name says; None for a link.
+    """
 
     name: str
     icon: str
     address: str
     note: str = ""
+    fields: tuple[tuple[str, str], ...] | None = None
+
+    @property
+    def query(self) -> str:
+        """The fields as a query string."""
+        return urlencode(self.fields or ())
 
 
 @dataclass(frozen=True)
@@ -51,17 +66,39 @@ class HitGroup:
     hits: list[Hit]
 
 
-def find_everything(member: Membership, query: str) -> list[HitGroup]:
-    """Find what matches all words of the query, grouped by kind; an empty query finds all pages and actions."""
+def find_everything(member: Membership, query: str, settings: Iterable[Hit] = ()) -> list[HitGroup]:
+    """Find what matches all words of the query, grouped by kind; an empty query finds all pages and actions.
+
+    Args:
+        settings: the pages of the admin that the member may open; their notes are searched, too.
+    """
     words = query.lower().split()
-    actions = [Hit(each.name, each.icon, each.address) for each in list_actions(member) if _has(each, words)]
-    places = [Hit(each.label, each.icon, each.address) for each in list_places(member) if _has(each, words)]
-    groups = [HitGroup("Actions", _put_first(actions, words)), HitGroup("Pages", _put_first(places, words))]
+    actions = [
+        Hit(each.name, each.icon, each.address, fields=each.fields)
+        for each in list_actions(member)
+        if _has(words, each.name, each.words)
+    ]
+    places = [
+        Hit(each.label, each.icon, each.address)
+        for each in list_places(member)
+        if _has(words, each.label, each.page, each.words)
+    ]
+    groups = [
+        HitGroup("Actions", _put_first(actions, words)),
+        HitGroup("Pages", _put_first(places, words)),
+        HitGroup("Settings", _put_first([hit for hit in settings if _has(words, hit.name, hit.note)], words)),
+    ]
     if not words:
-        groups.reverse()
+        groups[:2] = [groups[1], groups[0]]
     elif len(query.strip()) >= MIN_TEXT_LENGTH or query.strip().isdigit():
-        number = parse_row_id_or_none(query.strip().removeprefix("#"))
-        groups += [
+        number = _parse_number(query)
+        tools = [] if number is not None else _find_tools(member.organization_id, words)
+        is_exact = bool(tools) and tools[0].note == query.strip().lower()
+        groups = [
+            *([HitGroup("Tools", tools)] if is_exact else []),
+            HitGroup("Cards", _find_cards(member.organization_id, number)),
+            *groups,
+            *([] if is_exact else [HitGroup("Tools", tools)]),
             HitGroup("Employees", _find_employees(member.organization_id, words)),
             HitGroup("Runs", _find_runs(member.organization_id, words, number)),
             HitGroup("Records", _find_records(member.organization_id, words, query)),
@@ -69,18 +106,58 @@ def find_everything(member: Membership, query: str) -> list[HitGroup]:
     return [group for group in groups if group.hits]
 
 
-def _has(named: object, words: Iterable[str]) -> bool:
-    """Return True if the texts of an action or a place contain all words."""
-    texts = (getattr(named, name, "") for name in ("name", "label", "words", "page"))
+def _parse_number(query: str) -> int | None:
+    """Read the number of a card or run, such as `17`, `#17` or `card 17`."""
+    found = NUMBER.fullmatch(query.strip())
+    return parse_row_id_or_none(found[1]) if found else None
+
+
+def _has(words: Iterable[str], *texts: str) -> bool:
+    """Return True if the texts contain all words."""
     text = " ".join(texts).lower()
     return all(word in text for word in words)
 
 
+def put_exact_first(tools: Iterable[Tool], query: str) -> list[Tool]:
+    """Put the tool whose name or title is exactly the query before the others."""
+    wanted = query.strip().casefold()
+    return sorted(tools, key=lambda tool: wanted not in (tool.name.casefold(), tool.title.casefold()))
+
+
+def _find_tools(organization_id: int, words: list[str]) -> list[Hit]:
+    """Find tools by name and title; the exact name first, then names that start with the first word."""
+    found = [tool for tool in load_toolbox(organization_id).tools() if _has(words, tool.name, tool.title)]
+    found.sort(key=lambda tool: (not tool.name.lower().startswith(words[0]), tool.name))
+    shown = put_exact_first(found, " ".join(words))[:MAX_HITS]
+    return [Hit(tool.title, "wrench", reverse("tool", args=(tool.name,)), tool.name) for tool in shown]
+
+
+def _find_cards(organization_id: int, number: int | None) -> list[Hit]:
+    """Find the card with this number."""
+    if number is None:
+        return []
+    rows = Approval.objects.filter(organization_id=organization_id, pk=number).only("sentence", "status")
+    return [
+        Hit(
+            row.sentence.replace("*", ""),
+            "inbox",
+            reverse("approval", args=(row.pk,)),
+            f"Card {row.pk} · {row.get_status_display().lower()}",
+        )
+        for row in rows
+    ]
+
+
 def _put_first(hits: list[Hit], words: list[str]) -> list[Hit]:
-    """Put the hits first whose names start with the first word; keep at most a few if there is one."""
+    """Put the hits first whose names start with, or contain, the first word; keep at most a few if there is one."""
     if not words:
         return hits
-    return sorted(hits, key=lambda hit: not hit.name.lower().startswith(words[0]))[:MAX_HITS]
+    ranked = sorted(hits, key=lambda hit: _rank(hit.name.lower(), words[0]))
+    return ranked[:MAX_HITS]
+
+
+def _rank(name: str, word: str) -> int:
+    return 0 if name.startswith(word) else 1 if word in name else 2
 
 
 def _find_employees(organization_id: int, words: list[str]) -> list[Hit]:

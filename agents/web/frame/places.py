@@ -16,6 +16,7 @@ class Place:
     Attributes:
         page: the name of its address; also the folder of its templates, unless `folder` differs.
         key: the letter that opens it after `g`.
+        words: other words by which people look for it.
     """
 
     page: str
@@ -23,6 +24,7 @@ class Place:
     label: str
     key: str
     folder: str = ""
+    words: str = ""
 
     @property
     def address(self) -> str:
@@ -34,27 +36,27 @@ class Place:
 
 
 PLACES = (
-    Place("home", "house", "Start", "h"),
-    Place("approvals", "inbox", "Approvals", "a"),
-    Place("runs", "list-checks", "Runs", "r"),
+    Place("home", "house", "Start", "h", words="home dashboard"),
+    Place("approvals", "inbox", "Approvals", "a", words="inbox cards decisions"),
+    Place("runs", "list-checks", "Runs", "r", words="tasks history"),
     Place("employees", "users", "Employees", "e"),
     Place("tools", "wrench", "Tools", "t"),
-    Place("agents", "globe", "Agents", "y"),
-    Place("users", "user-cog", "Users", "u"),
-    Place("audit", "scroll-text", "Audit", "l"),
-    Place("oversight", "shield-check", "Oversight", "o"),
-    Place("simulator", "calculator", "Simulator", "p"),
-    Place("records", "database", "Records", "c"),
+    Place("agents", "globe", "Agents", "y", words="keys mcp hooks"),
+    Place("users", "user-cog", "Users", "u", words="members people"),
+    Place("audit", "scroll-text", "Audit", "l", words="log"),
+    Place("oversight", "shield-check", "Oversight", "o", words="figures decisions people"),
+    Place("simulator", "calculator", "Simulator", "p", words="policy shadow drafts"),
+    Place("records", "database", "Records", "c", words="data companies"),
     Place("drafts", "file-text", "Drafts", "d"),
     Place("schedules", "clock", "Schedules", "s"),
-    Place("triggers", "arrow-right", "Triggers", "i"),
-    Place("webhooks", "send", "Webhooks", "w"),
-    Place("grants", "circle-check", "Standing grants", "n"),
-    Place("files", "folder", "Files", "f"),
-    Place("stop", "ban", "Stop", "x", folder="stops"),
+    Place("triggers", "arrow-right", "Triggers", "i", words="incoming hooks messages"),
+    Place("webhooks", "send", "Webhooks", "w", words="outgoing events"),
+    Place("grants", "circle-check", "Standing grants", "n", words="pre-approved rules"),
+    Place("files", "folder", "Files", "f", words="documents uploads"),
+    Place("stop", "ban", "Stop", "x", folder="stops", words="halt emergency pause"),
 )
 ADMINS_ONLY = frozenset({"audit", "oversight", "simulator", "webhooks"})
-ADMIN = Place("admin:index", "settings", "Admin", "m")
+ADMIN = Place("admin:index", "settings", "Admin", "m", words="settings configuration")
 
 
 def list_places(member: Membership) -> list[Place]:

@@ -25,9 +25,9 @@ CHOICES = (
     (Rule.ONE_OF.value, "is one of (one per line)"),
     (RANGE, "is a number between"),
     (Rule.PREFIX.value, "starts with"),
-    (Rule.HOST.value, "is an address at the host"),
-    (ANY, "may be anything"),
-    (ABSENT, "must be absent"),
+    (Rule.HOST.value, "is at the domain"),
+    (ANY, "any value"),
+    (ABSENT, "not set"),
 )
 LIFETIMES = (
     ("1h", "1 hour", timedelta(hours=1)),

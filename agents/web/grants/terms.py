@@ -12,24 +12,25 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from agents.accounts.models import Membership, Organization
-from agents.approvals.models import Approval
+from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
+from agents.insight.suggestions import find_suggestions
+from agents.runs.models import Approval
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.pauses import Pause, find_pauses
-from agents.standing_grants.suggestions import find_suggestions
 from tools.contract import Tool, canonical_json
 from tools.toolbox.conditions import Condition, Rule
 
 MAX_SHOWN = 5
 USED_UP = "Used up"
-_ANYTHING = "may be anything that does not come from outside"
+_ANYTHING = "any value that does not come from outside"
 _WORDS = {
     Rule.EQUALS: "is",
     Rule.ONE_OF: "is one of",
     Rule.MINIMUM: "is at least",
     Rule.MAXIMUM: "is at most",
     Rule.PREFIX: "starts with",
-    Rule.HOST: "is an address at",
+    Rule.HOST: "is at the domain",
 }
 
 
@@ -109,15 +110,19 @@ def format_value(value: Any) -> str:
 
 def describe_suggestions(member: Membership, employee_id: int | None = None) -> list[dict[str, Any]]:
     """Describe the suggested standing grants for one employee, or for all."""
+    found = find_suggestions(member, employee_id)
+    rows = Employee.objects.filter(pk__in={each.draft.employee_id for each in found})
+    employees: dict[int | None, Employee] = {employee.pk: employee for employee in rows}
     return [
         {
             "tool": each.tool,
-            "employee": each.cards[0].run.employee,
+            "employee": employees[each.draft.employee_id],
             "count": len(each.cards),
             "card": each.cards[0],
             "terms": describe_terms(each.draft.params, each.draft.conditions),
         }
-        for each in find_suggestions(member, employee_id)
+        for each in found
+        if each.draft.employee_id in employees
     ]
 
 

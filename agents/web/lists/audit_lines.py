@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from agents.accounts.models import AuditEntry, Organization
-from agents.approvals.models import Approval
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.row_ids import parse_row_id
-from agents.runs.models import Run, ToolCall
+from agents.runs.models import Approval, Run, ToolCall
 from agents.web.panel.slots import build_line_url
 from tools.records.models import Record
 
@@ -22,11 +21,13 @@ WORK_ACTIONS = {
     "glass_broken": "approved a card alone, by break-glass",
     "card_denied": "denied a card",
     "card_answered": "answered a question",
+    "card_dismissed": "dismissed a card that asked for what was already done",
     "card_edited": "edited a card",
     "vote_cast": "approved a card that needs more people",
     "vote_withdrawn": "withdrew their approval of a card",
     "card_expired": "let a card expire",
     "decision_undone": "undid an approval",
+    "bulk_undone": "undid a bulk approval",
     "standing_grant_made": "made a standing grant",
     "standing_grant_revoked": "revoked a standing grant",
     "standing_grant_ended": "ended a standing grant",
@@ -48,8 +49,10 @@ WORK_ACTIONS = {
     "schedule_cancelled": "cancelled a schedule",
     "schedule_switched_off": "switched off a schedule",
     "schedule_skipped": "skipped a scheduled run",
+    "schedule_corrected": "corrected the next time of a schedule",
     "demo_built": "created the demo",
     "backup_restored": "restored a backup",
+    "restored_limit_confirmed": "confirmed a restored limit:",
 }
 PEOPLE_ACTIONS = {
     "invitation_made": "invited a person",
@@ -61,7 +64,7 @@ PEOPLE_ACTIONS = {
     "membership_added": "added a member",
     "membership_changed": "changed a member's role",
     "membership_deleted": "removed a member",
-    "notice_choices_changed": "changed what they are told",
+    "notice_choices_changed": "changed their notices",
     "channel_added": "added an address for notices",
     "channel_confirmed": "confirmed an address for notices",
     "channel_removed": "removed an address for notices",

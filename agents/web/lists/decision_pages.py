@@ -12,10 +12,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import BigIntegerField, BooleanField, F, Func, Q, QuerySet, TextField, Value
+from django.db.models import (
+    BigIntegerField,
+    BooleanField,
+    F,
+    Func,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    TextField,
+    Value,
+)
 from django.db.models.functions import Cast, Coalesce
 
-from agents.approvals.models import Approval
+from agents.runs.models import Approval, ToolCall
 from agents.web.lists.row_values import build_row, compare_rows
 from agents.web.lists.run_pages import MAX_SCANNED
 
@@ -130,7 +141,17 @@ def _apply_filter(rows: QuerySet[Any], criteria: DecisionFilter) -> QuerySet[Any
         rows = rows.filter(decided_by_id=criteria.decided_by_id)
     if criteria.employee_id is not None:
         rows = rows.filter(run__employee_id=criteria.employee_id)
-    return rows.filter(tool_call__tool=criteria.tool) if criteria.tool else rows
+    return filter_by_tool(rows, criteria.tool) if criteria.tool else rows
+
+
+def filter_by_tool(rows: QuerySet[Any], tool: str) -> QuerySet[Any]:
+    """Filter cards by the tool of their call, read for each card.
+
+    With a join, the database would look through all calls for a tool that it expects to be rare.
+    """
+    of_call = ToolCall.objects.filter(pk=OuterRef("tool_call_id")).values("tool")
+    filtered: QuerySet[Any] = rows.alias(tool_of_call=Subquery(of_call)).filter(tool_of_call=tool)
+    return filtered
 
 
 def _compare_position(sign: str, cursor: DecisionCursor) -> Q:

@@ -19,16 +19,17 @@ from django.utils import timezone
 
 from agents.accounts.models import Membership, Organization
 from agents.approvals.claims import find_claims
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.snoozes import list_snoozed_calls
+from agents.approvals.votes import HAS_VOTES, list_voters
 from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
 from agents.approvals.warnings.marks import read_cards
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
+from agents.runs.models import IS_PENDING, Approval, ApprovalKind
 from agents.web.cards.effects import find_nouns
 from agents.web.jinja_environment import JINJA
 from agents.web.lists.row_groups import MIN_GROUP, InboxRow, RowGroup, compare_cards, find_large_shapes
-from tools.toolbox.toolbox import Toolbox
+from tools.contract import Tool
 
 MAX_ROWS = 1_000
 MAX_QUERY_LENGTH = 200
@@ -55,6 +56,7 @@ class _Columns(NamedTuple):
     preview__effect: Any
     preview__targets__0__label: Any
     preview__targets__0__id: Any
+    has_votes: bool
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class Inbox:
         newest: the id of the newest waiting card.
         snoozed_calls: the calls whose cards the member has snoozed.
         snooze_ends: the time at which the next of them returns.
+        waiting_for_others: the rows of cards that the member has approved, and that need more people.
         employees, tools, levels: the choices of the filters, each with its number of waiting cards.
     """
 
@@ -99,13 +102,14 @@ class Inbox:
     is_cut: bool = False
     snoozed_calls: list[int] = field(default_factory=list)
     snooze_ends: datetime | None = None
+    waiting_for_others: list[InboxRow] = field(default_factory=list)
     employees: list[tuple[int, str, int]] = field(default_factory=list)
     tools: list[tuple[str, str, int]] = field(default_factory=list)
     levels: list[tuple[str, int]] = field(default_factory=list)
 
     @property
     def rows(self) -> list[InboxRow]:
-        return [row for group in self.groups for row in group.rows]
+        return [*(row for group in self.groups for row in group.rows), *self.waiting_for_others]
 
 
 SORTS: Mapping[str, tuple[str, Callable[[InboxRow], Any]]] = {
@@ -127,7 +131,11 @@ def load_inbox(member: Membership, criteria: InboxFilter) -> Inbox:
     rows = _load(waiting.filter(are_snoozed if criteria.is_snoozed else ~are_snoozed), organization)
     is_cut, rows = len(rows) > MAX_ROWS, rows[:MAX_ROWS]
     shown = sorted((row for row in rows if criteria.matches(row)), key=SORTS[criteria.sort][1])
+    name = member.user.get_username()
+    theirs = [row for row in shown if name in row.voters]
+    shown = [row for row in shown if name not in row.voters]
     return Inbox(
+        waiting_for_others=theirs,
         groups=_group_by_shape(shown, is_sorted=bool(criteria.sort)),
         newest=max((row.pk for row in rows), default=0),
         is_cut=is_cut,
@@ -160,11 +168,15 @@ def load_new_rows(organization: Organization, ids: Collection[int]) -> list[Inbo
 
 
 def _list_waiting(organization_id: int) -> QuerySet[Approval]:
-    return Approval.objects.filter(organization_id=organization_id, status=ApprovalStatus.PENDING)
+    return Approval.objects.filter(IS_PENDING, organization_id=organization_id)
 
 
 def _load(waiting: QuerySet[Approval], organization: Organization) -> list[InboxRow]:
-    found = waiting.order_by("tool_call_id", "pk").values_list(*_Columns._fields)[: MAX_ROWS + 1]
+    found = (
+        waiting.annotate(has_votes=HAS_VOTES)
+        .order_by("tool_call_id", "pk")
+        .values_list(*_Columns._fields)[: MAX_ROWS + 1]
+    )
     cards = [_Columns(*columns) for columns in found]
     approvals = [
         WaitingCard(card.pk, card.level, card.digest, card.tool_call__created_at)
@@ -175,12 +187,17 @@ def _load(waiting: QuerySet[Approval], organization: Organization) -> list[Inbox
     reasons = find_individual_reasons(organization, approvals, readings)
     toolbox = load_toolbox(organization.pk)
     claims = {call_id: each.user.get_username() for call_id, each in find_claims(organization.pk).items()}
-    rows = (replace(_build_row(card, toolbox), claimed_by=claims.get(card.tool_call_id, "")) for card in cards)
+    voters = list_voters(organization.pk) if any(card.has_votes for card in cards) else {}
     return [
-        replace(row, reasons=reasons.get(row.pk, ()), target_keys=_shorten_keys(readings[row.pk].target_keys))
-        if row.pk in readings
-        else row
-        for row in rows
+        _build_row(
+            card,
+            toolbox.get_tool(card.tool_call__tool),
+            claimed_by=claims.get(card.tool_call_id, ""),
+            voters=voters.get(card.pk, ()),
+            reasons=reasons.get(card.pk, ()) if card.pk in readings else (),
+            target_keys=_shorten_keys(readings[card.pk].target_keys) if card.pk in readings else (),
+        )
+        for card in cards
     ]
 
 
@@ -195,8 +212,9 @@ def render_rows(rows: Sequence[InboxRow]) -> str:
     return get_template("approvals/rows.html", using=JINJA).render({"rows": rows, "now": timezone.now()}).strip()
 
 
-def _build_row(card: _Columns, toolbox: Toolbox) -> InboxRow:
-    tool, total = toolbox.get_tool(card.tool_call__tool), card.preview__total or 0
+def _build_row(card: _Columns, tool: Tool | None, **found: Any) -> InboxRow:
+    """Build the row of a card, with the columns that were found apart from it."""
+    total = card.preview__total or 0
     many = find_nouns(card.tool_call__tool, is_sent=card.preview__effect == SEND)[1]
     return InboxRow(
         pk=card.pk,
@@ -215,6 +233,7 @@ def _build_row(card: _Columns, toolbox: Toolbox) -> InboxRow:
         label=str(card.preview__targets__0__label or "") if total == 1 else "",
         target_id=str(card.preview__targets__0__id or "") if total == 1 else "",
         amount=f"{total:,} {many}" if total > 1 else "",
+        **found,
     )
 
 

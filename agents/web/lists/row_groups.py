@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from agents.approvals.models import ApprovalKind
 from agents.approvals.warnings.folding import format_json_value
 from agents.approvals.warnings.individual_cards import DESTRUCTIVE, FOLDED
+from agents.runs.models import ApprovalKind
 from agents.web.cards.cards import ICONS
 from agents.web.lists.odd_values import find_oddities
 from tools.contract import Level
@@ -32,6 +32,7 @@ class InboxRow:
         reasons: the reasons why the card is approved individually, as labels.
         target_keys: a short key for each target, or `*` for many; cards with a common key affect the same target.
         claimed_by: the username of the person who has taken the card.
+        voters: the usernames of those who have approved a card that needs more people.
         oddity: the value by which a row differs from the rest of its group: `email: different domain`.
     """
 
@@ -57,6 +58,7 @@ class InboxRow:
     is_grouped: bool = False
     oddity: str = ""
     claimed_by: str = ""
+    voters: tuple[str, ...] = ()
 
     @property
     def icon(self) -> str:

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from django.db.models import Model, Q, QuerySet
 
-from agents.platform.queries.runs import annotate_waits
 from agents.runs.models import Run
+from agents.runs.queries.runs import annotate_waits
 
 Row = TypeVar("Row", bound=Model)
 

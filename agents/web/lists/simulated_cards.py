@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from agents.approvals.models import ApprovalStatus
 from agents.policy.models import ShadowCard
 from agents.policy.rule_simulation import CardCounts, CardOutcome, JudgedCard, RuleReport
+from agents.runs.models import ApprovalStatus
 from agents.web.lists.simulated_calls import REMOVED
 
 OUTCOMES = {

@@ -6,7 +6,7 @@ from django.db.models import Count, Q
 from django.utils import timezone
 
 from agents.accounts.models import Membership
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 APPROVED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 
@@ -18,7 +18,8 @@ def describe_today(member: Membership) -> str:
     counts = decided.aggregate(
         approved=Count("pk", filter=Q(status__in=APPROVED)),
         denied=Count("pk", filter=Q(status=ApprovalStatus.DENIED)),
-        answered=Count("pk", filter=Q(status=ApprovalStatus.ANSWERED)),
+        answered=Count("pk", filter=Q(status=ApprovalStatus.ANSWERED) & ~Q(kind=ApprovalKind.APPROVAL)),
+        dismissed=Count("pk", filter=Q(status=ApprovalStatus.ANSWERED, kind=ApprovalKind.APPROVAL)),
     )
     parts = [f"{count:,} {word}" for word, count in counts.items() if count]
     return f"Today: {', '.join(parts)}." if parts else ""

@@ -10,8 +10,8 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import RowNumber
 
 from agents.employees.toolboxes import load_toolbox
-from agents.platform.queries.runs import annotate_waits
 from agents.runs.models import Run, ToolCall
+from agents.runs.queries.runs import annotate_waits
 
 MAX_CALLS = 20
 MAX_REPORT_LENGTH = 300

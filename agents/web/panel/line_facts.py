@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from agents.accounts.models import Membership
-from agents.approvals.models import Approval
-from agents.employees.budgets import format_money
-from agents.platform.queries.runs import DISPLAYED_CALLS, PASS_USAGE, TIMELINE_TYPES, PassUsage
-from agents.runs.models import Event, EventType, Run, ToolCall
+from agents.runs.budgets import format_money
+from agents.runs.descriptions import CALL_EVENTS
+from agents.runs.models import Approval, Event, EventType, Run, ToolCall
+from agents.runs.queries.runs import DISPLAYED_CALLS, PASS_USAGE, TIMELINE_TYPES, PassUsage
 from agents.web.cards.cards import Card, find_call_tool, load_cards
 from agents.web.panel.call_inputs import RecordNames, load_record_names
 from agents.web.panel.child_runs import ChildRun, load_child_runs
 from agents.web.panel.documents import DraftDocument, load_documents
-from agents.web.panel.slots import CALL_EVENTS
 from agents.web.panel.timeline import DrawnSegment, load_timeline_from
 
 RUN_RELATIONS = ("employee", "organization", "created_by")

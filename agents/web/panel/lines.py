@@ -5,41 +5,28 @@ All lines of a batch show the current rows, so an old event never brings back an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.template.loader import get_template
+from django.template.loader import select_template
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from agents.providers.scripted import UNKNOWN_TASK
+from agents.runs.descriptions import CALL_EVENTS, NOTE_EVENTS, describe
 from agents.runs.models import CallStatus, Event, EventType, ExitReason, Run, ToolCall
-from agents.web.cards.cards import ICONS, find_call_tool, find_source_name
+from agents.web.cards.cards import ICONS, find_call_tool
+from agents.web.cards.source_names import find_source_name
 from agents.web.jinja_environment import JINJA
-from agents.web.panel import sentences
 from agents.web.panel.call_inputs import render_brief, render_inputs
 from agents.web.panel.json_html import render_data
 from agents.web.panel.line_facts import ALL_VIEWERS, LineFacts, PageContext, load_facts
 from agents.web.panel.page_parts import PageParts, find_changes
-from agents.web.panel.slots import CALL_EVENTS, is_replacement, moves_to_end, name_slot
-from tools.contract import Tool
+from agents.web.panel.slots import is_replacement, moves_to_end, name_slot
+from tools.contract import Tool, read_kept_files
 
-PAYLOAD_CONTEXTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    EventType.RUN_WAITING: lambda payload: {
-        "waits_for": sentences.describe_waits(payload),
-        "undoable": sentences.UNDOABLE,
-    },
-    EventType.HISTORY_SHORTENED: lambda payload: {"sentence": sentences.describe_shortening(payload)},
-    EventType.ANSWER_CUT: lambda payload: {"sentence": sentences.describe_cut(payload)},
-    EventType.USAGE_REPORTED: lambda payload: {"sentence": sentences.describe_usage(payload)},
-    EventType.PROVIDER_DELAYED: lambda payload: {
-        "retry_at": datetime.fromisoformat(payload["retry_at"]),
-        "sentence": sentences.describe_delay(payload),
-    },
-}
-"""The template variables of events that need only their payload."""
 CATEGORY_ICONS = {
     "data": "database",
     "analysis": "chart-column",
@@ -111,11 +98,17 @@ def render_lines(
 def _render_line(event: Event, facts: LineFacts) -> PanelLine:
     slot = name_slot(event)
     line = PanelLine(event.seq, event.type, event.payload, event.created_at, slot, bool(slot) and moves_to_end(event))
-    name = "approval_replaced" if is_replacement(event) else event.type
-    template = get_template(f"panel/{name}.html", using=JINJA)
-    html = template.render({"line": line, "payload": event.payload, **_build_context(event, facts)})
+    shown = {"line": line, "payload": event.payload, "description": describe(event)}
+    html = select_template(_list_layouts(event), using=JINJA).render({**shown, **_build_context(event, facts)})
     parts = _find_parts(event, facts).render() if facts.context == ALL_VIEWERS else ""
     return replace(line, html=html.strip(), parts=parts)
+
+
+def _list_layouts(event: Event) -> list[str]:
+    """List the template of the event's type, if it has one of its own, and the one that its group shares."""
+    own = "approval_replaced" if is_replacement(event) else event.type
+    shared = "call" if event.type in CALL_EVENTS else "note" if event.type in NOTE_EVENTS else "state"
+    return [f"panel/{own}.html", f"panel/{shared}.html"]
 
 
 def _find_parts(event: Event, facts: LineFacts) -> PageParts:
@@ -133,8 +126,6 @@ def _build_context(event: Event, facts: LineFacts) -> dict[str, Any]:
     payload = event.payload
     if event.type in CALL_EVENTS:
         return _build_call_context(event, facts)
-    if event.type in PAYLOAD_CONTEXTS:
-        return PAYLOAD_CONTEXTS[event.type](payload)
     if event.type == EventType.ASSISTANT_MESSAGE:
         return {"is_answer": payload["text"] in facts.answers}
     if event.type == EventType.PASS_STARTED:
@@ -176,8 +167,6 @@ def _build_call_context(event: Event, facts: LineFacts) -> dict[str, Any]:
         "params": render_inputs(call.params, tool, facts.record_names),
         "original_params": _render_original(call, tool, facts),
     }
-    if event.type == EventType.CALL_RESOLVED:
-        context["resolution"] = sentences.describe_resolution(event.payload)
     if event.type == EventType.TOOL_RESULT:
         context |= _build_result_context(call, event.payload["result"], facts)
     return context
@@ -193,6 +182,7 @@ def _build_result_context(call: ToolCall, result: dict[str, Any], facts: LineFac
     return {
         "result": result,
         "data": render_data(data) if data is not None else "",
+        "files": read_kept_files(result.get("metadata") or {}),
         "document": facts.documents.get(call.pk),
     }
 

@@ -10,10 +10,10 @@ from typing import Any
 from django.template.loader import get_template
 
 from agents.runs.models import ENDED, Event, EventType, RunStatus
+from agents.runs.status_labels import DELAYED, StatusLabel, label_status
 from agents.web.jinja_environment import JINJA
 from agents.web.panel.status_bar import StatusBar
 from agents.web.panel.timeline import DrawnSegment
-from agents.web.text.run_status import DELAYED, StatusLabel, label_status
 
 
 @dataclass(frozen=True)

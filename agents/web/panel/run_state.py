@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from agents.platform.queries.runs import RUN_STATE
 from agents.runs.models import ENDED, RunStatus
+from agents.runs.queries.runs import RUN_STATE
+from agents.runs.status_labels import DELAYED
 from agents.web.panel.page_parts import PageParts
 from agents.web.panel.status_bar import StatusBar, build_status_bar
-from agents.web.text.run_status import DELAYED
 
 PAYLOAD = ("status", "reason", "stopped", "next_try", "after")
 

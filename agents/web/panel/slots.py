@@ -11,24 +11,9 @@ from collections.abc import Iterable
 
 from django.urls import reverse
 
-from agents.approvals.models import ApprovalStatus
-from agents.runs.models import Event, EventType
+from agents.runs.descriptions import CALL_EVENTS
+from agents.runs.models import ApprovalStatus, Event, EventType
 
-CALL_EVENTS = frozenset(
-    {
-        EventType.TOOL_START,
-        EventType.TOOL_PROGRESS,
-        EventType.TOOL_RESULT,
-        EventType.TOOL_SKIPPED,
-        EventType.TOOL_REJECTED,
-        EventType.APPROVAL_REQUESTED,
-        EventType.APPROVAL_DECIDED,
-        EventType.CALL_RESOLVED,
-        EventType.LATE_EFFECT,
-        EventType.QUESTION_ASKED,
-        EventType.QUESTION_ANSWERED,
-    }
-)
 STATUS_EVENTS = frozenset({EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION, EventType.RUN_RESUMED})
 PASS_SLOTS: dict[str, str] = {
     EventType.ASSISTANT_MESSAGE: "text",

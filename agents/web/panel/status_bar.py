@@ -10,8 +10,8 @@ from django.urls import reverse
 
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.models import ENDED, RunStatus
-from agents.web.cards.cards import find_source_name
-from agents.web.text.run_status import StatusLabel, label_status
+from agents.runs.status_labels import StatusLabel, label_status
+from agents.web.cards.source_names import find_source_name
 
 RESULT = "#end"
 PARTICIPLES = {
@@ -91,14 +91,11 @@ def build_status_bar(row: Any, reason: str, next_try: datetime | None) -> Status
 
 
 def describe_needs(decisions: int, answers: int, unknowns: int) -> str:
-    """Describe what people have to do: `2 approvals and 1 answer needed`, `Answer needed`; empty if nothing."""
+    """Describe what people have to do: `2 approvals and 1 answer needed`, `1 answer needed`; empty if nothing."""
     counts = ((decisions, "approval"), (answers, "answer"), (unknowns, "outcome check"))
     open_ones = [(number, noun) for number, noun in counts if number]
     if not open_ones:
         return ""
-    if len(open_ones) == 1 and open_ones[0][0] == 1:
-        noun = open_ones[0][1]
-        return f"{noun[:1].upper()}{noun[1:]} needed"
     *most, last = [f"{number:,} {noun}{'' if number == 1 else 's'}" for number, noun in open_ones]
     return f"{', '.join(most)} and {last} needed" if most else f"{last} needed"
 

@@ -14,7 +14,8 @@ from itertools import groupby
 
 from django.utils import timezone
 
-from agents.platform.queries.runs import (
+from agents.runs.models import Event
+from agents.runs.queries.runs import (
     LATER_TIMELINE_EVENTS,
     MAX_TIMELINE_EVENTS,
     NEWEST_TIMELINE_EVENTS,
@@ -22,7 +23,6 @@ from agents.platform.queries.runs import (
     TIMELINE_TYPES,
     TimelineEvent,
 )
-from agents.runs.models import Event
 from agents.web.panel.timeline_spans import Segment, Span, SpanKind, find_delegations, find_segments
 from agents.web.text.durations import format_duration
 

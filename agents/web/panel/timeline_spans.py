@@ -8,8 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from itertools import count
 
-from agents.platform.queries.runs import TimelineEvent
 from agents.runs.models import EventType
+from agents.runs.queries.runs import TimelineEvent
 
 DELEGATE = "employee.delegate"
 ENDS_WAIT = frozenset({EventType.APPROVAL_DECIDED, EventType.QUESTION_ANSWERED, EventType.CALL_RESOLVED})

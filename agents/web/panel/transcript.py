@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from agents.employees.budgets import compute_run_cost, format_money
-from agents.platform.queries.runs import PASS_USAGE
+from agents.runs.budgets import compute_run_cost, format_money
+from agents.runs.descriptions import CALL_EVENTS, NOTE_EVENTS, Description, describe
 from agents.runs.models import Event, EventType, Run, ToolCall
+from agents.runs.queries.runs import PASS_USAGE
 from agents.triggers.receiving import find_message
-from agents.web.panel import sentences
 from agents.web.panel.line_facts import describe_pass_usage
-from agents.web.panel.slots import CALL_EVENTS
 from agents.web.text import durations
 from agents.web.text.safe_text import replace_hidden_characters
 
@@ -32,7 +31,7 @@ CALL_COLUMNS = ("run_id", "tool", "level", "status", "params", "pass_number", "d
 
 @dataclass
 class TranscriptEntry:
-    """One event with its rows.
+    """One event with its description and its rows.
 
     Attributes:
         is_first: this is the call's first event, which shows its params.
@@ -40,6 +39,7 @@ class TranscriptEntry:
     """
 
     event: Event
+    description: Description
     call: ToolCall | None = None
     is_first: bool = False
     figures: str = ""
@@ -66,7 +66,7 @@ def read_entries(run_id: int, after: int, until: int, seen: set[int]) -> list[Tr
     figures = {usage.number: describe_pass_usage(usage) for usage in usages}
     entries = []
     for event in events:
-        entry = TranscriptEntry(event, figures=figures.get(event.payload.get("pass_number", 0), ""))
+        entry = TranscriptEntry(event, describe(event), figures=figures.get(event.payload.get("pass_number", 0), ""))
         if event.type in CALL_EVENTS:
             entry.call = calls[int(event.payload["call_id"])]
             entry.is_first = entry.call.pk not in seen
@@ -144,13 +144,12 @@ class MarkdownTranscript:
         self._writers: dict[str, Callable[[TranscriptEntry], str]] = {
             EventType.PASS_STARTED: self._write_pass,
             EventType.ASSISTANT_MESSAGE: self._write_message,
+            EventType.ASSISTANT_THOUGHT: self._write_thought,
             EventType.TOOL_RESULT: self._write_result,
-            EventType.ASSISTANT_THOUGHT: lambda entry: f"The employee thought:\n\n{fence(entry.event.payload['text'])}",
-            EventType.ANSWER_CUT: lambda entry: f"*{sentences.describe_cut(entry.event.payload)}*\n",
-            EventType.USAGE_REPORTED: lambda entry: f"*{sentences.describe_usage(entry.event.payload)}*\n",
-            EventType.HISTORY_SHORTENED: lambda entry: f"*{sentences.describe_shortening(entry.event.payload)}*\n",
             EventType.RUN_FINISHED: self._write_end,
+            **dict.fromkeys(NOTE_EVENTS, self._write_note),
         }
+        """The layouts of events; the others are lists of their fields."""
 
     def write_head(self, run: Run) -> str:
         facts = describe_run(run)
@@ -161,7 +160,7 @@ class MarkdownTranscript:
         return head if message is None else f"{head}\n## Message from outside\n\n{fence(_format_json(message), 'json')}"
 
     def write_entry(self, entry: TranscriptEntry) -> str:
-        write = self._writers.get(entry.event.type, _describe_event)
+        write = self._writers.get(entry.event.type, _list_fields)
         return f"\n{self._write_call(entry) if entry.is_first else ''}{write(entry)}"
 
     def write_foot(self) -> str:
@@ -174,10 +173,17 @@ class MarkdownTranscript:
         return f"### Call {call.pk}: {quote(call.tool)}\n\nLevel {level}, with these params:\n\n{params}\n"
 
     def _write_pass(self, entry: TranscriptEntry) -> str:
-        return f"## Pass {int(entry.event.payload['pass_number'])}\n\n{entry.figures}\n"
+        return f"## {entry.description.words}\n\n{entry.figures}\n"
 
     def _write_message(self, entry: TranscriptEntry) -> str:
-        return f"The employee:\n\n{fence(entry.event.payload['text'], 'markdown')}"
+        return f"The employee:\n\n{fence(entry.description.markdown, 'markdown')}"
+
+    def _write_thought(self, entry: TranscriptEntry) -> str:
+        return f"The employee thought:\n\n{fence(entry.description.text)}"
+
+    def _write_note(self, entry: TranscriptEntry) -> str:
+        text = f"\n{fence(entry.description.text, 'markdown')}" if entry.description.text else ""
+        return f"*{entry.description.words}*\n{text}"
 
     def _write_result(self, entry: TranscriptEntry) -> str:
         result, call = entry.result, entry.call
@@ -195,7 +201,7 @@ class MarkdownTranscript:
 
     def _write_end(self, entry: TranscriptEntry) -> str:
         payload = entry.event.payload
-        answer = f"\n{fence(payload['answer'], 'markdown')}" if payload.get("answer") else ""
+        answer = f"\n{fence(entry.description.markdown, 'markdown')}" if entry.description.markdown else ""
         facts = ", ".join((quote(payload["status"]), quote(payload["exit_reason"]), _format_event_time(entry)))
         return f"## End\n\n{facts}\n{answer}"
 
@@ -207,8 +213,8 @@ HEAD_FACTS = (
 )  # fmt: skip
 
 
-def _describe_event(entry: TranscriptEntry) -> str:
-    """Describe the event: plain values in one line, texts in fences."""
+def _list_fields(entry: TranscriptEntry) -> str:
+    """List the fields of the event: plain values in one line, texts in fences."""
     payload = {name: value for name, value in entry.event.payload.items() if value not in (None, "", [], {})}
     if entry.call is not None:
         payload = {name: payload[name] for name in payload if name not in ("tool", "params", "display_name", "level")}

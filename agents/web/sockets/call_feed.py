@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from agents.gateway.queries import AWAITED_CALLS, PROGRESS_SINCE
 from agents.platform.notify import get_run_group
-from agents.platform.queries.gateway import AWAITED_CALLS, PROGRESS_SINCE
 from agents.runs.models import ToolCall
 from agents.web.sockets.database import database_to_async
 from agents.web.sockets.feeds import Feed, Subscriber, subscribe, unsubscribe

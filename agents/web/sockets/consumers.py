@@ -20,8 +20,8 @@ from django.db import DatabaseError, InterfaceError
 
 from agents.platform import notify
 from agents.platform.database_outages import describe_outage
-from agents.platform.queries.runs import RUN_OWNER, RunOwner
 from agents.platform.row_ids import LARGEST_ID
+from agents.runs.queries.runs import RUN_OWNER, RunOwner
 from agents.web.sockets.database import database_to_async
 from agents.web.sockets.feeds import (
     REDIS_FAILURES,

@@ -11,7 +11,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +19,8 @@ from django.template.loader import get_template
 
 from agents.accounts.models import Organization
 from agents.approvals.claims import find_claims
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.approvals.votes import HAS_VOTES, list_voters
+from agents.runs.models import IS_PENDING, Approval, ApprovalStatus
 from agents.web.jinja_environment import JINJA
 from agents.web.lists.inbox_rows import load_new_rows, render_rows
 from agents.web.sockets.database import database_to_async
@@ -41,16 +42,42 @@ class InboxChange:
         html: the rows of the new cards; empty if no page shows rows, or if there are too many.
         gone: the ids of the cards that no longer wait.
         statuses: the present status of each new and each gone card by its id; empty if every subscriber shows rows.
+        voters: who has approved a waiting card that needs more people, for each card on which that changed.
     """
 
     html: str
     gone: tuple[int, ...]
     statuses: Mapping[int, str]
+    voters: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
-    def build_messages(self) -> list[str]:
-        """Build a message for each card: `{"type": "card_changed", "payload": {"approval_id": "7", "status"}}`."""
-        payloads = ({"approval_id": str(pk), "status": status} for pk, status in self.statuses.items())
-        return [json.dumps({"type": "card_changed", "payload": payload}) for payload in payloads]
+    def build_messages(self, *, has_rows: bool) -> list[str]:
+        """Build a message for each card: `{"type": "card_changed", "payload": {"approval_id": "7", "status"}}`.
+
+        After a vote or its withdrawal, the payload also has the usernames in `approved_by`.
+
+        Args:
+            has_rows: the page gets new and gone cards in another message.
+        """
+        pending = ApprovalStatus.PENDING.value
+        statuses = {} if has_rows else self.statuses
+        payloads: list[dict[str, Any]] = [{"approval_id": str(pk), "status": each} for pk, each in statuses.items()]
+        for pk, names in self.voters.items():
+            payloads.append({"approval_id": str(pk), "status": pending, "approved_by": list(names)})
+        return [json.dumps({"type": "card_changed", "payload": each}, ensure_ascii=False) for each in payloads]
+
+
+@dataclass(frozen=True)
+class SeenInbox:
+    """The findings of a reading: the ids of the waiting cards, and who has approved those that need more people."""
+
+    ids: frozenset[int]
+    voters: Mapping[int, tuple[str, ...]]
+
+    def find_changed_voters(self, known: SeenInbox) -> dict[int, tuple[str, ...]]:
+        """Find the cards that wait as before, and on which other people have approved, with these people."""
+        still = self.ids & known.ids & (self.voters.keys() | known.voters.keys())
+        changed = (pk for pk in sorted(still) if self.voters.get(pk, ()) != known.voters.get(pk, ()))
+        return {pk: self.voters.get(pk, ()) for pk in changed}
 
 
 @dataclass(frozen=True)
@@ -128,7 +155,7 @@ class InboxFeed(Feed):
         self.state: InboxState | None = None
         self.change_count = 0
         self._changes: deque[InboxChange] = deque(maxlen=MAX_KEPT_CHANGES)
-        self._known: frozenset[int] | None = None
+        self._known: SeenInbox | None = None
 
     async def read(self) -> None:
         viewers = {subscriber.viewer for subscriber in self.subscribers}
@@ -157,9 +184,11 @@ class InboxFeed(Feed):
         if self.state is None:
             return []
         changes = self._take_changes(subscriber)
-        is_new = self.state != subscriber.sent_state or (subscriber.wants_rows and bool(changes))
+        has_news = subscriber.wants_rows and any(change.html or change.gone for change in changes)
+        is_new = self.state != subscriber.sent_state or has_news
         subscriber.sent_state = self.state
-        messages = [] if subscriber.wants_rows else [text for change in changes for text in change.build_messages()]
+        has_rows = subscriber.wants_rows
+        messages = [text for change in changes for text in change.build_messages(has_rows=has_rows)]
         return [*messages, self.state.to_json(changes if subscriber.wants_rows else None)] if is_new else messages
 
     def _take_changes(self, subscriber: InboxSubscriber) -> list[InboxChange]:
@@ -172,9 +201,9 @@ class InboxFeed(Feed):
 
 @database_to_async
 def _read_inbox(
-    organization_id: int, viewers: set[Viewer], wanted: frozenset[bool], known: frozenset[int] | None
-) -> tuple[set[Viewer], InboxState, frozenset[int], InboxChange | None]:
-    """Read the state, the ids of the waiting cards, and how they differ from the known ones.
+    organization_id: int, viewers: set[Viewer], wanted: frozenset[bool], known: SeenInbox | None
+) -> tuple[set[Viewer], InboxState, SeenInbox, InboxChange | None]:
+    """Read the state, the waiting cards with their voters, and how they differ from the known ones.
 
     The state comes from the same ids, so that a page can tell by its numbers whether it has missed a change.
 
@@ -182,18 +211,22 @@ def _read_inbox(
         wanted: True if a subscriber shows rows, and False if one does not.
     """
     cards = Approval.objects.filter(organization_id=organization_id)
-    ids = frozenset(cards.filter(status=ApprovalStatus.PENDING).order_by().values_list("pk", flat=True))
+    waiting = cards.filter(IS_PENDING).order_by().annotate(has_votes=HAS_VOTES)
+    has_votes = dict(waiting.values_list("pk", "has_votes"))
+    ids = frozenset(has_votes)
+    seen = SeenInbox(ids, list_voters(organization_id) if any(has_votes.values()) else {})
     change = None
-    if known is not None and ids != known:
-        html = _render_new_rows(organization_id, ids - known) if True in wanted else ""
-        changed = cards.filter(pk__in=ids ^ known).order_by("pk") if False in wanted else cards.none()
-        change = InboxChange(html, tuple(sorted(known - ids)), dict(changed.values_list("pk", "status")))
+    if known is not None and seen != known:
+        html = _render_new_rows(organization_id, ids - known.ids) if True in wanted else ""
+        changed = cards.filter(pk__in=ids ^ known.ids).order_by("pk") if False in wanted else cards.none()
+        statuses = dict(changed.values_list("pk", "status")) if ids != known.ids else {}
+        change = InboxChange(html, tuple(sorted(known.ids - ids)), statuses, seen.find_changed_voters(known))
     stops = Organization.objects.filter(pk=organization_id, stopped_at__isnull=False)
     stopped_by, stopped_at = stops.values_list("stopped_by", "stopped_at").first() or ("", None)
     claims = find_claims(organization_id)
     taken = tuple((call, each.user.get_username(), each.until.timestamp()) for call, each in claims.items())
     state = InboxState(len(ids), max(ids, default=0), stopped_by, stopped_at, taken)
-    return filter_allowed(viewers), state, ids, change
+    return filter_allowed(viewers), state, seen, change
 
 
 def _render_new_rows(organization_id: int, ids: frozenset[int]) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from agents.platform.queries.runs import ASKED_PASS, EVENTS_PER_PAGE, LATER_EVENTS, NEXT_EVENT
 from agents.platform.redis_client import connect_redis
 from agents.platform.streamed_text import StreamedText, read_text
 from agents.runs.models import EventType, Run, RunStatus
+from agents.runs.queries.runs import ASKED_PASS, EVENTS_PER_PAGE, LATER_EVENTS, NEXT_EVENT
 from agents.web.panel.lines import PanelLine, render_lines
 from agents.web.panel.run_state import RunState, read_state
 from agents.web.sockets.database import database_to_async

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents.accounts.membership import authenticate_token, hash_secret, load_session_member
-from agents.platform.queries.accounts import ACTIVE_MEMBERS, VALID_SESSIONS, VALID_TOKENS
+from agents.accounts.queries import ACTIVE_MEMBERS, VALID_SESSIONS, VALID_TOKENS
 from agents.web.sockets.database import database_to_async
 
 Scope = dict[str, Any]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.auth import logout
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
@@ -13,6 +15,7 @@ from agents.accounts.membership import switch_organization
 from agents.accounts.models import Membership
 from agents.platform.refusals import NotFound
 from agents.platform.row_ids import parse_row_id
+from agents.web.frame.unsent_texts import FIELD, parse_unsent
 from agents.web.views.pages import member_view
 
 
@@ -31,6 +34,19 @@ class LoginPage(LoginView):
     form_class = LoginForm
     template_name = "login/login.html"
     redirect_authenticated_user = True
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """Keep the texts of the form that was sent before, also after a wrong password."""
+        unsent = parse_unsent(self.request.POST.get(FIELD))
+        return super().get_context_data(**kwargs) | {"unsent": unsent.to_json() if unsent else ""}
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Hand those texts to the next page once the person is logged in, in this tab or another."""
+        response = super().dispatch(request, *args, **kwargs)
+        unsent = parse_unsent(request.POST.get(FIELD))
+        if unsent and request.user.is_authenticated:
+            request.session[FIELD] = unsent.to_json()
+        return response
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -7,6 +7,7 @@ from datetime import date, datetime, time
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
+from uuid import UUID, uuid4
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, QueryDict
@@ -16,16 +17,19 @@ from django.views.decorators.gzip import gzip_page
 
 from agents.accounts.models import Membership
 from agents.approvals.break_glass import MIN_REASON, explain_refusal
-from agents.approvals.decisions import DENY_REASONS, list_undoable
-from agents.approvals.models import Approval, ApprovalStatus
+from agents.approvals.decisions import DENY_REASONS
 from agents.approvals.saved_views import list_views
+from agents.approvals.undoable import list_undoable
+from agents.approvals.withheld_bulks import WithheldState, read_state
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import NotFound
 from agents.platform.row_ids import parse_row_id_or_none
+from agents.runs.models import Approval, ApprovalStatus
 from agents.web.cards.call_reports import load_report
 from agents.web.cards.cards import Card, load_cards
 from agents.web.cards.decided_cards import build_decided_cards
+from agents.web.lists.days import parse_day
 from agents.web.lists.decision_pages import DecisionFilter, load_decision_page, parse_cursor
 from agents.web.lists.inbox_rows import MAX_QUERY_LENGTH, MAX_ROWS, SORTS, Inbox, InboxFilter, load_inbox
 from agents.web.lists.run_pages import MAX_SCANNED
@@ -64,6 +68,7 @@ def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "selected": card.approval.pk if card else None,
         "today": "" if card else describe_today(member),
         "undoable": list_undoable(member),
+        "undone": _read_undone(member, chosen.get("undone", "")),
         "deny_reasons": DENY_REASONS,
         "query": _build_query(chosen),
         "views": list_views(member),
@@ -74,6 +79,14 @@ def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "now": timezone.now(),
     }
     return render_page(request, member, "approvals/list.html", context)
+
+
+def _read_undone(member: Membership, bulk_id: str) -> WithheldState | None:
+    """Read how far the undo of the bulk is that the address names; None without one."""
+    try:
+        return read_state(member, UUID(bulk_id)) if bulk_id else None
+    except (ValueError, NotFound):
+        return None
 
 
 def _read_inbox_filter(chosen: QueryDict) -> InboxFilter:
@@ -149,6 +162,7 @@ def build_card_context(request: HttpRequest, member: Membership, card: Card) -> 
         "call": card.call,
         "may_break_glass": card.is_open and not is_refused,
         "shortest_reason": MIN_REASON,
+        "decision_id": uuid4().hex,
         "token": get_token(request),
         "place": "approvals",
         "refusal": None,
@@ -186,7 +200,7 @@ def _list_approvals(member: Membership) -> QuerySet[Approval]:
 
 
 def _read_filters(chosen: QueryDict) -> DecisionFilter:
-    first, last = _parse_day(chosen.get("from", "")), _parse_day(chosen.get("until", ""))
+    first, last = parse_day(chosen.get("from", "")), parse_day(chosen.get("until", ""))
     return DecisionFilter(
         statuses=OUTCOMES.get(str(chosen.get("outcome")), ()),
         decided_by_id=parse_row_id_or_none(chosen.get("by", "")),
@@ -196,13 +210,6 @@ def _read_filters(chosen: QueryDict) -> DecisionFilter:
         until=_combine(last, time.max) if last else None,
         after=parse_cursor(chosen.get("after", "")),
     )
-
-
-def _parse_day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
 
 
 def _combine(day: date, at: time) -> datetime:

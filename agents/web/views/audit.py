@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -21,6 +21,7 @@ from agents.platform.refusals import Conflict, Forbidden, Invalid
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.lists.audit_lines import ACTION_GROUPS, describe_entries
 from agents.web.lists.audit_pages import AuditFilter, find_entries, load_audit_page
+from agents.web.lists.days import parse_day
 from agents.web.lists.run_pages import MAX_SCANNED
 from agents.web.views.pages import member_view, render_page
 from tools.records.csv_import import is_formula
@@ -103,23 +104,20 @@ def _render_list(request: HttpRequest, member: Membership, extra: dict[str, Any]
 
 def _read_filter(request: HttpRequest) -> AuditFilter:
     actor, action = (request.GET.get(name, "").replace("\0", "").strip()[:200] for name in ("actor", "action"))
-    last = _parse_day(request.GET.get("to", ""))
+    first, last = (_parse_start(request.GET.get(name, "")) for name in ("from", "to"))
     return AuditFilter(
         actor=actor,
         action=action,
-        since=_parse_day(request.GET.get("from", "")),
+        since=first,
         until=last + timedelta(days=1) if last else None,
         before=parse_row_id_or_none(request.GET.get("before", "")),
     )
 
 
-def _parse_day(text: str) -> datetime | None:
+def _parse_start(text: str) -> datetime | None:
     """Return the start of the day in UTC; None for an invalid date."""
-    try:
-        day = date.fromisoformat(text)
-        return datetime.combine(day, time.min, UTC) if day < date.max else None
-    except ValueError:
-        return None
+    day = parse_day(text)
+    return datetime.combine(day, time.min, UTC) if day is not None else None
 
 
 async def _read_chunks(rows: QuerySet[AuditEntry]) -> AsyncIterator[list[dict[str, Any]]]:

@@ -15,6 +15,7 @@ from agents.web.cards.cards import ICONS, find_call_tool
 from agents.web.cards.origins import describe_origins
 from agents.web.panel.json_html import render_data, render_params
 from agents.web.views.pages import member_view, render_page
+from tools.contract import read_kept_files
 
 MAX_ROWS = 500
 MAX_TEXT_LENGTH = 200_000
@@ -38,6 +39,7 @@ def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: in
         "text": text[:MAX_TEXT_LENGTH],
         "is_cut": len(text) > MAX_TEXT_LENGTH,
         "data": render_data(data, MAX_ROWS) if data is not None else "",
+        "files": read_kept_files(result.get("metadata") or {}),
         "params": render_params(call.params),
         "origins": describe_origins(call),
         "requested_params": render_params(call.model_params) if call.model_params is not None else "",

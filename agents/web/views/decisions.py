@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import reverse
 
 from agents.accounts.models import Membership, Role
-from agents.approvals import decisions, questions, resolutions
+from agents.approvals import decisions, dismissals, questions, resolutions, withheld_bulks
 from agents.approvals.closed_cards import refuse_closed
-from agents.approvals.models import ApprovalStatus
 from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, StaleDigest
+from agents.runs.models import ApprovalStatus
 from agents.web.cards.cards import Card
 from agents.web.cards.edit_form import build_fields, find_problems, list_changed_texts
 from agents.web.cards.form_fields import FormInput, read_typed_texts
@@ -31,6 +33,7 @@ def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
         grace_s=card.grace_s,
         confirm=_read_text(request, "confirm"),
         despite_claim_of=_read_text(request, "despite_claim_of"),
+        seen_approvals=request.POST.get("seen_approvals"),
     )
     try:
         decided = decisions.approve(member, approval_id, decision)
@@ -47,6 +50,7 @@ def break_glass(request: HttpRequest, member: Membership, approval_id: int) -> H
     card = find_card(member, approval_id)
     decision = decisions.Decision(
         digest=_read_text(request, "digest"),
+        decision_id=_read_text(request, "decision_id"),
         reason=_read_text(request, "reason"),
         grace_s=card.grace_s,
         confirm=_read_text(request, "confirm"),
@@ -56,8 +60,8 @@ def break_glass(request: HttpRequest, member: Membership, approval_id: int) -> H
     try:
         decisions.approve(member, approval_id, decision)
     except (Conflict, Expired, StaleDigest, Invalid) as refusal:
-        return _render_refused_decision(request, member, card, refusal)
-    messages.success(request, "Approved by break-glass. All admins are told.")
+        return _render_refused_decision(request, member, replace(card, refused_glass=decision.reason), refusal)
+    messages.success(request, "Approved by break-glass. All admins are notified.")
     return _redirect_back(request, card)
 
 
@@ -75,8 +79,27 @@ def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     try:
         decisions.deny(member, approval_id, decision)
     except (Conflict, Expired, StaleDigest, Invalid) as refusal:
-        return _render_refused_decision(request, member, card, refusal)
+        return _render_refused_decision(
+            request, member, replace(card, refused_reason=_read_text(request, "reason")), refusal
+        )
     messages.success(request, "Denied.")
+    return _redirect_back(request, card)
+
+
+@member_view("POST", page="approval")
+def dismiss(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
+    """End a card whose call would change nothing any more; nothing runs."""
+    card = find_card(member, approval_id)
+    decision = decisions.Decision(
+        digest=_read_text(request, "digest"),
+        decision_id=_read_text(request, "decision_id"),
+        despite_claim_of=_read_text(request, "despite_claim_of"),
+    )
+    try:
+        dismissals.dismiss(member, approval_id, decision)
+    except (Conflict, Expired, StaleDigest, Invalid) as refusal:
+        return _render_refused_decision(request, member, card, refusal)
+    messages.success(request, "Dismissed.")
     return _redirect_back(request, card)
 
 
@@ -118,6 +141,14 @@ def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     return redirect_to_card(request, new_card.pk, reverse("run", args=(card.run.pk,)), is_waiting=True)
 
 
+@member_view("POST", page="approvals")
+def undo_bulk(request: HttpRequest, member: Membership, bulk_id: UUID) -> HttpResponseBase:
+    """Undo a bulk approval: none of its calls starts any more, and its cards are renewed one by one."""
+    withheld_bulks.withhold(member, bulk_id)
+    messages.info(request, "Undone. Nothing more of it starts.")
+    return redirect(f"{reverse('approvals')}?undone={bulk_id}")
+
+
 @member_view("POST", page="approval")
 def answer(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Answer a question, with one of its choices or in the person's own words."""
@@ -139,7 +170,9 @@ def resolve(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
         outcome = _read_text(request, "outcome")
         resolutions.resolve(member, card.call.pk, outcome, _read_text(request, "reason"))
     except (Conflict, Invalid) as refusal:
-        return _render_refused_decision(request, member, card, refusal)
+        return _render_refused_decision(
+            request, member, replace(card, refused_reason=_read_text(request, "reason")), refusal
+        )
     messages.success(request, "Acknowledged." if outcome == resolutions.ACKNOWLEDGED else "Resolved.")
     return _redirect_back(request, card)
 
@@ -153,18 +186,21 @@ def _redirect_back(request: HttpRequest, card: Card) -> HttpResponse:
 
 
 def _render_refused_decision(
-    request: HttpRequest, member: Membership, card: Card, refusal: Conflict | Expired | StaleDigest | Invalid
+    request: HttpRequest,
+    member: Membership,
+    card: Card,
+    refusal: Conflict | Expired | StaleDigest | Invalid,
 ) -> HttpResponse:
     """Show the reason for a refused decision, with the card's current state and the typed text."""
     current = find_card(member, card.approval.pk)
-    successor = current.successor
-    newest = (
-        find_card(member, successor.pk)
-        if successor is not None
-        else replace(current, refused_answer=card.refused_answer)
-    )
-    extra = {"refusal": refusal, "typed_texts": _collect_typed_texts(card)}
-    page = render_page(request, member, "approvals/one.html", build_card_context(request, member, newest) | extra)
+    newest = current if current.successor is None else find_card(member, current.successor.pk)
+    if newest is current:
+        newest = replace(newest, refused_answer=card.refused_answer)
+    newest = replace(newest, refused_glass=card.refused_glass)
+    context = build_card_context(request, member, newest)
+    lost = card.refused_reason or ("" if context["may_break_glass"] else card.refused_glass)
+    typed = [*_collect_typed_texts(card), *([("Reason", lost)] if lost else [])]
+    page = render_page(request, member, "approvals/one.html", context | {"refusal": refusal, "typed_texts": typed})
     page.status_code = refusal.status
     return page
 

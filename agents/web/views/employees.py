@@ -13,14 +13,13 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 
 from agents.accounts.models import Membership, Role
-from agents.approvals.models import Approval, ApprovalStatus
-from agents.employees.budgets import find_price, get_current_month, list_employee_budgets
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
-from agents.platform.queries.runs import annotate_waits
 from agents.platform.refusals import NotFound
+from agents.runs.budgets import find_price, get_current_month, list_employee_budgets
 from agents.runs.engine.context import load_grants
-from agents.runs.models import ENDED, ExitReason, Outcome, Run, RunStatus
+from agents.runs.models import ENDED, IS_PENDING, Approval, ExitReason, Outcome, Run, RunStatus
+from agents.runs.queries.runs import annotate_waits
 from agents.web.charts.employee_figures import load_figures_section
 from agents.web.charts.employee_trust import build_trust_section
 from agents.web.grants.terms import describe_suggestions
@@ -37,6 +36,7 @@ MAX_COUNTED = 1_000
 COUNTED_PERIOD = timedelta(days=30)
 UNAVAILABLE = "unavailable"
 SUCCESSES = (Outcome.DONE, Outcome.ANSWERED)
+DENIALS = (Outcome.DENIED, Outcome.PARTLY_DENIED)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,9 @@ class RunFigures:
     """Figures of an employee's newest 1,000 runs of the last 30 days.
 
     Attributes:
-        success: the percentage of ended runs that did their work or answered; None without ended runs.
+        success: the percentage of ended runs that did their work or answered, without denied and cancelled ones; None
+            without any.
+        denied, cancelled: the runs that people did not let do all their work.
         duration_ms: the median duration, including time spent waiting for decisions.
         tokens: the average per run.
         out_of_passes: the number of runs that used all passes without giving an answer.
@@ -86,6 +88,8 @@ class RunFigures:
     runs: int
     in_progress: int
     success: int | None
+    denied: int
+    cancelled: int
     duration_ms: int | None
     tokens: int
     out_of_passes: int
@@ -123,7 +127,7 @@ def employee_page(request: HttpRequest, member: Membership, employee_id: int) ->
     """Show an employee's profile."""
     employee = _find_employee(member, employee_id)
     runs = Run.objects.filter(organization_id=member.organization_id, employee=employee)
-    waiting = Approval.objects.filter(organization_id=member.organization_id, status=ApprovalStatus.PENDING)
+    waiting = Approval.objects.filter(IS_PENDING, organization_id=member.organization_id)
     context = {
         "employee": employee,
         "initials": build_initials(employee.name),
@@ -188,7 +192,11 @@ def _compute_figures(runs: QuerySet[Run]) -> RunFigures:
     fields = ("status", "outcome", "exit_reason", *times, "input_tokens", "output_tokens")
     since = _get_period_start()
     newest = [run for run in runs.order_by("-pk").only(*fields)[:MAX_COUNTED] if run.created_at >= since]
-    ended = [run.status == RunStatus.SUCCEEDED and run.outcome in SUCCESSES for run in newest if run.has_ended]
+    ended = [run for run in newest if run.has_ended]
+    cancelled = {run.pk for run in ended if run.status == RunStatus.CANCELLED}
+    denied = {run.pk for run in ended if run.outcome in DENIALS or run.exit_reason == ExitReason.DENIED_REPEATEDLY}
+    judged = [run for run in ended if run.pk not in cancelled | denied]
+    succeeded = [run for run in judged if run.status == RunStatus.SUCCEEDED and run.outcome in SUCCESSES]
     endings = [(run.status, run.exit_reason) for run in newest]
     durations_ms = [
         (run.finished_at - run.started_at) / timedelta(milliseconds=1)
@@ -199,7 +207,9 @@ def _compute_figures(runs: QuerySet[Run]) -> RunFigures:
     return RunFigures(
         runs=len(newest),
         in_progress=len(newest) - len(ended),
-        success=round(100 * sum(ended) / len(ended)) if ended else None,
+        success=round(100 * len(succeeded) / len(judged)) if judged else None,
+        denied=len(denied),
+        cancelled=len(cancelled),
         duration_ms=round(median(durations_ms)) if durations_ms else None,
         tokens=round(tokens / len(newest)) if newest else 0,
         out_of_passes=endings.count((RunStatus.FAILED, ExitReason.MAX_PASSES)),

@@ -9,19 +9,18 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 
 from agents.accounts.models import Membership, Role
-from agents.approvals.models import Approval
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
+from agents.insight.suggestions import suggest_for_card
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.policy.drafts import PolicyChange
-from agents.runs.models import ENDED
+from agents.runs.models import ENDED, Approval
 from agents.standing_grants.answers import IN_FORCE
 from agents.standing_grants.coverage import describe_coverage
-from agents.standing_grants.drafts import check_draft, draft_from_card, explain_unanswerable
+from agents.standing_grants.drafts import check_draft, draft_from_card, find_need_of_decision
 from agents.standing_grants.making import list_grants, make_grant, revoke_grant
 from agents.standing_grants.past_calls import find_past_answers
-from agents.standing_grants.suggestions import suggest_for_card
 from agents.web.grants.grant_form import (
     CHOICES,
     LIFETIMES,
@@ -117,8 +116,8 @@ def _start_form(request: HttpRequest, member: Membership) -> GrantForm:
     card = cards.select_related("run__employee", "run__organization", "organization", "tool_call").first()
     if card is None:
         raise NotFound(f"There is no approval {card_id}.")
-    if because := explain_unanswerable(card, card.run):
-        raise Conflict(f"No standing grant can answer cards like this one. {because}")
+    if (need := find_need_of_decision(card, card.run)) is not None:
+        raise Conflict(f"No standing grant can answer cards like this one. {need.why}")
     suggestion = suggest_for_card(card) if request.GET.get("suggested") else None
     return make_form(suggestion.draft if suggestion else draft_from_card(card))
 

@@ -12,15 +12,14 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 
 from agents.accounts.models import Membership, Organization
-from agents.approvals.models import Approval, ApprovalKind, ApprovalStatus
 from agents.approvals.requesters import find_requesters
-from agents.employees.budgets import get_current_month, list_organization_budgets
 from agents.employees.models import Employee
-from agents.platform.queries.runs import annotate_waits
 from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id
 from agents.runs import actions
-from agents.runs.models import ENDED, PARKED, Run, RunStatus
+from agents.runs.budgets import get_current_month, list_organization_budgets
+from agents.runs.models import ENDED, PARKED, Approval, ApprovalKind, ApprovalStatus, Run, RunStatus
+from agents.runs.queries.runs import annotate_waits
 from agents.web.charts.bar_charts import build_charts, build_table
 from agents.web.charts.daily_counts import load_last_days
 from agents.web.lists.run_pages import filter_by_status
@@ -81,7 +80,7 @@ def home(request: HttpRequest, member: Membership) -> HttpResponseBase:
 @member_view("GET")
 def reject_unknown_page(_request: HttpRequest, _member: Membership, rest: str) -> HttpResponseBase:
     """Answer an unknown address with 404."""
-    raise NotFound(f"There is no page /{rest}/.")
+    raise NotFound(f"We can’t find /{rest}/.")
 
 
 def _render_home(request: HttpRequest, member: Membership, extra: dict[str, Any], status: int = 200) -> HttpResponse:

@@ -12,6 +12,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 
 from agents.accounts.models import Membership, Role
+from agents.accounts.notice_facts import NoticeKind
 from agents.notices.channels import (
     MAX_CHANNELS,
     accepts_addresses,
@@ -26,9 +27,9 @@ from agents.notices.channels import (
 from agents.notices.choices import CHOSEN_KINDS, ChosenTimes, load_choices, save_choices
 from agents.notices.deliveries import describe_delivery, select_deliveries, send_again
 from agents.notices.following import follow_run, unfollow_run
-from agents.notices.models import ADMIN_KINDS, RUN_KINDS, Delivery, DeliveryStatus, NoticeChoices, NoticeKind
-from agents.notices.pace import Pace
-from agents.notices.web_push import Subscription, get_public_key
+from agents.notices.models import ADMIN_KINDS, RUN_KINDS, Delivery, DeliveryStatus, NoticeChoices
+from agents.notices.pace import Pace, find_default_pace
+from agents.notices.web_push import SILENT_PUSH_HOSTS, Subscription, get_public_key
 from agents.platform.refusals import Conflict, Forbidden, Invalid, Refusal
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.views.pages import member_view, render_page
@@ -44,10 +45,10 @@ _ROLES = {
 LATEST = 10
 """Messages that the page of one's own notices shows."""
 PACES = (
-    (Pace.AT_ONCE, "at once"),
-    (Pace.HOURLY, "every hour"),
-    (Pace.DAILY, "once a day"),
-    (Pace.NEVER, "never"),
+    (Pace.AT_ONCE, "Immediately"),
+    (Pace.HOURLY, "Hourly"),
+    (Pace.DAILY, "Daily"),
+    (Pace.NEVER, "Never"),
 )
 
 
@@ -188,6 +189,7 @@ def _render(request: HttpRequest, member: Membership, refusal: Refusal | None = 
         "sends_mail": can_send_mail(),
         "max_channels": MAX_CHANNELS,
         "push_key": get_public_key(),
+        "silent_push_hosts": SILENT_PUSH_HOSTS,
         "code": request.GET.get("code", ""),
         "kinds": [(kind.value, kind.label, _read_pace(choices, kind)) for kind in _list_kinds(member)],
         "paces": PACES,
@@ -211,7 +213,7 @@ def _list_kinds(member: Membership) -> list[NoticeKind]:
 
 
 def _read_pace(choices: NoticeChoices, kind: NoticeKind) -> str:
-    return str(choices.paces.get(kind.value, Pace.AT_ONCE))
+    return str(choices.paces.get(kind.value, find_default_pace(kind.value)))
 
 
 def _latest(member: Membership) -> QuerySet[Delivery]:

@@ -13,11 +13,11 @@ from agents.accounts.models import Membership, Role
 from agents.insight.oversight import (
     DEFAULT_PERIOD,
     PERIODS,
-    load_day_decisions,
+    PersonDecisions,
+    load_oversight,
     load_person_figures,
     load_tool_corrections,
 )
-from agents.platform.queries.decision_times import PersonDecisions
 from agents.platform.refusals import Forbidden, Invalid
 from agents.web.charts.bar_charts import build_decisions_chart
 from agents.web.charts.employee_figures import sort_by_title
@@ -35,13 +35,12 @@ TOOL_COLUMNS = ("tool", "calls", "approved", "edited", "denied", "calls_denied_o
 def oversight_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show the figures of the period chosen by `?days=`."""
     organization, days = _require_admin(member).organization, _read_period(request)
-    people = load_person_figures(organization, days)
-    tools = load_tool_corrections(organization.pk, days)
+    found = load_oversight(organization.pk, days)
     context = {
-        "people": people,
-        "hasty": [person for person in people if person.is_hasty],
-        "tools": sort_by_title(organization.pk, tools),
-        "chart": build_decisions_chart(load_day_decisions(organization.pk, days), days),
+        "people": found.people,
+        "hasty": [person for person in found.people if person.is_hasty],
+        "tools": sort_by_title(organization.pk, found.tools),
+        "chart": build_decisions_chart(found.days, days),
         "days": days,
         "periods": PERIODS,
     }

@@ -8,29 +8,35 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from django.conf import settings
+from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, Resolver404, resolve, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from agents.accounts.membership import list_memberships, load_session_member
 from agents.accounts.models import Membership, Role
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.platform.liveness import REDIS, Presence, load_presence
 from agents.platform.refusals import NotFound, Refusal
 from agents.platform.row_ids import LARGEST_ID
 from agents.platform.writability import BackgroundCheck
+from agents.runs.models import IS_PENDING, Approval
 from agents.web.frame.places import list_places
 from agents.web.frame.theme import THEMES
+from agents.web.frame.unsent_texts import read_unsent, take_unsent
 
 RETURN_PAGES = frozenset(
-    {"home", "runs", "run", "approvals", "approval", "employees", "employee", "tools", "users", "audit", "stop"}
+    {"home", "runs", "run", "approvals", "approval", "employees", "employee", "tools", "tool", "users", "audit", "stop"}
     | {"records", "record", "drafts", "draft", "files", "schedules", "grants"}
 )
 
 PRESENCE = BackgroundCheck(load_presence, Presence(None, None, (REDIS,)), max_age_s=5.0, timeout_s=0.5)
 """The running parts of the installation, checked in the background so that no page waits for an unreachable Redis."""
+
+NAMES_OF_RENDERING = frozenset({"request", "messages", "demo_people", "csrf_input", "csrf_token"})
+"""The names that rendering itself passes to every template."""
 
 View = Callable[..., HttpResponseBase]
 
@@ -54,7 +60,7 @@ def member_view(*methods: str, page: str = "") -> Callable[[View], View]:
         @functools.wraps(view)
         def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:
-                return redirect_to_login(request.get_full_path() if request.method == "GET" else "/")
+                return _answer_stranger(request, _find_address(page, kwargs) if page else "")
             member = load_session_member(request.user, request.session)
             if member is None:
                 return _answer_without_organization(request)
@@ -71,6 +77,27 @@ def member_view(*methods: str, page: str = "") -> Callable[[View], View]:
         return wrapper
 
     return decorate
+
+
+def _answer_stranger(request: HttpRequest, address: str) -> HttpResponseBase:
+    """Lead to the login, and from there to the page of the form; the login page keeps what was typed into the form.
+
+    Args:
+        address: the page that belongs to an address that only accepts forms.
+    """
+    if request.headers.get("accept") == "application/json":
+        return JsonResponse({"code": "login_required", "detail": "You are logged out."}, status=401)
+    if request.method != "POST":
+        return redirect_to_login(request.get_full_path())
+    back = address or find_previous_page(request)
+    is_browser = settings.CSRF_COOKIE_NAME in request.COOKIES
+    unsent = read_unsent(request.path, request.POST) if is_browser else None
+    if unsent is None:
+        return redirect_to_login(back)
+    context = {"form": AuthenticationForm(request), "next": back, "unsent": unsent.to_json()}
+    response = render(request, "login/login.html", context, status=403)
+    response["Cache-Control"] = "no-store"
+    return response
 
 
 def _answer_without_organization(request: HttpRequest) -> HttpResponseBase:
@@ -96,7 +123,14 @@ def _reject_method(request: HttpRequest, member: Membership, allowed: list[str])
 
 
 def render_page(request: HttpRequest, member: Membership, template: str, context: dict[str, Any]) -> HttpResponse:
-    """Render a page in its frame, which shows the member, their permissions and the number of waiting cards."""
+    """Render a page in its frame, which shows the member, their permissions and the number of waiting cards.
+
+    Args:
+        context: the view's own names; of the frame's names, they may replace only `place`.
+
+    Raises:
+        ValueError: the view passes a name of the frame, so that one would hide the other.
+    """
     frame = {
         "member": member,
         "memberships": list(list_memberships(member.user)),
@@ -106,10 +140,12 @@ def render_page(request: HttpRequest, member: Membership, template: str, context
         "may_configure": member.may(Role.ADMIN) and request.user.is_staff,
         "places": list_places(member),
         "themes": THEMES,
-        "place": template.partition("/")[0],
         "presence": PRESENCE.read(),
+        "unsent": take_unsent(request),
     }
-    response = render(request, template, frame | context)
+    if taken := {name for name in context if name in NAMES_OF_RENDERING or name in frame or name.startswith("frame_")}:
+        raise ValueError(f"{template}: {', '.join(sorted(taken))} belong to the frame; pass other names.")
+    response = render(request, template, frame | {"place": template.partition("/")[0]} | context)
     response["Cache-Control"] = "no-store"
     return response
 
@@ -125,7 +161,7 @@ def render_refusal(request: HttpRequest, member: Membership, refusal: Refusal) -
 
 def count_pending_cards(organization_id: int) -> int:
     """Count the organization's waiting cards."""
-    return Approval.objects.filter(organization_id=organization_id, status=ApprovalStatus.PENDING).count()
+    return Approval.objects.filter(IS_PENDING, organization_id=organization_id).count()
 
 
 def find_previous_page(request: HttpRequest, default: str = "") -> str:

@@ -17,10 +17,9 @@ from django.utils import timezone
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Role
-from agents.approvals.models import Approval, ApprovalStatus, name_decider
 from agents.platform.refusals import Forbidden, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id
-from agents.runs.models import Run
+from agents.runs.models import Approval, ApprovalStatus, Run, name_decider
 from agents.web.views import one_time_reports
 from agents.web.views.linked_runs import load_linked_runs, parse_stored_ids
 from agents.web.views.pages import member_view, render_page

@@ -17,10 +17,10 @@ from agents.accounts.models import Membership
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import NotFound
 from agents.runs.models import Event, Run
+from agents.runs.redaction import ReplayRedaction
 from agents.web.jinja_environment import JINJA
 from agents.web.panel.timeline import build_timeline
 from agents.web.replay.entries import build_entries, find_title
-from agents.web.replay.redaction import ReplayRedaction
 from agents.web.views.pages import member_view, render_page
 
 FIRST_EVENTS = 4_000

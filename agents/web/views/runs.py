@@ -13,18 +13,19 @@ from django.utils.safestring import SafeString
 from agents.accounts.models import Membership
 from agents.employees.models import Employee
 from agents.notices.following import is_following
-from agents.platform.queries.runs import annotate_activity
 from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs import actions
+from agents.runs.descriptions import CALL_EVENTS
 from agents.runs.models import Event, EventType, Origin, Run, RunStatus
+from agents.runs.queries.runs import annotate_activity
 from agents.triggers.receiving import find_message
 from agents.web.lists.run_pages import MAX_SCANNED, RunListFilter, load_run_page
 from agents.web.panel.json_html import render_data
 from agents.web.panel.line_facts import RUN_RELATIONS, PageContext
 from agents.web.panel.lines import is_unknown_task, render_lines
 from agents.web.panel.run_state import build_state
-from agents.web.panel.slots import CALL_EVENTS, fold_events, name_slot
+from agents.web.panel.slots import fold_events, name_slot
 from agents.web.panel.timeline import load_timeline
 from agents.web.views.pages import member_view, render_page
 
@@ -199,7 +200,7 @@ def _load_events(run: Run, before: int | None) -> list[Event]:
 
 def _find_page_of_call(run: Run, call_id: int) -> int | None:
     """Return the event before which a page has the call's line in its middle; None if the newest lines have it."""
-    events = run.events.filter(type__in=CALL_EVENTS, payload__call_id=str(call_id)).order_by("-seq")
+    events = run.events.filter(type__in=list(CALL_EVENTS), payload__call_id=str(call_id)).order_by("-seq")
     last = next((event.seq for event in events if name_slot(event)), None)
     return None if last is None or last >= run.next_event_seq - MAX_LINES else last + MAX_LINES // 2
 

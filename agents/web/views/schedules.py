@@ -14,12 +14,12 @@ from django.utils import timezone
 
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
-from agents.platform.queries.runs import annotate_waits
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id
 from agents.runs import schedules
 from agents.runs.actions import MAX_TEXT
 from agents.runs.models import Run
+from agents.runs.queries.runs import annotate_waits
 from agents.web.views.pages import member_view, render_page
 from tools.contract import ToolError
 from tools.schedules.changes import MAX_SCHEDULES, get_schedules

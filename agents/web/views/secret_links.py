@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from agents.accounts import invitations, members
 from agents.accounts.membership import hash_secret, switch_organization
 from agents.accounts.models import Invitation, Membership
+from agents.notices.channels import add_email
 from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal
 from agents.web.text.safe_text import is_mixed_host
 
@@ -53,6 +54,7 @@ def join(request: HttpRequest) -> HttpResponseBase:
     except (Invalid, Conflict) as refusal:
         return _render_join_page(request, invitation, refusal)
     request.session.pop(INVITATION_KEY, None)
+    _add_invited_address(request, membership, invitation.address)
     switch_organization(membership.user, request.session, membership.organization_id)
     messages.success(request, f"Welcome to {membership.organization.name}. You are {membership.as_noun}.")
     return redirect("home")
@@ -104,6 +106,17 @@ def _accept(request: HttpRequest, invitation: Invitation) -> Membership:
     membership = invitations.accept_with_new_account(invitation.hash, username, _read_password(request))
     login(request, membership.user, backend=BACKEND)
     return membership
+
+
+def _add_invited_address(request: HttpRequest, membership: Membership, address: str) -> None:
+    """Send a code to the invited address, so that the new member is notified there once they enter it."""
+    if not address:
+        return
+    try:
+        add_email(membership, address)
+    except (Invalid, Conflict):
+        return  # there is no mail server, or they have it already
+    messages.info(request, f"We sent a code to {address}. Enter it under Notices to be notified there.")
 
 
 def _read_password(request: HttpRequest) -> str:

@@ -228,7 +228,8 @@ def _read_number(text: str) -> int:
 
 def _list_tools(organization_id: int) -> list[tuple[str, str]]:
     tools = {tool.name: tool for tool in load_toolbox(organization_id).tools() if not tool.is_system}
-    return sorted((name, f"{tool.title} · {name} · {tool.level}") for name, tool in tools.items())
+    titles = {name: tool.title if tool.title == name else f"{tool.title} · {name}" for name, tool in tools.items()}
+    return sorted((name, f"{titles[name]} · {tool.level}") for name, tool in tools.items())
 
 
 def _describe_drafts(drafts: Iterable[PolicyDraft]) -> list[dict[str, Any]]:

@@ -23,8 +23,10 @@ from agents.web.cards.form_fields import FormField, FormInput, read_typed_texts
 from agents.web.cards.form_values import InvalidFieldText, parse_form
 from agents.web.cards.param_table import ParamRow, build_param_rows
 from agents.web.charts.bar_charts import Chart, build_calls_chart
+from agents.web.frame.finding import put_exact_first
 from agents.web.views.pages import member_view, render_page
 from tools.contract import Level, Tool
+from tools.sources.external_tool import get_server_title
 from tools.toolbox.permissions import Grants, determine_level
 
 PAGE_SIZE = 100
@@ -82,6 +84,10 @@ class CatalogEntry:
         return self.tool.description.strip().partition("\n")[0]
 
     @property
+    def server_title(self) -> str:
+        return get_server_title(self.tool)
+
+    @property
     def traits(self) -> str:
         """The tool's declared traits, in words."""
         tool = self.tool
@@ -133,6 +139,14 @@ def catalog(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return _render_list(request, member, RefusedTrial())
 
 
+@member_view("GET")
+def tool_page(request: HttpRequest, member: Membership, name: str) -> HttpResponseBase:
+    """Show one tool."""
+    if load_toolbox(member.organization_id).get_tool(name) is None:
+        raise NotFound(f"There is no tool {name!r}.")
+    return _render_list(request, member, RefusedTrial(), only=name)
+
+
 @member_view("POST", page="tools")
 def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpResponseBase:
     """Start a run with this one call and redirect to it; show problems in the form."""
@@ -149,7 +163,7 @@ def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpRespons
     except (InvalidFieldText, Invalid, Conflict) as problem:
         problems = {"": problem.detail} if isinstance(problem, Conflict) else find_problems(fields, problem)
         refused = RefusedTrial(tool.name, employee, FormInput(typed, problems))
-        response = _render_list(request, member, refused)
+        response = _render_list(request, member, refused, only=tool.name)
         response.status_code = 422 if isinstance(problem, InvalidFieldText) else problem.status
         return response
     return redirect("run", run.pk)
@@ -162,15 +176,16 @@ def _parse_employee_id(text: str) -> int:
         raise Invalid("employee", "Choose an employee that is allowed to use this tool.") from None
 
 
-def _render_list(request: HttpRequest, member: Membership, refused: RefusedTrial) -> HttpResponse:
-    """Show the matching tools, or only the tool of a refused trial."""
+def _render_list(request: HttpRequest, member: Membership, refused: RefusedTrial, *, only: str = "") -> HttpResponse:
+    """Show the matching tools, or only the one with this name."""
     toolbox = load_toolbox(member.organization_id)
     tools = toolbox.tools()
     rules = load_organization_rules(member.organization_id)
-    if refused.tool:
-        matching = [tool for tool in tools if toolbox.get_tool(refused.tool) is tool]
+    if only:
+        matching = [tool for tool in tools if toolbox.get_tool(only) is tool]
     else:
         matching = sorted(_filter_tools(tools, request, rules), key=lambda tool: (tool.category, tool.id))
+        matching = put_exact_first(matching, request.GET.get("q", ""))
     shown = matching[:PAGE_SIZE]
     query = request.GET.copy()
     query["after"] = shown[-1].id if len(matching) > PAGE_SIZE else ""
@@ -178,6 +193,8 @@ def _render_list(request: HttpRequest, member: Membership, refused: RefusedTrial
     context = {
         "categories": [(name, list(group)) for name, group in groupby(entries, key=lambda entry: entry.tool.category)],
         "is_single": len(shown) == 1,
+        "only": only,
+        "left_out": toolbox.left_out,
         "filters": _list_filters(tools),
         "chosen": request.GET,
         "next_query": query.urlencode() if query["after"] else "",
@@ -213,9 +230,14 @@ def _filter_tools(tools: Iterable[Tool], request: HttpRequest, rules: Grants) ->
         if category in ("", tool.category)
         and level in ("", determine_level(tool, rules).value)
         and source in ("", tool.source)
-        and all(word in f"{tool.name} {tool.title} {tool.description}".casefold() for word in words)
+        and all(word in _join_texts(tool) for word in words)
         and (not after or (tool.category, tool.id) > position)
     ]
+
+
+def _join_texts(tool: Tool) -> str:
+    """Join the texts of the tool that a search looks at."""
+    return f"{tool.name} {tool.title} {get_server_title(tool)} {tool.description}".casefold()
 
 
 def _build_entries(shown: list[Tool], member: Membership, rules: Grants) -> list[CatalogEntry]:

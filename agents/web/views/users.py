@@ -36,6 +36,7 @@ def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
     offer = invitations.Offer(
         role=request.POST.get("role", ""),
         note=request.POST.get("note", "").strip(),
+        address=request.POST.get("address", "").strip(),
         days=int(days) if days in map(str, invitations.DAYS) else 0,
     )
     if offer.role == Role.ADMIN and member.may(Role.ADMIN):
@@ -110,7 +111,7 @@ def _is_confirmed(request: HttpRequest, sentence: str) -> bool:
 
 def _ask_to_confirm(request: HttpRequest, member: Membership, sentence: str, action: str) -> HttpResponse:
     """Show the consequence of the submitted form, with a button that confirms and submits it again."""
-    fields = [(name, request.POST.get(name)) for name in ("role", "note", "days") if name in request.POST]
+    fields = [(name, request.POST.get(name)) for name in ("role", "note", "address", "days") if name in request.POST]
     context = {
         "sentence": sentence,
         "action": action,

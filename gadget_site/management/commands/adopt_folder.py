@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from agents.platform.identity import FIX_RESTORE, UNFINISHED_RESTORE, adopt_folder
+from agents.accounts.installation import FIX_RESTORE, UNFINISHED_RESTORE, adopt_folder
 from agents.platform.models import Installation
 
 

@@ -8,22 +8,29 @@ from django.db import DatabaseError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from agents.platform.database_outages import describe_outage
+from agents.platform.database_server import wait_for_server
+from agents.platform.schema_version import SchemaTooNewError, check_schema
 
 APP_BEFORE_THE_FIRST_RELEASE = "agents"
 """The app that held all tables before the first release. There is no upgrade from it."""
 
 
 class Command(migrate.Command):
-    """Runs migrations without a time limit: building an index of a large table takes long."""
+    """Waits for the server, then migrates without a time limit: building an index of a large table takes long."""
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if refusal := wait_for_server():
+            raise CommandError(f"The database server refuses: {refusal.words}")
         try:
             _refuse_unreleased_database()
+            check_schema()
             if connection.vendor == "postgresql":
                 with connection.cursor() as cursor:
                     cursor.execute("SET statement_timeout = 0")
                 connection.connection.answer_timeout_s = None  # gadget_site/answer_timeout.py
             super().handle(*args, **options)
+        except SchemaTooNewError as error:
+            raise CommandError(f"{error} Nothing was changed.") from error
         except DatabaseError as error:
             if condition := describe_outage(error) or describe_outage(error.__context__ or error):
                 raise CommandError(f"The migrations did not finish. {condition} Fix that, then start again.") from error

@@ -12,7 +12,7 @@ import structlog
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from agents.platform.identity import confirm_at_start
+from agents.accounts.installation import confirm_at_start
 from agents.platform.liveness import SWEEPER, SignOfLife, start_heartbeat
 from agents.worker.sweeper import sweep_forever
 
@@ -27,9 +27,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until a signal; a sweep that has begun is finished first."""
+        start_heartbeat()
         confirm_at_start()
         settings.DEBUG = False  # or Django would keep every query
-        start_heartbeat()
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())

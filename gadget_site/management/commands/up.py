@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
@@ -21,12 +22,14 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
+from agents.accounts.installation import confirm_at_start
 from agents.accounts.models import Organization
-from agents.platform.identity import confirm_at_start
+from agents.platform.database_server import wait_for_server
 from agents.platform.liveness import SWEEPER, WORKER, list_alive
 from agents.platform.redis_client import connect_redis
 from gadget_site.demo import names
 from gadget_site.demo.accounts import OpenDemoAccountsError, check_before_listening
+from gadget_site.management.parts_output import PartsOutput
 from gadget_site.management.processes import (
     build_redis_process,
     build_sweeper_process,
@@ -59,7 +62,8 @@ class Command(BaseCommand):
             CommandError: something prevents the start."""
         with _lock_folder(Path(settings.GADGET_DATA_DIR) / "up.lock"):
             _refuse_port_in_use(settings.GADGET_HOST, settings.GADGET_PORT)
-            supervisor = Supervisor(Path(settings.BASE_DIR), sys.stdout)
+            self._output = PartsOutput(sys.stdout, as_json=settings.GADGET_LOG_FORMAT == "json")
+            supervisor = Supervisor(Path(settings.BASE_DIR), self._output)
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, self._stop)
             try:
@@ -68,13 +72,16 @@ class Command(BaseCommand):
                 raise CommandError(f"Gadget has stopped. {error}") from error
             finally:
                 supervisor.stop()
-            self.stdout.write("Gadget has stopped.")
+            self._output.write_plain("Gadget has stopped.")
 
     def _run(self, supervisor: Supervisor, with_demo: bool) -> None:
         if settings.REDIS_IS_EMBEDDED:
             supervisor.start(build_redis_process())
+        wait_for_server(lambda: self._stopping)
+        if self._stopping:
+            return
         call_command("migrate", verbosity=0)
-        confirm_at_start()
+        confirm_at_start(lambda: self._stopping)
         self._warn_of_demo_accounts()
         if with_demo:
             call_command("demo", keep=True, stdout=io.StringIO())
@@ -91,7 +98,7 @@ class Command(BaseCommand):
     def _warn_of_demo_accounts(self) -> None:
         try:
             if warning := check_before_listening():
-                self.stdout.write(f"WARNING: {warning}")
+                self._output.write_plain(f"WARNING: {warning}")
         except OpenDemoAccountsError as error:
             raise CommandError(str(error)) from error
 
@@ -103,7 +110,7 @@ class Command(BaseCommand):
             supervisor.watch(LOOK_EVERY_S)
 
     def _welcome(self) -> None:
-        lines = [f"Gadget is ready: {_build_address()}/"]
+        lines = [f"Gadget is ready: {settings.GADGET_LINK_BASE if settings.ALLOWED_ORIGINS else _build_address()}/"]
         if settings.DEBUG and Organization.objects.filter(slug=names.ORGANIZATION).exists():
             how = " with one click" if settings.GADGET_ONLY_LOCAL else ""
             lines.append(f"Log in{how}, for example as approver. The demo's password is {names.PASSWORD}")
@@ -112,8 +119,7 @@ class Command(BaseCommand):
         lines.append("Ctrl-C stops everything.")
         connections.close_all()
         width = max(map(len, lines))
-        self.stdout.write("\n".join(["", "─" * width, *lines, "─" * width, ""]))
-        self.stdout.flush()
+        self._output.write_plain("", "─" * width, *lines, "─" * width, "")
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         """Shut down cleanly at the first signal; at the second, exit at once: the tethers end the other processes."""
@@ -177,13 +183,14 @@ def _is_everything_ready() -> bool:
 
 
 def _is_web_ready() -> bool:
+    """Return True if the web part answers a request to a host that it accepts."""
     host = LOOPBACK_OF.get(settings.GADGET_HOST, settings.GADGET_HOST)
+    accepted = settings.ALLOWED_HOSTS[0].lstrip(".*") or "localhost"
     connection = http.client.HTTPConnection(host, settings.GADGET_PORT, timeout=5)
     try:
-        connection.request("GET", "/api/health")
-        connection.getresponse().read()
+        connection.request("GET", "/api/health", headers={"Host": accepted})
+        return connection.getresponse().status == HTTPStatus.OK
     except (OSError, http.client.HTTPException):
         return False
     finally:
         connection.close()
-    return True

@@ -2,10 +2,14 @@
 import { elementsFrom, fetchPage } from "../page/fragments.js";
 import { watchLengths } from "../page/length.js";
 import { countDown, localTimes } from "../page/times.js";
+import { readTyped, writeTyped } from "../page/typed_texts.js";
 import { visible } from "../page/visible.js";
+import { areKeysOn, focusFirstField } from "../frame/key_guard.js";
 import { guardApprove, updateApproveButton } from "./guard.js";
 import { lock, showNote } from "./lock.js";
 import { noteMoves } from "./moves.js";
+
+const CHOOSE_MS = 600; // the next letter of a sentence comes sooner
 
 // Fetches the current state of the card or, with `newest`, the card that has replaced it.
 export async function fetchCard(card, newest) {
@@ -17,16 +21,19 @@ export function prepareCards() {
   watchLengths();
   for (const card of document.querySelectorAll("[data-card]:not([data-prepared])")) {
     card.dataset.prepared = "";
-    if (card.querySelector(".approve-button")) {
+    if (card.querySelector(".approve-button, .dismiss-button")) {
       guardApprove(card);
       watchEdit(card);
       allowOneOpenForm(card);
     }
-    showOwnForms(card);
-    if (card.dataset.barredUsers?.split(" ").includes(document.body.dataset.user)) {
-      card.dataset.isBarred = "";
-    }
+    prepareForReader(card);
   }
+}
+
+export function prepareForReader(card) {
+  showOwnForms(card);
+  const isBarred = card.dataset.barredUsers?.split(" ").includes(document.body.dataset.user);
+  card.toggleAttribute("data-is-barred", Boolean(isBarred));
 }
 
 // Shows forms that are for one person to this person alone.
@@ -44,21 +51,28 @@ function allowOneOpenForm(card) {
     form.addEventListener("toggle", () => {
       if (form.open) {
         forms.forEach((other) => (other.open &&= other === form));
-        form.querySelector("[name=reason]")?.focus({ preventScroll: true });
+        focusFirstField(form);
         form.scrollIntoView({ block: "nearest" });
       }
     });
-    form.querySelector("[name=reason]")?.addEventListener("keydown", chooseReason);
+    form.querySelector("[name=reason]")?.addEventListener("input", chooseReason);
   }
 }
 
-// In the empty field, a digit denies with one of the reasons below it.
-function chooseReason(event) {
-  const reasons = event.target.form.querySelectorAll("[name=preset]");
-  const chosen = event.target.value === "" && !event.ctrlKey && !event.metaKey && !event.altKey && reasons[Number(event.key) - 1];
-  if (chosen && !event.repeat) {
-    event.preventDefault();
-    chosen.form.requestSubmit(chosen);
+// In the inbox, a lone digit in the empty field denies with one of the reasons below it, unless it begins a sentence.
+function chooseReason({ target: field, inputType, isComposing }) {
+  const reasons = [...field.form.querySelectorAll("[name=preset]")];
+  const isKey = field.closest("[data-desk]") && areKeysOn() && inputType === "insertText" && !isComposing;
+  const chosen = isKey && /^[1-9]$/.test(field.value) && reasons[field.value - 1];
+  reasons.forEach((reason) => reason.toggleAttribute("data-chosen", reason === chosen));
+  clearTimeout(field.choosing);
+  if (chosen) {
+    field.choosing = setTimeout(() => {
+      if (document.activeElement === field && field.closest("details").open) {
+        field.value = "";
+        field.form.requestSubmit(chosen);
+      }
+    }, CHOOSE_MS);
   }
 }
 
@@ -108,7 +122,7 @@ export async function refreshCard(card, newest) {
   }
   const [current] = elementsFrom(fetched.outerHTML);
   const hadFocus = card.contains(document.activeElement);
-  keepTypedValues(card, current);
+  const keepTyped = takeTyped(card, current);
   const duplicate = document.getElementById(current.id);
   if (duplicate && duplicate !== card) {
     duplicate.remove(); // a live message has shown it already
@@ -121,30 +135,39 @@ export async function refreshCard(card, newest) {
   localTimes(current);
   countDown(current);
   prepareCards();
+  keepTyped();
+  return current;
 }
 
-// Keeps the values that were typed into the edit form when somebody else decides the card, so that they can be used again.
-function keepTypedValues(card, current) {
+// Reads what was typed into the card, and returns a function for the card that replaces it. If that is the same card, the
+// function types the texts again; otherwise it shows them with a note that they were not sent.
+export function takeTyped(card, current) {
+  const typed = readTyped(card);
   const shown = card.querySelector(".typed-values");
-  if (shown) {
-    current.append(shown);
-    return;
-  }
-  const section = card.querySelector("template[data-typed-values]")?.content.firstElementChild;
-  const inputs = [...card.querySelectorAll(".edit [name^='param.']")].filter((input) => input.value !== initialValue(input));
-  if (!section || !("edited" in card.dataset) || inputs.length === 0) {
-    return;
-  }
-  for (const input of inputs) {
-    const name = Object.assign(document.createElement("dt"), { textContent: input.name.replace("param.", "").replaceAll(".", " · ") });
-    const text = Object.assign(document.createElement("dd"), { textContent: visible(input.value) });
-    section.querySelector("dl").append(name, text);
-  }
-  current.append(section);
+  const isSame = "open" in current.dataset && current.dataset.digest === card.dataset.digest;
+  return () => {
+    const left = isSame ? writeTyped(current, typed) : typed;
+    if (left.length) {
+      current.append(buildTypedValues(left));
+    } else if (shown) {
+      current.append(shown);
+    }
+  };
 }
 
-function initialValue(input) {
-  return [...(input.options ?? [])].find((option) => option.defaultSelected)?.value ?? input.defaultValue ?? "";
+function buildTypedValues(typed) {
+  const section = Object.assign(document.createElement("section"), { className: "typed-values" });
+  const isEdit = typed.some(({ name }) => name.startsWith("param."));
+  const text = `The card has changed meanwhile. Your ${isEdit ? "edit was not applied" : "text was not sent"}. Here is what you typed:`;
+  const list = document.createElement("dl");
+  for (const { name, value } of typed) {
+    const shownName = name.replace("param.", "").replaceAll(".", " · ");
+    const term = Object.assign(document.createElement("dt"), { textContent: shownName });
+    list.append(term, Object.assign(document.createElement("dd"), { textContent: visible(value) }));
+  }
+  section.setAttribute("role", "alert");
+  section.append(Object.assign(document.createElement("p"), { className: "label", textContent: text }), list);
+  return section;
 }
 
 // Locks a card that was replaced by another, and offers a button that shows the new one.

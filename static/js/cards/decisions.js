@@ -4,8 +4,9 @@ import { localTime } from "../page/times.js";
 import { fetchCard, offerNewCard, refreshCard, refreshIfChanged } from "./cards.js";
 import { lock, showNote, unlock } from "./lock.js";
 import { isByPointer, isInert } from "./moves.js";
+import { isWarnedOfVotes, seenApprovals } from "./votes.js";
+import { csrfToken, post } from "../page/requests.js";
 
-const csrfToken = () => document.querySelector('meta[name="csrf-token"]').content;
 // The person who has taken the card, unless that is this reader.
 function findTaker(card) {
   const name = card.querySelector("[data-claimed-by]")?.dataset.claimedBy ?? "";
@@ -25,7 +26,9 @@ function buildBody(form, card, submitter) {
   const decision = { digest: card.dataset.digest, decision_id: decisionId(card, form.dataset.action) };
   switch (form.dataset.action) {
     case "approve":
-      return { ...decision, grace_s: Number(form.dataset.grace), confirm: field("confirm"), despite_claim_of: findTaker(card) };
+      return { ...decision, grace_s: Number(form.dataset.grace), confirm: field("confirm"), despite_claim_of: findTaker(card), seen_approvals: seenApprovals(card) };
+    case "dismiss":
+      return { ...decision, despite_claim_of: findTaker(card) };
     case "deny":
       return { ...decision, reason: [submitter?.value, field("reason")].filter(Boolean).join(". "), despite_claim_of: findTaker(card) };
     case "undo":
@@ -37,66 +40,61 @@ function buildBody(form, card, submitter) {
   }
 }
 
-export async function post(address, body) {
-  return fetch(address, {
-    method: "POST",
-    credentials: "same-origin",
-    headers: { "Content-Type": "application/json", "X-CSRFToken": csrfToken() },
-    body: JSON.stringify(body),
-  });
-}
-
-function describeProblem(problem) {
-  const when = problem.decided_at ? `, ${localTime(problem.decided_at)}` : "";
-  return `Couldn’t do that: ${asSentence(problem.detail + when)}`;
+function describeProblem({ answer, detail }) {
+  const when = answer.decided_at ? `, ${localTime(answer.decided_at)}` : "";
+  return `Couldn’t do that: ${asSentence(detail + when)}`;
 }
 
 async function decide(form, card, submitter) {
   const body = buildBody(form, card, submitter);
   card.setAttribute("aria-busy", "true");
   lock(card);
-  let response;
-  try {
-    response = await post(form.dataset.api, body);
-  } catch {
-    reopen(card, "Gadget could not be reached.");
+  const outcome = await post(form.dataset.api, body);
+  if (outcome.status === 0) {
+    reopen(card, asSentence(outcome.detail));
     return;
   }
   try {
-    await showOutcome(response, form, card, body);
+    await showOutcome(outcome, form, card, body);
   } catch {
-    showNote(card, `${response.ok ? "Done" : "Couldn’t do that"}. Reload the page to see the card as it is now.`);
+    showNote(card, `${outcome.ok ? "Done" : "Couldn’t do that"}. Reload the page to see the card as it is now.`);
     card.removeAttribute("aria-busy");
   }
 }
 
-async function showOutcome(response, form, card, body) {
-  if (response.ok) {
-    const answer = await response.json().catch(() => ({}));
+async function showOutcome(outcome, form, card, body) {
+  const { ok, status, answer, detail } = outcome;
+  if (ok) {
     if (form.dataset.action === "approve" && answer.status === "pending") {
-      await refreshCard(card, false);
-      announce(`Your approval counts. Still needed: ${asSentence(answer.needs)}`);
+      await showVote(card, form, answer.needs);
       return;
     }
     document.querySelectorAll(".notice[role]").forEach((notice) => notice.remove());
+    card.querySelectorAll("form").forEach((one) => one.reset()); // what was typed has been sent
     const decided = new CustomEvent("card-decided", { bubbles: true, cancelable: true, detail: { form, body } });
     if (card.dispatchEvent(decided)) {
       await refreshCard(card, form.dataset.action === "undo");
     } // otherwise the page shows the next card
-    return;
-  }
-  const problem = await response.json().catch(() => ({ detail: `The server answered ${response.status}` }));
-  if (response.status === 412 || problem.approval_status === "superseded") {
+  } else if (status === 412 || answer.approval_status === "superseded") {
     offerNewCard(card);
-  } else if (response.status === 409 || response.status === 410) {
-    showNote(card, describeProblem(problem));
-    await refreshCard(card, false);
-    announce(describeProblem(problem));
-  } else if (response.status >= 500) {
-    reopen(card, asSentence(problem.detail));
+  } else if (status === 409 || status === 410) {
+    showNote(card, describeProblem(outcome));
+    showNote((await refreshCard(card, false)) ?? card, describeProblem(outcome));
+  } else if (status >= 500) {
+    reopen(card, asSentence(detail));
   } else {
     unlock(card);
-    showNote(card, describeProblem(problem));
+    showNote(card, describeProblem(outcome));
+  }
+}
+
+// More people must approve the card. The inbox moves on to the next one; elsewhere the card shows what it still needs.
+async function showVote(card, form, needs) {
+  const voted = new CustomEvent("card-voted", { bubbles: true, cancelable: true, detail: { form, needs } });
+  if (card.dispatchEvent(voted)) {
+    const text = `Your approval counts. Still needed: ${asSentence(needs)}`;
+    card.querySelectorAll("form").forEach((one) => one.reset());
+    showNote((await refreshCard(card, false)) ?? card, text);
   }
 }
 
@@ -126,7 +124,7 @@ function addToken(form) {
 
 // Warns once before a card is decided that another person has taken.
 function isWarnedOfTaker(form, card) {
-  const taker = ["approve", "deny"].includes(form.dataset.action) ? findTaker(card) : "";
+  const taker = ["approve", "deny", "dismiss"].includes(form.dataset.action) ? findTaker(card) : "";
   const isWarned = !taker || card.dataset.warnedOf === taker;
   if (!isWarned) {
     card.dataset.warnedOf = taker;
@@ -155,7 +153,7 @@ document.addEventListener("submit", (event) => {
     return;
   }
   event.preventDefault();
-  if (isWarnedOfTaker(form, card)) {
+  if (isWarnedOfTaker(form, card) && isWarnedOfVotes(form, card)) {
     decide(form, card, event.submitter);
   }
 });

@@ -24,11 +24,15 @@ function findUnread(card) {
 const isConfirmed = (confirm) => !confirm || normalizeSpaces(confirm.value) === normalizeSpaces(confirm.dataset.confirm);
 
 export function updateApproveButton(card) {
+  const button = card.querySelector(".approve-button");
+  if (!button) {
+    return; // there is nothing to approve
+  }
   const unread = findUnread(card);
   const isElsewhere = mustBeReadWhole(card) && Boolean(card.querySelector("[data-elsewhere]"));
   const isEdited = "edited" in card.dataset;
   const isReady = isConfirmed(card.querySelector("[data-confirm]"));
-  card.querySelector(".approve-button").disabled = unread.length > 0 || isElsewhere || !isReady || isEdited;
+  button.disabled = unread.length > 0 || isElsewhere || !isReady || isEdited;
   card.querySelector("[data-unread]").hidden = !unread.length && !isElsewhere;
   const what = card.querySelector("[data-unread-what]");
   what.textContent = describeUnread(unread, isElsewhere, what.dataset.list);
@@ -41,8 +45,14 @@ function describeUnread(unread, isElsewhere, list) {
   return [(isElsewhere || has(".rest")) && list, has(".clamp") && "the shortened values"].filter(Boolean).join(" and ");
 }
 
-// Moves to what has to be done before the card can be approved, and says it; if nothing is missing, to Approve.
+// Moves to what has to be done before the card can be approved, and says it; if nothing is missing, to Approve. What is
+// already done can only be dismissed.
 export function moveToMissing(card) {
+  const dismiss = card.querySelector(".dismiss-button");
+  if (dismiss) {
+    moveTo(dismiss, "This is already done. Press Enter to dismiss the card.");
+    return;
+  }
   const [unread] = findUnread(card);
   const confirm = card.querySelector("[data-confirm]");
   const hints = [...card.querySelectorAll(".hint:not([hidden], .unread-without-scripts)")];

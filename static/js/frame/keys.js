@@ -1,47 +1,26 @@
 // Keyboard shortcuts without modifiers. They are ignored while somebody types, and each browser can turn them off.
 // On every page: `g` and a letter goes to a page of the side bar, `/` to the search, `?` to the help.
+import { areKeysOn, explainRefusal, isShortcut, switchKeys } from "./key_guard.js";
 import { openPalette } from "./palette.js";
 
-const STORAGE_KEY = "gadget-keys";
-const TYPING = "input, textarea, select, [contenteditable]";
-const HANDLES_ENTER = "a, button, summary";
+const HANDLES_ENTER = "a:not([data-row] > [aria-current]), button, summary"; // the selected row leads to its card, as Enter does
 const GO_MS = 1500;
 const dialog = document.querySelector("[data-keys]");
 
-function areKeysOn() {
-  try {
-    return localStorage.getItem(STORAGE_KEY) !== "off";
-  } catch {
-    return true;
-  }
-}
-
-function switchKeys(isOn) {
-  try {
-    localStorage.setItem(STORAGE_KEY, isOn ? "on" : "off");
-  } catch {
-    // Without storage, the shortcuts stay on.
-  }
-}
-
-function isShortcut(event) {
-  const isTyped = event.isComposing || event.target.closest?.(TYPING);
-  const hasModifier = event.ctrlKey || event.metaKey || event.altKey;
-  return !event.defaultPrevented && !isTyped && !hasModifier && !document.querySelector("dialog[open]");
-}
-
-// `actions` has a function for each key; keys in `repeating` may be held down.
-export function listenForKeys(actions, repeating) {
+// `actions` has a function for each key; keys in `repeating` may be held down. `refuse` shows why a key does nothing now;
+// without it, the keys also work beside an open form, because they only lead somewhere.
+export function listenForKeys(actions, repeating, refuse = null) {
   document.addEventListener("keydown", (event) => {
     const action = actions[event.key];
-    if (!action || !areKeysOn() || !isShortcut(event) || (event.repeat && !repeating.has(event.key))) {
+    if (!action || !isShortcut(event) || (event.repeat && !repeating.has(event.key))) {
       return;
     }
     if (event.key === "Enter" && event.target.closest?.(HANDLES_ENTER)) {
       return;
     }
     event.preventDefault();
-    action();
+    const why = refuse ? explainRefusal() : "";
+    why ? refuse(why) : action();
   });
 }
 
@@ -61,7 +40,7 @@ let goingUntil = 0;
 function go(event) {
   const isGoing = performance.now() < goingUntil;
   goingUntil = 0;
-  if (!areKeysOn() || !isShortcut(event)) {
+  if (!isShortcut(event)) {
     return;
   }
   const place = isGoing && document.querySelector(`[data-place-key="${CSS.escape(event.key)}"]`);

@@ -1,5 +1,6 @@
 // The search for everything: Ctrl+K opens it on every page. The server finds and renders; the arrows choose, Enter opens.
 import { fetchPage } from "../page/fragments.js";
+import { csrfToken } from "../page/requests.js";
 
 const WAIT_MS = 80;
 const dialog = document.querySelector("[data-palette]");
@@ -76,12 +77,24 @@ async function open(event) {
   if (!option) {
     return;
   }
-  if (event.ctrlKey || event.metaKey) {
+  if ("post" in option.dataset) {
+    send(option);
+  } else if (event.ctrlKey || event.metaKey) {
     window.open(option.href, "_blank", "noopener");
   } else {
     dialog.close();
     location.assign(option.href);
   }
+}
+
+// An action that needs no page: its fields are sent to its address.
+function send(option) {
+  const form = Object.assign(document.createElement("form"), { method: "post", action: option.href, hidden: true });
+  const fields = [...new URLSearchParams(option.dataset.post), ["csrfmiddlewaretoken", csrfToken()]];
+  form.append(...fields.map(([name, value]) => Object.assign(document.createElement("input"), { type: "hidden", name, value })));
+  document.body.append(form);
+  dialog.close();
+  form.submit();
 }
 
 const KEYS = {
@@ -125,6 +138,14 @@ if (dialog) {
       KEYS[event.key](event);
     }
   });
-  results.addEventListener("click", (event) => event.target.closest("a[role=option]") && dialog.close());
+  results.addEventListener("click", (event) => {
+    const option = event.target.closest("a[role=option]");
+    if (option && "post" in option.dataset) {
+      event.preventDefault();
+      send(option);
+    } else if (option) {
+      dialog.close();
+    }
+  });
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 }

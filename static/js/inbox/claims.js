@@ -1,10 +1,10 @@
 // Claims: a person takes a card for a while. The list shows by whom each card is taken.
+import { post } from "../page/requests.js";
 import { allRows } from "./rows.js";
 import { paneCard, refreshWarnings } from "./pane.js";
 import { showToast } from "./toasts.js";
 
 const CHECK_MS = 10_000;
-const csrfToken = () => document.querySelector('meta[name="csrf-token"]').content;
 let claims = null; // once a message came: each with the call, the username, and the end in seconds
 
 function show() {
@@ -29,13 +29,8 @@ function show() {
 
 // Takes the card of this row for its reader; the list then shows it to everybody.
 export async function take(row) {
-  const response = await fetch(`/approvals/${row.dataset.row}/take/`, {
-    method: "POST",
-    credentials: "same-origin",
-    headers: { Accept: "application/json", "X-CSRFToken": csrfToken() },
-  }).catch(() => null);
-  const answer = response?.ok ? null : await response?.json().catch(() => null);
-  showToast(response?.ok ? "Yours for 15 minutes. Others are warned." : `Couldn’t take it: ${answer?.detail ?? "Gadget could not be reached"}.`);
+  const { ok, detail } = await post(`/approvals/${row.dataset.row}/take/`);
+  showToast(ok ? "Yours for 15 minutes. Others are warned." : `Couldn’t take it: ${detail}.`);
 }
 
 export function startClaims() {

@@ -1,54 +1,66 @@
 // The inbox: a list of waiting cards beside the selected one. After a decision the next card is shown automatically; keys
 // move through the list and decide; live messages add and remove single rows.
-import { post } from "../cards/decisions.js";
-import { refreshIfChanged } from "../cards/cards.js";
-import { moveToMissing } from "../cards/guard.js";
+import { refreshCard, refreshIfChanged } from "../cards/cards.js";
 import { listenForKeys } from "../frame/keys.js";
 import { announce } from "../page/announce.js";
 import { fetchPage } from "../page/fragments.js";
-import { fetchAhead, fetchedIds, forget, hideNothing, paneCard, refreshWarnings, showCardOf, showNothing } from "./pane.js";
-import { clearPicks, decideRows, lineOf, pickGroup, summarize, togglePick, undoRows, updateBar } from "./selection.js";
+import { post } from "../page/requests.js";
+import { fetchAhead, fetchedIds, forget, hideNothing, paneCard, refreshWarnings, showCardOf, showFailure, showNothing } from "./pane.js";
+import { clearPicks, decideRows, lineOf, pickGroup, summarize, togglePick, updateBar } from "./selection.js";
 import {
-  addRows, allRows, findRow, isInDefaultOrder, linkOf, markSelected, neighborOf, nextAfter, removeRow, replaceRows,
-  selectedRow, shareTargets, snoozedCalls, targetsOf,
+  addRows, allRows, findRow, isInDefaultOrder, linkOf, markSelected, neighborOf, nextAfter, nextOwn, removeRow, replaceRows,
+  selectedRow, shareTargets, showVoters, snoozedCalls, startFolding, targetsOf, votersOf,
 } from "./rows.js";
+import { approve, choose, goToCard, leaveForm, noteShown, openForm, refuse, unlessOwn, withCard, withRow } from "./acts.js";
 import { startClaims, take } from "./claims.js";
 import { startPresence } from "./presence.js";
 import { snooze } from "./snooze.js";
-import { showToast, undoLast } from "./toasts.js";
+import { undoBulk } from "./bulk_undo.js";
+import { showProgress, showToast, undoNewest } from "./toasts.js";
 
 const desk = document.querySelector("[data-desk]");
-const FIELD = "input:not([type=hidden]), textarea, select";
-const DONE = { approve: "Approved", deny: "Denied", answer: "Answered", resolve: "Resolved" };
-const FAST_MS = 250;
+const MAX_OFFERED = 3;
+const FEW_IN_BULK = 50; // more take several requests
+const DOING = { approve: "Approving", deny: "Denying" };
+const DONE = { approve: "Approved", deny: "Denied", dismiss: "Dismissed", answer: "Answered", resolve: "Resolved" };
 const GRACE_MS = 5_000;
 const FEW_ROWS = 50;
 const IDLE_MS = 6_000;
-let shownAt = 0;
+const NAME_AFTER_MS = 1_000;
 
-// Selects a row and shows its card. `hadFocus` is true if the focus was on a row that has just left the list.
-async function select(row, hadFocus = document.activeElement?.closest("[data-row]")) {
+// Selects a row, names it and shows its card. With `takesFocus`, the row also takes the focus, as it does from another row.
+// The list may be loaded again meanwhile, so the row is known by its id.
+async function select(row, takesFocus = document.activeElement?.closest("[data-row]")) {
+  const isSelected = () => selectedRow()?.dataset.row === row.dataset.row;
   markSelected(row);
-  if (hadFocus) {
+  if (takesFocus) {
     linkOf(row).focus({ preventScroll: true });
   }
+  announce(nameOf(row), { joins: true });
   removeGone();
   hideNothing();
   try {
-    await showCardOf(row, () => selectedRow() === row);
+    await showCardOf(row, isSelected);
   } catch {
-    announce("The card could not be loaded. Select it again.");
+    if (isSelected()) {
+      showFailure(() => select(findRow(row.dataset.row) ?? row));
+    }
     return;
   }
-  if (selectedRow() !== row) {
+  if (!isSelected()) {
     return;
   }
-  shownAt = performance.now();
+  noteShown();
   document.querySelector("[data-snooze-foot]").hidden = false;
   document.dispatchEvent(new CustomEvent("card-selected"));
   history.replaceState(null, "", `?${desk.dataset.query}card=${row.dataset.row}`);
   document.querySelector("[data-end-snooze]")?.setAttribute("action", `/approvals/${row.dataset.row}/snooze/end/`);
-  fetchAhead([nextAfter(row, 1), nextAfter(row, 2)].filter(Boolean));
+  fetchAhead([nextAfter(selectedRow(), 1), nextAfter(selectedRow(), 2)].filter(Boolean));
+}
+
+function nameOf(row) {
+  const rows = allRows();
+  return `Card ${rows.indexOf(row) + 1} of ${rows.length}: ${lineOf(row)}`;
 }
 
 // A card that was decided elsewhere keeps its row as long as it is selected.
@@ -122,24 +134,75 @@ document.addEventListener("card-decided", (event) => {
   leaveRow(row);
 });
 
+// A vote of this reader on a card that needs more people: the row moves to those that wait for others, and the next card
+// that this reader can decide is shown.
+document.addEventListener("card-voted", async (event) => {
+  const card = event.target;
+  const row = findRow(card.dataset.card);
+  if (!row) {
+    return;
+  }
+  event.preventDefault();
+  const next = nextOwn(row);
+  const hadFocus = row.contains(document.activeElement);
+  forget(row.dataset.row);
+  showVoters(row, [...votersOf(row), document.body.dataset.user]);
+  const { needs } = event.detail;
+  showToast(`Your approval counts. Still needed: ${needs}.`, { undo: () => withdrawVote(row.dataset.row), seconds: GRACE_MS / 1000 });
+  await (next ? select(next, hadFocus) : refreshCard(card, false));
+});
+
+document.addEventListener("card-changed", ({ detail: { approval_id: id, approved_by: names } }) => {
+  const row = names && findRow(id);
+  if (row) {
+    forget(id);
+    showVoters(row, names);
+  }
+});
+
+async function withdrawVote(id) {
+  const { ok, detail } = await post(`/api/approvals/${id}/undo`);
+  showToast(ok ? "Your approval is withdrawn. The card is waiting again." : `Couldn’t withdraw: ${detail}.`);
+  const row = findRow(id);
+  if (ok && row) {
+    forget(id);
+    showVoters(row, votersOf(row).filter((name) => name !== document.body.dataset.user));
+    await select(row);
+  }
+}
+
 // Approvals from before the page was loaded can still be undone in the time that is left.
 function offerEarlierUndo() {
   const now = Date.now() / 1000;
   const open = [...document.querySelectorAll("[data-undoable] > li")].filter((one) => Number(one.dataset.until) > now + 0.5);
-  const left = Math.min(...open.map((one) => Number(one.dataset.until))) - now;
-  if (open.length === 1) {
-    const [{ dataset, textContent }] = open;
-    showToast(`Approved: ${textContent.trim()}`, { undo: () => undoApproval(dataset.id), seconds: left });
-  } else if (open.length > 1) {
-    showToast(`Approved: ${open.length} cards.`, { undo: () => undoBulk(open.map((one) => one.dataset.id)), seconds: left });
+  for (const one of open.slice(-MAX_OFFERED)) {
+    const count = Number(one.dataset.count);
+    const what = one.dataset.bulkId ? `${count} ${count === 1 ? "card" : "cards"}.` : one.querySelector("[data-line]").textContent.trim();
+    showToast(`Approved: ${what}`, { undo: () => undoEarlier(one), seconds: Number(one.dataset.until) - now });
   }
 }
 
+const undoEarlier = (one) => (one.dataset.bulkId ? undoBulk(one.dataset.bulkId) : undoApproval(one.dataset.id));
+
+// Undoes the last approval: one of this page, else one from another tab or the reader's vote on the shown card.
+async function undoLast() {
+  if (undoNewest()) {
+    return;
+  }
+  const shown = paneCard()?.querySelector("form.undo:not([hidden])");
+  if (shown) {
+    shown.requestSubmit();
+    return;
+  }
+  const page = await fetchPage(location.pathname).catch(() => null);
+  const newest = [...(page?.querySelectorAll("[data-undoable] > li") ?? [])].at(-1);
+  newest ? undoEarlier(newest) : refuse("No approval can be undone.");
+}
+
 async function undoApproval(id) {
-  const response = await post(`/api/approvals/${id}/undo`, {}).catch(() => null);
-  const answer = await response?.json().catch(() => ({}));
-  if (!response?.ok) {
-    showToast(`Couldn’t undo: ${answer?.detail ?? "Gadget could not be reached"}.`);
+  const { ok, answer, detail } = await post(`/api/approvals/${id}/undo`);
+  if (!ok) {
+    showToast(`Couldn’t undo: ${detail}.`);
     return;
   }
   wanted = String(answer.next_approval_id);
@@ -152,7 +215,11 @@ async function undoApproval(id) {
 
 // A bulk decision: decided rows leave the list, the others stay and say why.
 async function decideInBulk(rows, action, reason) {
-  const { done, kept, seconds } = await decideRows(rows, action, reason);
+  const progress = rows.length > FEW_IN_BULK ? showProgress(`${DOING[action]} ${rows.length} cards…`) : null;
+  const { done, kept, voted, bulkId, seconds } = await decideRows(rows, action, reason, (count) => {
+    progress?.tell(`${DOING[action]} ${rows.length} cards: ${count} done.`);
+  });
+  progress?.end();
   const ids = done.map((row) => row.dataset.row);
   const next = done.includes(selectedRow()) ? allRows().find((row) => !done.includes(row)) : null;
   const isLeft = next !== null;
@@ -164,11 +231,14 @@ async function decideInBulk(rows, action, reason) {
     forget(row.dataset.row);
     removeRow(row);
   }
+  voted.forEach((row) => showVoters(row, [...votersOf(row), document.body.dataset.user]));
   noteTouched(done);
   clearPicks();
-  const undo = action === "approve" && ids.length ? () => undoBulk(ids) : null;
+  const undoAll = () => (bulkId ? undoBulk(bulkId) : undoApproval(ids[0]));
+  const undo = action === "approve" && ids.length ? undoAll : null;
   const rest = kept.length ? ` ${kept.length} not decided: ${kept[0][1]}.` : "";
-  showToast(`${DONE[action]}: ${ids.length} ${ids.length === 1 ? "card" : "cards"}.${rest}`, { undo, seconds });
+  const more = voted.length ? ` ${voted.length} ${voted.length === 1 ? "needs" : "need"} more people.` : "";
+  showToast(`${DONE[action]}: ${ids.length} ${ids.length === 1 ? "card" : "cards"}.${more}${rest}`, { undo, seconds });
   if (isLeft) {
     await (next ? select(next) : showEmpty());
   }
@@ -177,16 +247,11 @@ async function decideInBulk(rows, action, reason) {
   }
 }
 
-async function undoBulk(ids) {
-  const { undone, problem } = await undoRows(ids);
-  const rest = problem ? ` ${ids.length - undone} not undone: ${problem}.` : "";
-  showToast(`Undone: ${undone} ${undone === 1 ? "card is" : "cards are"} waiting again.${rest}`);
-}
-
 let wanted = ""; // the id of the card to select as soon as its row arrives
 
 // A live message. Its numbers tell whether this list is complete; if not, it is loaded again.
 async function follow({ pending, newest, gone = [], rows = "" }) {
+  const known = Number(desk.dataset.newest);
   const added = rows.split("data-row=").length - 1;
   const isComplete = Number(desk.dataset.waiting) - gone.length + added === pending && newest <= newestOf(rows);
   Object.assign(desk.dataset, { waiting: String(pending), newest: String(newest) });
@@ -203,12 +268,22 @@ async function follow({ pending, newest, gone = [], rows = "" }) {
   }
   removeGone();
   noteTouched([...left, ...[...rows.matchAll(/data-row="(\d+)"/g)].map(([, id]) => findRow(id)).filter(Boolean)]);
+  announceNew(known);
   const row = findRow(wanted);
   if (row) {
     wanted = "";
     await select(row);
   } else if (!selectedRow() && allRows().length) {
     await select(allRows()[0]);
+  }
+}
+
+// Announces the cards that have just come into the list; a card that this reader has brought back is named when it is selected.
+function announceNew(known) {
+  const fresh = allRows().filter(({ dataset: { row } }) => Number(row) > known && row !== wanted);
+  if (fresh.length) {
+    const names = fresh.length > 1 ? `${fresh.length} new cards.` : `New card: ${lineOf(fresh[0])}`;
+    announce(`${names} ${allRows().length} waiting.`);
   }
 }
 
@@ -269,7 +344,7 @@ document.addEventListener("inbox-changed", ({ detail }) => {
 
 // The card that an edit has put in the place of another is selected in the list, too.
 document.addEventListener("card-shown", ({ target }) => {
-  shownAt = performance.now();
+  noteShown();
   const row = findRow(target.dataset.card);
   if (row && row !== selectedRow()) {
     markSelected(row);
@@ -281,112 +356,7 @@ document.addEventListener("card-shown", ({ target }) => {
 
 function move(step) {
   const next = nextAfter(selectedRow(), step);
-  next ? select(next) : announce(step > 0 ? "This is the last waiting card." : "This is the first waiting card.");
-}
-
-// Keys act on the selected row: as long as its card is not shown, they do nothing.
-function isLoading() {
-  const row = selectedRow();
-  const isBehind = Boolean(row) && paneCard()?.dataset.card !== row.dataset.row;
-  if (isBehind) {
-    announce("The selected card is not shown yet.");
-  }
-  return isBehind;
-}
-
-// Nobody has read a card that was shown a moment ago: the key was meant for the one before.
-function isTooEarly() {
-  const isFast = performance.now() - shownAt < FAST_MS;
-  if (isFast) {
-    announce("This card has just appeared. Press the key again.");
-  }
-  return isFast;
-}
-
-// Calls `act` with the card if it waits and the reader may decide it.
-function withCard(act) {
-  const card = paneCard();
-  if (isLoading()) {
-    return;
-  }
-  if (!card || !("open" in card.dataset)) {
-    announce(allRows().length ? "Select a waiting card first, with j and k." : "You’re all caught up.");
-  } else if (card.querySelector("form[data-action=answer]")) {
-    card.querySelector("form[data-action=answer] textarea").focus();
-    announce("mayOperate" in document.body.dataset ? "A question: write an answer, or press the number of a choice." : "Only operators can answer questions.");
-  } else if (!("mayDecide" in document.body.dataset)) {
-    announce("Only approvers can decide cards.");
-  } else if (card.querySelector("form[data-action=resolve]")) {
-    card.querySelector("form[data-action=resolve] input[name=reason]").focus();
-  } else if (!("locked" in card.dataset)) {
-    act(card);
-  }
-}
-
-// The two-person rule: whoever asked for the call may edit the card, and someone else decides it.
-function unlessOwn(act) {
-  return (card) => ("isBarred" in card.dataset ? announce(card.querySelector(".two-person-rule").textContent) : act(card));
-}
-
-function approve(card) {
-  const button = card.querySelector(".approve-button");
-  if (isTooEarly()) {
-    return;
-  }
-  if (card.querySelector(".actions > details[open]")) {
-    announce("A form of this card is open. Send it, or leave it with Esc.");
-  } else if (button.disabled || card.querySelector("[data-confirm]")) {
-    goToMissing(card);
-  } else {
-    button.form.requestSubmit(button);
-  }
-}
-
-// Enter goes to the card, or to what it still needs.
-function goToCard() {
-  const card = paneCard();
-  if (card && !("open" in card.dataset)) {
-    card.focus({ preventScroll: true });
-    announce("This card is no longer waiting.");
-  } else {
-    withCard(unlessOwn(goToMissing));
-  }
-}
-
-// Goes to what the card still needs: unread parts are opened, then the confirmation is typed. What was just opened
-// counts as just shown.
-function goToMissing(card) {
-  const openAll = card.querySelector("[data-unread]:not([hidden]) [data-open-all]:not([hidden])");
-  if (!openAll) {
-    moveToMissing(card);
-    return;
-  }
-  const first = card.querySelector(".effect details:not([open]), .sentence details:not([open]), .changed details:not([open])");
-  openAll.click();
-  shownAt = performance.now();
-  const confirm = card.querySelector("[data-confirm]");
-  (confirm ?? card).focus({ preventScroll: true });
-  first?.scrollIntoView({ block: "nearest" });
-  announce(confirm ? "Opened. Read it, then type the confirmation." : "Opened. Read it, then decide.");
-}
-
-function openForm(card, name, field) {
-  const form = card.querySelector(`.actions > .${name}`);
-  if (form) {
-    form.open = true;
-    const enter = () => form.querySelector(field)?.focus();
-    form.addEventListener("form-loaded", enter, { once: true });
-    enter();
-  }
-}
-
-// A number answers a question with one of its choices, or denies with one of the reasons if that form is open.
-function choose(number) {
-  const answers = "form[data-action=answer] button[name=choice], .deny[open] button[name=preset]";
-  const button = paneCard()?.querySelectorAll(answers)[number - 1];
-  if (!isLoading() && !isTooEarly()) {
-    button?.form.requestSubmit(button);
-  }
+  next ? select(next, !paneCard()?.contains(document.activeElement)) : refuse(step > 0 ? "This is the last waiting card." : "This is the first waiting card.");
 }
 
 async function snoozeRow(row) {
@@ -407,28 +377,15 @@ async function snoozeRow(row) {
 function decidesInBulk() {
   const may = "mayDecide" in document.body.dataset;
   if (!may) {
-    announce("Only approvers can decide cards.");
+    refuse("Only approvers can decide cards.");
   }
   return may;
-}
-
-function openFormOf(target) {
-  return target.closest("[data-card]")?.querySelector(".actions > details[open]");
-}
-
-function leaveForm(event) {
-  const form = event.target.closest(".actions > details, .confirm, .answer") ?? openFormOf(event.target);
-  const card = event.target.closest("[data-card]");
-  if (event.key !== "Escape" || !form || (form.matches(".edit") && "edited" in card.dataset)) {
-    return;
-  }
-  form.open = false;
-  card.focus({ preventScroll: true });
 }
 
 if (desk) {
   startPresence();
   startClaims();
+  startFolding();
   offerEarlierUndo();
   desk.querySelector("[data-snooze-button]").addEventListener("click", () => selectedRow() && snoozeRow(selectedRow()));
   desk.querySelector("[data-take-button]")?.addEventListener("click", () => selectedRow() && take(selectedRow()));
@@ -444,7 +401,7 @@ if (desk) {
       }
     }
   });
-  desk.addEventListener("keydown", leaveForm);
+  document.addEventListener("keydown", leaveForm);
   desk.addEventListener("change", (event) => event.target.matches("[data-pick]") && updateBar());
   for (const button of desk.querySelectorAll("[data-bulk-act]")) {
     button.addEventListener("click", () => decidesInBulk() && summarize(button.dataset.bulkAct, decideInBulk));
@@ -452,6 +409,7 @@ if (desk) {
   desk.querySelector("[data-bulk-clear]").addEventListener("click", clearPicks);
   const first = selectedRow();
   if (first) {
+    setTimeout(() => selectedRow() === first && announce(nameOf(first)), NAME_AFTER_MS); // once the page's title is read
     fetchAhead([nextAfter(first, 1), nextAfter(first, 2)].filter(Boolean));
   }
   const digits = Object.fromEntries([1, 2, 3, 4, 5, 6, 7, 8, 9].map((number) => [String(number), () => choose(number)]));
@@ -461,18 +419,18 @@ if (desk) {
     ArrowDown: () => move(1),
     ArrowUp: () => move(-1),
     Enter: goToCard,
-    o: () => paneCard()?.querySelector(".own-page")?.click(),
+    o: () => withRow(() => paneCard()?.querySelector(".own-page")?.click()),
     a: () => withCard(unlessOwn(approve)),
-    d: () => withCard(unlessOwn((card) => openForm(card, "deny", "[name=reason]"))),
-    e: () => withCard((card) => openForm(card, "edit", FIELD)),
+    d: () => withCard(unlessOwn((card) => openForm(card, "deny"))),
+    e: () => withCard((card) => openForm(card, "edit")),
     u: undoLast,
     t: () => withCard(() => take(selectedRow())),
-    s: () => selectedRow() && snoozeRow(selectedRow()),
-    x: () => togglePick(selectedRow()),
-    X: () => pickGroup(selectedRow()),
+    s: () => withRow(snoozeRow),
+    x: () => withRow(togglePick),
+    X: () => withRow(pickGroup),
     A: () => decidesInBulk() && summarize("approve", decideInBulk),
     D: () => decidesInBulk() && summarize("deny", decideInBulk),
     ...digits,
   };
-  listenForKeys(acts, new Set(["j", "k", "ArrowDown", "ArrowUp"]));
+  listenForKeys(acts, new Set(["j", "k", "ArrowDown", "ArrowUp"]), refuse);
 }

@@ -2,12 +2,14 @@
 import { prepareCards, showOwnForms } from "../cards/cards.js";
 import { noteMoves } from "../cards/moves.js";
 import { announce } from "../page/announce.js";
-import { elementsFrom, fetchPage } from "../page/fragments.js";
+import { elementsFrom, fetchPage, fetchText } from "../page/fragments.js";
 import { countDown, localTimes } from "../page/times.js";
+import { readTyped, writeTyped } from "../page/typed_texts.js";
 
 const AHEAD = 2;
 const FRESH_MS = 5_000; // a card that was fetched earlier may lack warnings that came up since
 const pane = document.querySelector("[data-pane]");
+const typedOn = new Map(); // by card id, the texts that were typed there before another card was shown
 const fetched = new Map(); // by its id, the promised HTML of each card, and when it was asked for
 
 export const paneCard = () => pane.querySelector(":scope > [data-card]");
@@ -18,8 +20,7 @@ function fetchCardOf(row) {
   if (known && performance.now() - known.at < FRESH_MS) {
     return known.html;
   }
-  const answer = fetch(row.dataset.cardAddress, { headers: { Accept: "text/html" }, credentials: "same-origin" });
-  const html = answer.then((response) => (response.ok && !response.redirected ? response.text() : Promise.reject(response)));
+  const html = fetchText(row.dataset.cardAddress);
   fetched.set(id, { html, at: performance.now() });
   html.catch(() => fetched.delete(id));
   return html;
@@ -35,25 +36,60 @@ export function forget(id) {
 
 export const fetchedIds = () => [...fetched.keys()];
 
-// Shows the card of this row; does nothing if another row was selected while it was fetched.
+let isFocusDue = false; // the card that made room for the next one had the focus
+
+// Shows the card of this row; does nothing if another row was selected while it was fetched. Until it is there, the card
+// before it is out of sight and takes nothing.
 export async function showCardOf(row, isStillSelected) {
-  if (paneCard()?.dataset.card === row.dataset.row && "open" in (paneCard()?.dataset ?? {})) {
+  const shown = paneCard();
+  if (shown?.dataset.card === row.dataset.row && "open" in shown.dataset) {
+    setLoading(false);
     return;
   }
+  isFocusDue ||= Boolean(shown?.contains(document.activeElement));
+  setLoading(true);
   const html = await fetchCardOf(row);
   if (!isStillSelected()) {
     return;
   }
   forget(row.dataset.row);
   const card = elementsFrom(html).find((one) => one.matches("[data-card]"));
-  if (card) {
-    showCard(card);
+  if (!card) {
+    throw new Error(`card ${row.dataset.row} did not come`);
+  }
+  const focused = document.activeElement; // it leaves the hidden card only when the browser draws again
+  const hadFocus = isFocusDue && (focused === document.body || Boolean(paneCard()?.contains(focused)));
+  setLoading(false); // or the card could not take the focus
+  showCard(card, hadFocus);
+  isFocusDue = false;
+}
+
+function setLoading(isLoading) {
+  pane.toggleAttribute("data-loading", isLoading);
+  pane.querySelector("[data-load-note]").hidden = !isLoading;
+  pane.querySelector("[data-load-failed]").hidden = true;
+  const shown = paneCard();
+  if (shown) {
+    shown.inert = isLoading;
   }
 }
 
-function showCard(card) {
-  const hadFocus = paneCard()?.contains(document.activeElement);
+// The selected card could not be fetched: the reader can try again.
+export function showFailure(retry) {
   paneCard()?.remove();
+  setLoading(false);
+  const place = pane.querySelector("[data-load-failed]");
+  place.hidden = false;
+  place.querySelector("button").onclick = retry;
+  announce(place.querySelector("[data-load-problem]").textContent);
+}
+
+function showCard(card, hadFocus) {
+  const before = paneCard();
+  if (before && "open" in before.dataset) {
+    typedOn.set(before.dataset.card, readTyped(before));
+  }
+  before?.remove();
   pane.querySelector("[data-snooze-foot]").before(card);
   if (hadFocus) {
     card.focus({ preventScroll: true });
@@ -62,6 +98,8 @@ function showCard(card) {
   localTimes(card);
   countDown(card);
   prepareCards();
+  writeTyped(card, typedOn.get(card.dataset.card) ?? []);
+  typedOn.delete(card.dataset.card);
 }
 
 // Shows that nothing waits, with the figures that the server has now; returns what it says.

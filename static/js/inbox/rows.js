@@ -4,6 +4,7 @@ import { localTimes } from "../page/times.js";
 
 const desk = document.querySelector("[data-desk]");
 const list = document.querySelector("[data-rows]");
+const FOLD_KEY = "gadget-waits-folded";
 export const allRows = () => [...list.querySelectorAll("[data-row]")];
 export const findRow = (id) => document.getElementById(`row-${id}`);
 export const linkOf = (row) => row.querySelector("a");
@@ -17,16 +18,97 @@ export function markSelected(row) {
   }
 }
 
-// Returns the row that follows, or at the end of the list the one before.
+// The rows that the reader sees, and this row. Folded ones are left out.
+function shownRows(row) {
+  return allRows().filter((other) => other === row || !other.matches(".folded > .waits"));
+}
+
+// Returns the row that follows, or at the end of the list the one before. Those that wait for others come last.
 export function neighborOf(row) {
-  const rows = allRows();
+  const rows = shownRows(row);
   const at = rows.indexOf(row);
-  return rows[at + 1] ?? rows[at - 1] ?? null;
+  return nextOwn(row) ?? rows[at + 1] ?? rows[at - 1] ?? null;
+}
+
+// Returns the next row that does not wait for others, or the last one before; null without one.
+export function nextOwn(row) {
+  const rows = allRows();
+  const isOwn = (other) => other !== row && !other.matches(".waits");
+  const at = rows.indexOf(row);
+  return rows.slice(at).find(isOwn) ?? rows.slice(0, at).findLast(isOwn) ?? null;
 }
 
 export function nextAfter(row, step) {
-  const rows = allRows();
+  const rows = shownRows(row);
   return row ? rows[rows.indexOf(row) + step] : rows[0];
+}
+
+export const votersOf = (row) => row.querySelector("[data-voters]").dataset.voters.split(" ").filter(Boolean);
+
+// Shows who has approved the card of this row. The cards that its reader has approved stand at the end, where they can be
+// folded: they wait for others.
+export function showVoters(row, names) {
+  const place = row.querySelector("[data-voters]");
+  const mine = names.includes(document.body.dataset.user);
+  place.dataset.voters = [...new Set(names)].join(" ");
+  const count = `${names.length} ${names.length === 1 ? "approval" : "approvals"} · `;
+  place.textContent = mine ? "you approved, waits for others · " : names.length ? count : "";
+  if (mine !== row.matches(".waits")) {
+    const hadFocus = row.contains(document.activeElement);
+    leaveGroup(row);
+    row.classList.toggle("waits", mine);
+    list.insertBefore(row, mine ? null : findPlace(row));
+    if (hadFocus) {
+      linkOf(row).focus({ preventScroll: true });
+    }
+    updateGroups();
+  }
+}
+
+// Outside its group, a row also names what its values belong to.
+function leaveGroup(row) {
+  if (row.matches(".grouped") && row.querySelector("[data-in-group], .line > .pair")) {
+    row.querySelector(".line").prepend(Object.assign(document.createElement("b"), { textContent: `${row.dataset.title}: ` }));
+  }
+  row.classList.remove("grouped");
+}
+
+const waitsHead = () => list.querySelector("[data-waits-head]");
+
+function updateWaits() {
+  const count = list.querySelectorAll(".row.waits").length;
+  waitsHead().hidden = count === 0;
+  waitsHead().querySelector("[data-waits-count]").textContent = String(count);
+  waitsHead().querySelector("[data-fold]").setAttribute("aria-expanded", String(!list.matches(".folded")));
+}
+
+// The rows that wait for others can be folded; the browser remembers it as long as its tab is open.
+export function startFolding() {
+  list.classList.toggle("folded", readFold() === "yes");
+  updateWaits();
+  list.addEventListener("click", (event) => {
+    if (event.target.closest("[data-fold]")) {
+      const isFolded = list.classList.toggle("folded");
+      writeFold(isFolded ? "yes" : "no");
+      updateWaits();
+    }
+  });
+}
+
+function readFold() {
+  try {
+    return sessionStorage.getItem(FOLD_KEY);
+  } catch {
+    return null;
+  }
+}
+
+function writeFold(value) {
+  try {
+    sessionStorage.setItem(FOLD_KEY, value);
+  } catch {
+    // Without storage, the next page shows them again.
+  }
 }
 
 export function removeRow(row) {
@@ -43,6 +125,7 @@ function updateGroups() {
       head.remove();
     }
   }
+  updateWaits();
 }
 
 function rowsOfGroup(head) {
@@ -60,6 +143,7 @@ export function addRows(html) {
       const head = list.querySelector(`[data-group="${row.dataset.shape}"]`);
       chooseLine(row, head);
       list.insertBefore(row, head ? findPlaceInGroup(row, head) : findPlace(row));
+      showVoters(row, votersOf(row));
     }
   }
   updateGroups();
@@ -86,7 +170,7 @@ function findPlaceInGroup(row, head) {
 }
 
 function findPlace(row) {
-  return allRows().find((other) => !other.matches(".grouped") && isOlder(row, other)) ?? null;
+  return allRows().find((other) => !other.matches(".grouped, .waits") && isOlder(row, other)) ?? waitsHead();
 }
 
 function isOlder(row, other) {
@@ -117,6 +201,7 @@ export function replaceRows(page) {
     linkOf(findRow(focused.dataset.row)).focus({ preventScroll: true });
   }
   replaceChips(page.querySelector("[data-chips]"));
+  updateWaits();
   localTimes(list);
 }
 

@@ -1,23 +1,24 @@
 // Selected cards, and their bulk decision: first a summary, then one outcome for each row.
-import { post } from "../cards/decisions.js";
 import { announce } from "../page/announce.js";
+import { post } from "../page/requests.js";
+import { summarizeValues } from "./bulk_summary.js";
 import { allRows, linkOf } from "./rows.js";
 import { showToast } from "./toasts.js";
 
 const bar = document.querySelector("[data-bulk]");
 const dialog = document.querySelector("[data-bulk-summary]");
-const AT_ONCE = 100;
+const AT_ONCE = 50;
 const GRACE_S = 5;
-const GRACE_OF_A_REQUEST_S = 3; // for each request of a bulk, so that the first calls still wait when the last are decided
+const GRACE_OF_A_HUNDRED_S = 3; // for each hundred, so that the first calls still wait when the last are decided
 const INERT_MS = 400;
 const MAX_NAMED = 8;
 const boxOf = (row) => row.querySelector("[data-pick]");
 export const pickedRows = () => allRows().filter((row) => boxOf(row)?.checked);
 
 export function togglePick(row) {
-  const box = row && boxOf(row);
+  const box = boxOf(row);
   if (!box) {
-    showToast("This card must be decided individually.");
+    showToast("This card must be decided individually.", { isRefusal: true });
     return;
   }
   box.checked = !box.checked;
@@ -31,7 +32,7 @@ function isTaken(row) {
 
 // Selects the rows of the same shape that have no mark and that nobody else has taken; unselects them if all are selected.
 export function pickGroup(row) {
-  const group = row ? allRows().filter((other) => other.dataset.shape && other.dataset.shape === row.dataset.shape) : [];
+  const group = allRows().filter((other) => other.dataset.shape && other.dataset.shape === row.dataset.shape);
   const plain = group.filter((other) => boxOf(other) && !("odd" in other.dataset) && !isTaken(other));
   const areAll = plain.length > 0 && plain.every((other) => boxOf(other).checked);
   plain.forEach((other) => (boxOf(other).checked = !areAll));
@@ -69,12 +70,15 @@ function fillList(list, texts) {
 export function summarize(action, decide) {
   const rows = pickedRows();
   if (rows.length === 0) {
-    announce("Select cards first, with x.");
+    showToast("Select cards first, with x.", { isRefusal: true });
     return;
   }
   const verb = action === "approve" ? "Approve" : "Deny";
   dialog.querySelector("[data-bulk-title]").textContent = `${verb} ${rows.length} ${rows.length === 1 ? "card" : "cards"}?`;
   fillList(dialog.querySelector("[data-bulk-tools]"), describe(rows));
+  const values = rows.length > 1 ? summarizeValues(rows) : [];
+  fillList(dialog.querySelector("[data-bulk-values]"), values);
+  dialog.querySelector("[data-bulk-compared]").hidden = values.length === 0;
   const odd = rows.filter((row) => "odd" in row.dataset);
   fillList(dialog.querySelector("[data-bulk-odd-rows]"), odd.map((row) => `${lineOf(row)} (${row.dataset.odd})`));
   dialog.querySelector("[data-bulk-odd]").hidden = odd.length === 0;
@@ -83,9 +87,17 @@ export function summarize(action, decide) {
   for (const preset of dialog.querySelectorAll("[data-bulk-preset]")) {
     preset.onclick = () => {
       reason.value = preset.value;
+      reason.dispatchEvent(new Event("input"));
       reason.focus();
     };
   }
+  const told = dialog.querySelector("[data-bulk-told]");
+  const tellReason = () => {
+    const text = reason.value.trim();
+    told.textContent = text ? `All ${rows.length} are denied with this reason: “${text}”.` : `All ${rows.length} are denied without a reason.`;
+  };
+  reason.oninput = tellReason;
+  tellReason();
   const confirm = dialog.querySelector("[data-bulk-confirm]");
   confirm.textContent = `${verb} ${rows.length} ${rows.length === 1 ? "card" : "cards"}`;
   openedAt = performance.now();
@@ -109,7 +121,7 @@ dialog?.addEventListener("click", (event) => {
 
 // Enter confirms the summary wherever the focus is in it, but for its buttons.
 dialog?.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && !event.repeat && !event.target.matches("button")) {
+  if (event.key === "Enter" && !event.repeat && !event.isComposing && !event.target.matches("button")) {
     event.preventDefault();
     dialog.querySelector("[data-bulk-confirm]").click();
   }
@@ -117,41 +129,39 @@ dialog?.addEventListener("keydown", (event) => {
 
 export const lineOf = (row) => linkOf(row).querySelector(".line").textContent.replace(/\s+/g, " ").trim();
 
-// Decides the rows. Returns those that were decided, the others with the reason why they stay, and the seconds in which
-// the approvals can be undone.
-export async function decideRows(rows, action, reason) {
+// A UUID, also on pages without https, where browsers offer none.
+function makeId() {
+  const byte = () => crypto.getRandomValues(new Uint8Array(1))[0];
+  return crypto.randomUUID?.() ?? "10000000-1000-4000-8000-100000000000".replace(/[018]/g, (digit) => (digit ^ (byte() & (15 >> (digit / 4)))).toString(16));
+}
+
+// Decides the rows, and tells after each request how many are done. Returns those that were decided, those that need
+// more people, the others with the reason why they stay, the id of the bulk, and the seconds in which it can be undone.
+export async function decideRows(rows, action, reason, tell) {
   const done = [];
   const kept = [];
-  const bulkId = rows.length > AT_ONCE ? crypto.randomUUID?.() : undefined; // the requests are one bulk decision
-  const grace = GRACE_S + GRACE_OF_A_REQUEST_S * Math.floor(rows.length / AT_ONCE);
+  const voted = [];
+  const bulkId = rows.length > 1 ? makeId() : undefined; // the requests are one bulk decision
+  const grace = GRACE_S + GRACE_OF_A_HUNDRED_S * Math.floor(rows.length / 100);
   for (let at = 0; at < rows.length; at += AT_ONCE) {
     const some = rows.slice(at, at + AT_ONCE);
+    tell(at);
     const decisions = some.map((row) => ({
       approval_id: Number(row.dataset.row),
       action,
       digest: row.dataset.digest,
-      decision_id: (row.dataset[`${action}Id`] ??= crypto.randomUUID?.() ?? ""),
+      decision_id: (row.dataset[`${action}Id`] ??= makeId()),
       ...(action === "deny" ? { reason } : { grace_s: grace }),
     }));
-    const response = await post("/api/approvals/decide", { decisions, bulk_id: bulkId }).catch(() => null);
-    const answer = await response?.json().catch(() => null);
+    const { answer, detail } = await post("/api/approvals/decide", { decisions, bulk_id: bulkId });
     some.forEach((row, index) => {
-      const outcome = answer?.outcomes?.[index] ?? { status: 0, detail: answer?.detail ?? "Gadget could not be reached" };
-      outcome.status === 200 ? done.push(row) : kept.push([row, outcome.detail]);
+      const outcome = answer.outcomes?.[index] ?? { status: 0, detail };
+      if (outcome.status === 202) {
+        voted.push(row);
+      } else {
+        outcome.status === 200 ? done.push(row) : kept.push([row, outcome.detail]);
+      }
     });
   }
-  return { done, kept, seconds: GRACE_S };
-}
-
-// Undoes approvals. Returns the number that was undone, and why the first of the others was not.
-export async function undoRows(ids) {
-  const outcomes = [];
-  for (let at = 0; at < ids.length; at += AT_ONCE) {
-    const some = ids.slice(at, at + AT_ONCE).map(Number);
-    const response = await post("/api/approvals/undo", { approval_ids: some }).catch(() => null);
-    const answer = await response?.json().catch(() => null);
-    outcomes.push(...(answer?.outcomes ?? some.map(() => ({ status: 0, detail: answer?.detail ?? "Gadget could not be reached" }))));
-  }
-  const failed = outcomes.find((one) => one.status !== 200);
-  return { undone: outcomes.filter((one) => one.status === 200).length, problem: failed?.detail ?? "" };
+  return { done, kept, voted, bulkId, seconds: GRACE_S };
 }

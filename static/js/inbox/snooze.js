@@ -1,6 +1,7 @@
 // Snoozing: the card leaves this reader's list for a while.
+import { post } from "../page/requests.js";
+
 const dialog = document.querySelector("[data-snooze]");
-const csrfToken = () => document.querySelector('meta[name="csrf-token"]').content;
 const BY_KEY = { 1: "hour", 2: "tomorrow" };
 
 dialog?.addEventListener("keydown", (event) => {
@@ -27,12 +28,6 @@ export async function snooze(id) {
   if (!until) {
     return null;
   }
-  const response = await fetch(`/approvals/${id}/snooze/`, {
-    method: "POST",
-    credentials: "same-origin",
-    headers: { Accept: "application/json", "X-CSRFToken": csrfToken() },
-    body: new URLSearchParams({ until }),
-  }).catch(() => null);
-  const answer = await response?.json().catch(() => null);
-  return response?.ok ? { until: answer.until } : { problem: answer?.detail ?? "Gadget could not be reached" };
+  const { ok, answer, detail } = await post(`/approvals/${id}/snooze/`, new URLSearchParams({ until }));
+  return ok ? { until: answer.until } : { problem: detail };
 }

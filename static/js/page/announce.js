@@ -1,7 +1,14 @@
-// Announces a text to screen readers, politely.
-export function announce(text) {
+// Announces a text to screen readers, politely. One that joins is read after what was announced at the same moment.
+const TOGETHER_MS = 150;
+let announcedAt = -TOGETHER_MS;
+
+export function announce(text, { joins = false } = {}) {
   const place = document.querySelector("[data-announcer]");
-  if (place && text) {
-    place.textContent = text;
+  if (!place || !text) {
+    return;
   }
+  const now = performance.now();
+  const before = joins && now - announcedAt < TOGETHER_MS ? place.textContent : "";
+  announcedAt = now;
+  place.textContent = [before, text].filter(Boolean).join(" ");
 }

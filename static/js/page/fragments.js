@@ -1,3 +1,5 @@
+import { tellLoggedOut } from "./requests.js";
+
 // Turns HTML from the server into nodes. Scripts in it do not run, and the page's policy forbids them anyway.
 export function nodesFrom(html) {
   const body = new DOMParser().parseFromString(`<body>${html}`, "text/html").body;
@@ -6,10 +8,17 @@ export function nodesFrom(html) {
 
 export const elementsFrom = (html) => nodesFrom(html).filter((node) => node.nodeType === Node.ELEMENT_NODE);
 
-export async function fetchPage(address) {
+export async function fetchText(address) {
   const response = await fetch(address, { headers: { Accept: "text/html" }, credentials: "same-origin" });
+  if (response.redirected && new URL(response.url).pathname === "/login/") {
+    tellLoggedOut();
+  }
   if (!response.ok || response.redirected) {
     throw new Error(`${address} answered ${response.status}`);
   }
-  return new DOMParser().parseFromString(await response.text(), "text/html");
+  return response.text();
+}
+
+export async function fetchPage(address) {
+  return new DOMParser().parseFromString(await fetchText(address), "text/html");
 }

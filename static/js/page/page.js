@@ -6,15 +6,21 @@ import "../cards/outcomes.js";
 import "../frame/drawer.js";
 import "../frame/keys.js";
 import "../frame/theme.js";
+import { showClosed, showConnected, showLost } from "./connection.js";
 import { nodesFrom } from "./fragments.js";
 import { showCountInIcon } from "./icon.js";
-import { ReconnectingSocket, describeClose } from "./socket.js";
+import "./requests.js";
+import { ReconnectingSocket } from "./socket.js";
 import { countDown, localTimes } from "./times.js";
+import { restoreAfterLogin, restoreUnsent } from "./typed_texts.js";
 
 document.documentElement.classList.add("scripted");
+navigator.serviceWorker?.getRegistration("/").then((registration) => registration?.active?.postMessage("opened"));
 localTimes(document);
 countDown(document);
 prepareCards();
+restoreAfterLogin();
+restoreUnsent();
 
 // A page that answers a form has an address of its own, so that Back and Reload do not send the form again.
 const address = document.querySelector("[data-address]")?.dataset.address;
@@ -68,28 +74,33 @@ function showStop(html) {
   }
 }
 
-// A run's page has a bar of its own.
-const lostBar = document.querySelector("[data-lost]") ? null : document.querySelector("[data-inbox-lost]");
-
-function showLost(isLost, text) {
-  if (lostBar) {
-    lostBar.textContent = text ?? lostBar.textContent;
-    lostBar.hidden = !isLost;
-  }
-}
+// A run's page shows by its own socket whether it is updated.
+let wasLost = false;
+const isQuiet = Boolean(document.querySelector("[data-lost]"));
 
 const inbox = new ReconnectingSocket(() => document.body.dataset.inbox, {
   onMessage: ({ type, payload, html, rows }) => {
     if (type === "inbox_changed") {
       showInbox({ ...payload, rows });
       showStop(html);
+    } else if (type === "card_changed") {
+      document.dispatchEvent(new CustomEvent("card-changed", { detail: payload }));
     } else if (type === "presence") {
       document.dispatchEvent(new CustomEvent("somebody-looks", { detail: payload }));
     }
   },
-  onOpen: () => showLost(false),
-  onLost: () => showLost(true),
-  onEnd: (code) => showLost(true, describeClose(code)),
+  onOpen: () => {
+    isQuiet || showConnected();
+    if (wasLost) {
+      document.dispatchEvent(new CustomEvent("card-changed", { detail: {} })); // messages that were sent meanwhile are lost
+    }
+    wasLost = false;
+  },
+  onLost: () => {
+    wasLost = true;
+    isQuiet || showLost();
+  },
+  onEnd: (code) => isQuiet || showClosed(code),
 });
 
 // The inbox tells others which card its reader looks at.

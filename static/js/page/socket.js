@@ -3,10 +3,6 @@
 const LOGGED_OUT = 4401;
 const NOT_FOUND = 4404;
 
-export function describeClose(code) {
-  return code === LOGGED_OUT ? "You are logged out. Reload the page to log in." : "This page no longer updates. Reload it.";
-}
-
 export class ReconnectingSocket {
   constructor(address, { onMessage, onOpen, onLost, onEnd }) {
     this.address = address; // a function, called for each connection
@@ -14,6 +10,8 @@ export class ReconnectingSocket {
     this.failures = 0;
     addEventListener("online", () => this.reconnect());
     addEventListener("pageshow", (event) => event.persisted && this.reconnect());
+    // A login in another tab counts here, too.
+    document.addEventListener("visibilitychange", () => this.wasLoggedOut && !document.hidden && this.reconnect());
     this.connect();
   }
 
@@ -54,6 +52,7 @@ export class ReconnectingSocket {
       return;
     }
     if (event.code === LOGGED_OUT || event.code === NOT_FOUND) {
+      this.wasLoggedOut = event.code === LOGGED_OUT;
       this.on.onEnd?.(event.code);
       return;
     }

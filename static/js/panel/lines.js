@@ -1,6 +1,6 @@
 // The lines of the panel. A line replaces the earlier one of its slot, in its place or, with `data-moves-to-end`, at the
 // end. The cost of a line does not depend on the length of the panel.
-import { offerNewCard, prepareCards } from "../cards/cards.js";
+import { offerNewCard, prepareCards, takeTyped } from "../cards/cards.js";
 import { noteMoves } from "../cards/moves.js";
 import { countDown, localTimes } from "../page/times.js";
 
@@ -60,6 +60,8 @@ export class Lines {
       this.remove(slot);
     }
     const earlier = this.find(slot);
+    const [card, current] = [earlier, line].map((one) => one?.querySelector("[data-card]"));
+    const keepTyped = card && current ? takeTyped(card, current) : () => {};
     if (earlier) {
       replace(earlier, line);
       this.remember(line, this.placeOf.get(earlier));
@@ -73,6 +75,7 @@ export class Lines {
     } else {
       this.noteMove(line);
     }
+    keepTyped();
     return true;
   }
 

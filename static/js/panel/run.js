@@ -2,7 +2,8 @@
 // connection breaks.
 import { announce } from "../page/announce.js";
 import { elementsFrom, fetchPage } from "../page/fragments.js";
-import { ReconnectingSocket, describeClose } from "../page/socket.js";
+import { showClosed, showConnected, showLost } from "../page/connection.js";
+import { ReconnectingSocket } from "../page/socket.js";
 import { followChildren } from "./children.js";
 import { showEnd } from "./end.js";
 import { Follower } from "./follow.js";
@@ -15,7 +16,6 @@ const MAX_ANNOUNCED = 3;
 
 const run = document.querySelector("[data-run]");
 const panel = document.getElementById("panel");
-const lostBar = document.querySelector("[data-lost]");
 const lines = new Lines(panel);
 const stream = new TextStream(lines);
 const follower = new Follower(panel);
@@ -126,13 +126,8 @@ const socket = new ReconnectingSocket(() => `${panel.dataset.socket}?after=${las
   onMessage: receive,
   onOpen: () => {
     askedAfter = -1;
-    lostBar.hidden = true;
+    showConnected();
   },
-  onLost: () => {
-    lostBar.hidden = false;
-  },
-  onEnd: (code) => {
-    lostBar.textContent = describeClose(code);
-    lostBar.hidden = false;
-  },
+  onLost: showLost,
+  onEnd: showClosed,
 });

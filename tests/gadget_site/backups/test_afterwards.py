@@ -13,22 +13,22 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
 
+from agents.accounts import installation
 from agents.accounts.membership import issue_token
 from agents.accounts.models import AuditEntry, Invitation, Membership, Organization, Role
 from agents.approvals import bulk, decisions
-from agents.approvals.models import RESTORED_SINCE, Approval, ApprovalKind, ApprovalStatus
 from agents.employees.models import Grant
 from agents.gateway.keys import authenticate_key, issue_key
 from agents.notices.models import Delivery, DeliveryStatus, Notice
 from agents.notices.spreading import spread_notices
-from agents.platform import identity
 from agents.platform.models import Installation
 from agents.runs import stops
-from agents.runs.models import RunStatus
+from agents.runs.models import RESTORED_SINCE, Approval, ApprovalKind, ApprovalStatus, RunStatus
 from agents.worker.sweeper import sweep_once
 from gadget_site.backup import restored
 from gadget_site.backup.archive import Manifest
 from gadget_site.backup.restoring import RestoredBackup
+from tests.gadget_site.backups.confirmed import confirm_all
 from tests.notices.conftest import add_address
 from tests.recorder import Recorder
 from tests.triggers.conftest import add_trigger
@@ -45,6 +45,7 @@ def waiting(workshop: Workshop, *names: str) -> list[Approval]:
 
 
 def lift(workshop: Workshop) -> None:
+    confirm_all(workshop.admin)
     stops.release_everything(workshop.admin)
 
 
@@ -110,17 +111,17 @@ class TestEverythingIsStopped:
 
 class TestARestoreThatWasCutOff:
     def test_lets_no_part_start_until_it_is_settled(self, workshop: Workshop) -> None:
-        identity.confirm()
+        installation.confirm()
         restored.stop_everything()
-        with pytest.raises(identity.WrongInstallationError, match="A restore was not finished"):
-            identity.confirm()
+        with pytest.raises(installation.WrongInstallationError, match="A restore was not finished"):
+            installation.confirm()
         with pytest.raises(CommandError, match="A restore was not finished"):
             call_command("adopt_folder")
         restored.settle()
-        identity.confirm()
+        installation.confirm()
 
     def test_settling_by_hand_keeps_the_folder_that_the_database_knows(self, workshop: Workshop) -> None:
-        identity.confirm()
+        installation.confirm()
         Installation.objects.update(folder_mark="another")
         restored.settle()
         assert Installation.objects.get().folder_mark == "another"

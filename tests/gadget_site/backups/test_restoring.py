@@ -5,21 +5,16 @@ from __future__ import annotations
 import gzip
 import os
 import sqlite3
-import subprocess
-import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 from cryptography.fernet import Fernet
-from django.apps import apps
-from django.conf import settings as site
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.test import Client
@@ -31,10 +26,11 @@ from agents.employees.models import Employee
 from agents.platform import key_rotation
 from agents.platform.liveness import WORKER, SignOfLife
 from agents.runs.models import RunStatus
-from gadget_site.backup import archive
+from gadget_site.backup import archive, seal
 from gadget_site.backup.archive import BackupError, Manifest, read_manifest
 from gadget_site.backup.restoring import RestoredBackup
 from gadget_site.backup.taking import back_up
+from tests.gadget_site.backups.places import empty_database, restore_in_process, rows
 from tests.processes import current_database_url
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, call
@@ -57,21 +53,13 @@ def fill(workshop: Workshop) -> None:
     write_file(pk, ("reports", "a ü.txt"), [ODD.encode()], lambda _: None)
 
 
-def rows() -> dict[str, list[Any]]:
-    """Every stored value of every table, as the database gives it."""
-    found = {}
-    for model in apps.get_models(include_auto_created=True):
-        table = model._meta.db_table
-        with connection.cursor() as cursor:
-            cursor.execute(f'SELECT * FROM "{table}" ORDER BY 1')
-            found[table] = cursor.fetchall()
-    return found
-
-
 TOLD = ("accounts_auditentry", "runs_event")
 """What holding adds to: an entry, and a line in each run that was stopped."""
 SESSIONS = "django_session"
-CHANGED = {"accounts_organization", "accounts_audithead", "runs_run", "notices_notice", SESSIONS, *TOLD}
+CHANGED = {
+    *("accounts_organization", "accounts_audithead", "runs_run", "notices_notice", "restores_restoredlimit"),
+    *(SESSIONS, *TOLD),
+}
 """The tables of which a restore changes rows."""
 
 
@@ -180,6 +168,12 @@ class TestARefusal:
         assert damaged > 50
         assert str(path) in self.refusal(path)
 
+    def test_of_an_archive_with_another_seal(self, path: Path) -> None:
+        one, other = path.read_bytes(), path.with_name("other.tar.gz")
+        back_up(other)
+        path.write_bytes(other.read_bytes()[: seal.LENGTH] + one[seal.LENGTH :])
+        assert "its seal does not match" in self.refusal(path)
+
     def test_of_half_an_archive(self, path: Path) -> None:
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
         assert str(path) in self.refusal(path)
@@ -222,18 +216,13 @@ class TestARefusal:
         settings.GADGET_AUDIT_KEYS = kept
 
     def test_of_a_newer_version(self, path: Path) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('runs', '9999_x', '2026-01-01')")
-            try:
-                back_up(path, force=True)
-            finally:
-                cursor.execute("DELETE FROM django_migrations WHERE name = '9999_x'")
+        manifest = read_manifest(path)
+        self.resign(path, manifest.model_copy(update={"migrations": [*manifest.migrations, ("runs", "9999_x")]}))
         assert "is from a newer version of Gadget: runs.9999_x" in self.refusal(path)
 
     def test_of_another_database(self, path: Path) -> None:
         other = {"sqlite": "postgresql", "postgresql": "sqlite"}[connection.vendor]
-        manifest = read_manifest(path).model_copy(update={"database": other}).sign()
-        self.rewrite(path, lambda name, data: manifest.model_dump_json().encode() if name == archive.MANIFEST else data)
+        self.resign(path, read_manifest(path).model_copy(update={"database": other}))
         assert f"is a backup of {other}" in self.refusal(path)
 
     def test_while_a_part_lives(self, path: Path, redis_url: str) -> None:
@@ -244,6 +233,11 @@ class TestARefusal:
         finally:
             pulse.stop()
 
+    def resign(self, path: Path, manifest: Manifest) -> None:
+        """The same archive with another manifest, made by somebody who has the key."""
+        text = manifest.sign().model_dump_json().encode()
+        self.rewrite(path, lambda name, data: text if name == archive.MANIFEST else data)
+
     def rewrite(self, path: Path, change: Callable[[str, bytes], bytes]) -> None:
         """The same archive with other contents, made by somebody who has no key."""
         with archive._read_members(path) as members:
@@ -252,41 +246,18 @@ class TestARefusal:
         with archive.Writer(path) as writer:
             for name, data in contents:
                 writer.add(name, BytesIO(data), len(data))
+        path.write_bytes(path.read_bytes()[seal.LENGTH :])  # who has no key cannot seal it either
 
 
 def test_into_a_fresh_installation_by_the_command(workshop: Workshop, take: Take, tmp_path: Path) -> None:
     fill(workshop)
     take()
     with empty_database(tmp_path) as url:
-        told = restore_in_process(tmp_path, url)
+        told = restore_in_process(tmp_path, url, tmp_path / "backup.tar.gz")
     lines = told.splitlines()
     assert "EVERYTHING IS STOPPED" in lines[-1]
     assert (tmp_path / "fresh" / "files" / str(workshop.organization.pk) / "reports").is_dir()
     assert "acme: the chain is intact" in told
-
-
-def restore_in_process(tmp_path: Path, url: str) -> str:
-    """What `restore`, `verify_audit` and a second `restore` without force print, in processes of their own."""
-    environment = {
-        **os.environ,
-        "GADGET_TESTS_GIVEN": "1",
-        "DJANGO_SETTINGS_MODULE": "tests.settings",
-        "DATABASE_URL": url,
-        "GADGET_DATA_DIR": str(tmp_path / "fresh"),
-    }
-
-    def run(*command: str) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, str(site.BASE_DIR / "manage.py"), *command]
-        return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-
-    done = run("restore", str(tmp_path / "backup.tar.gz"))
-    assert done.returncode == 0, done.stderr
-    verified = run("verify_audit")
-    assert verified.returncode == 0, verified.stdout
-    again = run("restore", str(tmp_path / "backup.tar.gz"))
-    assert again.returncode == 1
-    assert "already holds data" in again.stderr
-    return verified.stdout + done.stdout
 
 
 @contextmanager
@@ -299,18 +270,3 @@ def other_connection() -> Iterator[None]:
     else:
         with psycopg.connect(current_database_url(), application_name="gadget"):
             yield
-
-
-@contextmanager
-def empty_database(tmp_path: Path) -> Iterator[str]:
-    """The address of a database without any table."""
-    if connection.vendor == "sqlite":
-        yield f"sqlite:///{tmp_path}/fresh/gadget.sqlite3"
-        return
-    own, name = connection.settings_dict["NAME"], f"{connection.settings_dict['NAME']}_fresh"
-    with psycopg.connect(current_database_url(), autocommit=True) as server:
-        server.execute(f'CREATE DATABASE "{name}" TEMPLATE template0')
-        try:
-            yield current_database_url().replace(f"/{own}", f"/{name}")
-        finally:
-            server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from agents.accounts.models import Membership, Organization
 from agents.approvals import decisions
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Employee, ModelProvider
 from agents.runs import actions
 from agents.runs.engine.loop import advance
-from agents.runs.models import Run
+from agents.runs.models import Approval, ApprovalStatus, Run
 from gadget_site.demo import building
 
 

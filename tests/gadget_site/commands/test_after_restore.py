@@ -5,10 +5,10 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.runs import stops
-from agents.runs.models import CallStatus, Run, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
 from agents.worker.sweeper import sweep_once
+from tests.gadget_site.backups.confirmed import confirm_all
 from tests.gadget_site.commands.demo_world import build_demo
 from tests.workshop.invariants import assert_invariants
 
@@ -36,6 +36,7 @@ def test_an_approval_that_had_not_started_is_asked_again() -> None:
     assert "backup" in fresh.why
     assert fresh.tool_call.status == CallStatus.AWAITING_APPROVAL
     assert world.drive(run).status == RunStatus.QUEUED, "everything is stopped"
+    confirm_all(world.member("admin"))
     stops.release_everything(world.member("admin"))
     sweep_once()
     assert world.drive(run).status == RunStatus.WAITING

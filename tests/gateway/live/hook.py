@@ -15,7 +15,7 @@ import httpx2
 
 from agents.accounts.membership import issue_token
 from agents.approvals import decisions
-from agents.approvals.models import Approval
+from agents.runs.models import Approval
 from tests.awaiting import await_that
 from tests.clients.gadget import HOOK
 from tests.faults.site import Site
@@ -28,6 +28,8 @@ RULES = [
     {"tool": SHELLS, "input": "rm -rf /|curl .*|sudo .*", "do": "deny"},
 ]
 CLAUDE = {"session_id": "s1", "cwd": "/home/ada/shop", "hook_event_name": "PreToolUse", "tool_name": "Bash"}
+PATIENCE_S = 120
+"""Seconds in which a whole assistant starts and asks, on a busy machine."""
 DEPLOY = {**CLAUDE, "tool_input": {"command": "make deploy", "description": "Deploy the shop"}}
 
 
@@ -56,19 +58,25 @@ class Hook:
 
 @contextmanager
 def decided(site: Site, *, approves: bool) -> Iterator[None]:
-    """Decide the card that comes while the block runs, over REST, so that whoever waits for it hears of it at once."""
-    before = set(Approval.objects.values_list("pk", flat=True))
-
-    def decide() -> None:
-        await_that(lambda: Approval.objects.exclude(pk__in=before).exists(), "a card comes")
-        card = Approval.objects.exclude(pk__in=before).select_related("tool_call").get()
-        confirmed = {"confirm": decisions.make_confirmation_phrase(card)} if approves else {"reason": "Not now."}
-        answer = httpx2.post(
-            f"{site.installation.url}/api/approvals/{card.pk}/{'approve' if approves else 'deny'}",
-            json={"digest": card.digest, **confirmed},
-            headers={"Authorization": f"Bearer {issue_token(site.workshop.approver, 'test')[1]}"},
-        )
-        answer.raise_for_status()
-
-    with beside(decide):
+    """Decide the card that comes while the block runs."""
+    before = list_cards()
+    with beside(lambda: decide_next(site, before, approves=approves)):
         yield
+
+
+def list_cards() -> set[int]:
+    return set(Approval.objects.values_list("pk", flat=True))
+
+
+def decide_next(site: Site, before: set[int], *, approves: bool) -> Approval:
+    """Await a card beside those before, and decide it over REST, so that whoever waits for it hears of it at once."""
+    await_that(lambda: Approval.objects.exclude(pk__in=before).exists(), "a card comes", PATIENCE_S)
+    card = Approval.objects.exclude(pk__in=before).select_related("tool_call").get()
+    confirmed = {"confirm": decisions.make_confirmation_phrase(card)} if approves else {"reason": "Not now."}
+    answer = httpx2.post(
+        f"{site.installation.url}/api/approvals/{card.pk}/{'approve' if approves else 'deny'}",
+        json={"digest": card.digest, **confirmed},
+        headers={"Authorization": f"Bearer {issue_token(site.workshop.approver, 'test')[1]}"},
+    )
+    answer.raise_for_status()
+    return card

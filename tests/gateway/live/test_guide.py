@@ -49,7 +49,7 @@ def test_its_commands_work_as_they_stand(site: Site, secret: str, tmp_path: Path
     listing, ask, wait, redeem, outcome, verify = read_commands()
     data = run_commands(site, secret, tmp_path, [listing]).partition("data: ")[2]
     tools = json.loads(data)["result"]["tools"]
-    assert "gadget.ticket" in {tool["name"] for tool in tools}
+    assert "gadget__ticket" in {tool["name"] for tool in tools}
     rotate_signing_key()
     with ThreadPoolExecutor(1) as beside:
         keep = "printf '%s' \"$RECEIPT\" > receipt"

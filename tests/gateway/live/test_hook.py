@@ -16,10 +16,9 @@ import pytest
 from django.conf import settings
 
 from agents.approvals import decisions
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.gateway.asks import AskedRequest, submit
 from agents.gateway.models import AgentKey, Ask
-from agents.runs.models import CallStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall
 from tests.awaiting import await_that
 from tests.faults.site import Site
 from tests.gateway.live.hook import CLAUDE, DEPLOY, Hook, decided

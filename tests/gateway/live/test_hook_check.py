@@ -16,7 +16,7 @@ from tests.gateway.live.hook import Hook, decided
 class TestCheck:
     def install(self, folder: Path, **entry: Any) -> str:
         """Write settings of Claude Code that start the hook."""
-        command = {"type": "command", "command": f"python3 {HOOK}", "timeout": 60, **entry}
+        command = {"type": "command", "command": f"/usr/bin/python3 -I {HOOK}", "timeout": 60, **entry}
         path = folder / "settings.json"
         path.write_text(json.dumps({"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [command]}]}}))
         return str(path)
@@ -30,14 +30,15 @@ class TestCheck:
         self, hook: Hook, tmp_path: Path
     ) -> None:
         code, output = self.run(hook, "claude", self.install(tmp_path))
-        lines = {line[8:].strip(): line.startswith("ok") for line in output.splitlines()[:-1]}
+        lines = {line[8:].strip(): line.startswith("ok") for line in output.splitlines()[:-2]}
         assert any("the hook is installed" in text and good for text, good in lines.items())
         assert any("5 s longer than the hook" in text and good for text, good in lines.items())
         assert any("is the file that Gadget serves" in text and good for text, good in lines.items())
-        assert any("a call is held" in text and good for text, good in lines.items())
+        assert any("Gadget holds an ask" in text and good for text, good in lines.items())
         assert any("check was cancelled" in text and good for text, good in lines.items())
         changeable = {text for text, good in lines.items() if " can change " in text and not good}
         assert {text.split()[-1] for text in changeable} == {
+            "/usr/bin/python3",
             str(HOOK),
             str(hook.config),
             str(tmp_path / "settings.json"),

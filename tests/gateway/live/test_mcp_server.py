@@ -17,7 +17,7 @@ from agents.accounts.membership import issue_token
 from agents.gateway.keys import MAX_REQUESTS_PER_MINUTE, revoke_key
 from agents.gateway.models import AgentKey
 from agents.mcp_server.door import LARGEST_BODY, MAX_WRONG_KEYS_PER_MINUTE
-from agents.runs.models import Run, RunStatus
+from agents.runs.models import Run, RunStatus, ToolCall
 from tests.awaiting import await_that
 from tests.faults.site import Site
 from tests.gateway.live.conftest import make_secret
@@ -54,12 +54,12 @@ def test_a_client_lists_reads_asks_waits_and_fetches(site: Site, secret: str, mo
     record = site.workshop.record(region="EU")
     with connect(site.installation.url, secret, mode) as agent:
         tools = {tool.name: tool for tool in agent.list_tools()}
-        assert {"data.searchRecords", "data.updateRecord", "gadget.ticket", "gadget.cancel"} <= set(tools)
-        assert tools["data.searchRecords"].input_schema["properties"]["region"]
-        read = agent.call("data.searchRecords", region="EU")
+        assert {"data__searchRecords", "data__updateRecord", "gadget__ticket", "gadget__cancel"} <= set(tools)
+        assert tools["data__searchRecords"].input_schema["properties"]["region"]
+        read = agent.call("data__searchRecords", region="EU")
         assert not read.is_error
         assert read.structured_content["records"][0]["id"] == str(record.pk)
-        asked = agent.call("data.updateRecord", record_id=str(record.pk), changes={"phone": "+49 1"})
+        asked = agent.call("data__updateRecord", record_id=str(record.pk), changes={"phone": "+49 1"})
         ticket = asked.structured_content
         assert ticket["status"] == "waiting_for_approval"
         card = site.workshop.card(Run.objects.get())
@@ -87,7 +87,7 @@ def test_a_client_of_the_oldest_revision_does_so_too(site: Site, secret: str) ->
     def call(tool: str, **arguments: Any) -> dict[str, Any]:
         return send("tools/call", name=tool, arguments=arguments)
 
-    assert {"data.searchRecords", "gadget.ticket"} <= {tool["name"] for tool in send("tools/list")["tools"]}
+    assert {"data__searchRecords", "gadget__ticket"} <= {tool["name"] for tool in send("tools/list")["tools"]}
     read = call("data.searchRecords", region="EU")
     assert read["structuredContent"]["records"][0]["id"] == str(record.pk)
     asked = call("data.updateRecord", record_id=str(record.pk), changes={"phone": "+49 1"})["structuredContent"]
@@ -124,8 +124,8 @@ def test_words_of_a_client_about_itself_or_a_call_are_kept_nowhere(site: Site, s
 def test_only_the_tools_of_the_employee_are_listed(site: Site, secret: str) -> None:
     site.workshop.employee.grants.exclude(tool="data.searchRecords").delete()
     with connect(site.installation.url, secret) as agent:
-        assert [tool.name for tool in agent.list_tools()] == ["data.searchRecords", "gadget.ticket", "gadget.cancel"]
-        for tool in ("probe.nothing", "data.updateRecord"):
+        assert [tool.name for tool in agent.list_tools()] == ["data__searchRecords", "gadget__ticket", "gadget__cancel"]
+        for tool in ("probe.nothing", "data.updateRecord", "data__updateRecord", "x___aaaaaaaaaaaaaaaa"):
             with pytest.raises(MCPError, match="there is no tool"):
                 agent.call(tool)
 
@@ -146,9 +146,22 @@ def test_progress_is_told_while_a_call_runs(site: Site, secret: str) -> None:
 def test_a_client_cancels_what_it_asked(site: Site, secret: str) -> None:
     record = site.workshop.record()
     with connect(site.installation.url, secret) as agent:
-        asked = agent.call("data.updateRecord", record_id=str(record.pk), changes={"phone": "+49 1"})
+        asked = agent.call("data__updateRecord", record_id=str(record.pk), changes={"phone": "+49 1"})
         ticket = asked.structured_content["ticket"]
-        assert agent.call("gadget.cancel", ticket=ticket).structured_content["status"] == "cancelled"
+        cancelled = agent.call("gadget__cancel", ticket=ticket)
+        assert (cancelled.structured_content["status"], cancelled.is_error) == ("cancelled", False)
+        assert agent.call("gadget.cancel", ticket=ticket).structured_content == cancelled.structured_content
+        assert agent.call("gadget__ticket", ticket=ticket).is_error, "the call itself did not happen"
+
+
+def test_both_spellings_of_a_name_call_the_same_tool(site: Site, secret: str) -> None:
+    record = site.workshop.record()
+    changes = {"record_id": str(record.pk), "changes": {"phone": "+49 1"}}
+    with connect(site.installation.url, secret) as agent:
+        tickets = [agent.call(f"data{dot}updateRecord", **changes).structured_content["ticket"] for dot in (".", "__")]
+        assert tickets[0] == tickets[1]
+        assert {agent.call(f"gadget{dot}ticket", ticket=tickets[0]).structured_content["status"] for dot in (".", "__")}
+    assert [call.tool for call in ToolCall.objects.all()] == ["data.updateRecord"]
 
 
 def test_bad_tickets_are_refused(site: Site, secret: str) -> None:

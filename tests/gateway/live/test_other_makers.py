@@ -17,10 +17,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.models import Grant
 from agents.platform.refusals import Refusal
-from agents.runs.models import Run
+from agents.runs.models import Approval, ApprovalStatus, Run
 from tests import node
 from tests.awaiting import await_that
 from tests.faults.site import Site
@@ -70,7 +69,7 @@ def test_the_typescript_client_lists_reads_asks_waits_and_fetches(
         assert client.stdout is not None
         seen = json.loads(client.stdout.readline())
         assert seen["status"] == "waiting_for_approval"
-        assert "data.updateRecord" in seen["tools"]
+        assert "data__updateRecord" in seen["tools"]
         assert [one["id"] for one in seen["found"]] == [str(record.pk)]
         await_that(lambda: bool(Run.objects.filter(status="waiting")), "the run waits")
         site.workshop.approve(site.workshop.card(Run.objects.latest("pk")))

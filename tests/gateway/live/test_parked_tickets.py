@@ -70,7 +70,7 @@ async def wait_for_all(site: Site, tickets: list[tuple[str, str]], web: RealProc
 
         async def wait(secret: str, ticket: str) -> dict[str, Any]:
             arguments = {"ticket": ticket, "wait_s": WAIT_S}
-            return await send(client, site, secret, {"name": "gadget.ticket", "arguments": arguments})
+            return await send(client, site, secret, {"name": "gadget__ticket", "arguments": arguments})
 
         waits = [asyncio.create_task(wait(*each)) for each in tickets]
         await asyncio.sleep(WAIT_S / 2)  # the middle of the wait is what is measured

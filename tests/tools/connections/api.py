@@ -37,6 +37,7 @@ class Api:
         }
         self.title = "Contacts"
         self.answer: dict[str, Any] = {"ok": True}
+        self.status = 200
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.api = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), name="api", daemon=True)
@@ -88,7 +89,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
         content = self.server.api.reply(Request(self.command, self.path, headers, body))
-        self.send_response(200)
+        is_call = self.path != "/openapi.json"
+        self.send_response(self.server.api.status if is_call else 200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()

@@ -13,10 +13,9 @@ from django.test import Client
 from django.urls import reverse
 
 from agents.accounts.models import AuditEntry, Credential
-from agents.approvals.models import Approval
 from agents.employees.sources import check_source, refresh_source
 from agents.employees.toolboxes import bump_credentials_version, get_installed_toolbox, load_credentials
-from agents.runs.models import Event, Message, Pass, Run, RunStatus, ToolCall
+from agents.runs.models import Approval, Event, Message, Pass, Run, RunStatus, ToolCall
 from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, read_entries
 from gadget_site.logs import build_logging_settings
 from tests.model_server import Answer, Call, ModelServer

@@ -7,8 +7,8 @@ from django.test import Client
 from django.urls import reverse
 
 from agents.accounts.models import Organization
-from agents.approvals.models import Approval
 from agents.employees.toolboxes import load_toolbox
+from agents.runs.models import Approval
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import connect_api, offer
 from tests.workshop import Workshop, asking, call, calls, statuses

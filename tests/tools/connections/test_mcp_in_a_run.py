@@ -11,8 +11,8 @@ import pytest
 from django.db.models.functions import Now
 
 from agents.employees import sources
+from agents.employees.due import select_due_sources
 from agents.employees.sources import REFRESH_AFTER, queue_refresh, refresh_source_by_id
-from agents.platform.queries.sweeps import select_due_sources
 from agents.worker.sweeper import sweep_once
 from tests.tools.connections.connecting import (
     MISBEHAVING,

@@ -13,9 +13,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.accounts.models import Organization
-from agents.approvals.models import Approval, ApprovalStatus
 from agents.employees.toolboxes import load_toolbox
-from agents.runs.models import CallStatus, Run, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
 from tests.admin.rows import address, confirmed, filled_form
 from tests.tools.connections.api import Api, operation
 from tests.tools.connections.connecting import (

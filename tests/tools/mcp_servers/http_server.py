@@ -20,6 +20,31 @@ REDIRECTS = {
 }
 """How a call is answered: status and Location."""
 
+ERRORS = {
+    "fails_inside": ("Internal error", -32603),
+    "locked": ("Account is locked", -32000),
+    "unknown_tool": ("No such tool", -32601),
+    "bad_params": ("Wrong params", -32602),
+}
+"""Error objects, by the last part of the address."""
+LOCKED = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "Account is locked"}}
+BODIES: dict[str, tuple[int, str, Any]] = {
+    "locked_with_400": (400, "application/json", LOCKED),
+    "locked_in_a_stream": (200, "text/event-stream", f"event: message\ndata: {json.dumps(LOCKED)}\n\n"),
+    "error_as_text": (200, "application/json", {"error": "Account is locked"}),
+    "plain_json": (200, "application/json", {"detail": "Account is locked"}),
+    "says_502": (502, "text/plain", "The ledger is closed."),
+    "says_401": (401, "application/json", {"error_description": "The ledger is closed."}),
+    "says_422": (422, "application/json", {"detail": [{"msg": "x"}], "message": "The ledger is closed."}),
+    "result_without_envelope_parts": (
+        200,
+        "application/json",
+        {"result": {"content": [{"type": "text", "text": "saved"}]}},
+    ),
+    "result_is_text": (200, "application/json", {"jsonrpc": "2.0", "id": 2, "result": "saved"}),
+}
+"""Whole responses to a call: status, media type, body."""
+
 
 class OlderServer(ThreadingHTTPServer):
     """Answers `tools/call` as the last part of the address says; keeps what it was asked."""
@@ -117,8 +142,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(status, {"Location": place})
         elif behavior == "times_out":
             self._send(408, {})
-        elif behavior == "fails_inside":
-            self._fail(message, "Internal error", -32603)
+        elif behavior in ERRORS:
+            self._fail(message, *ERRORS[behavior])
+        elif behavior in BODIES:
+            status, media_type, body = BODIES[behavior]
+            text = body if isinstance(body, str) else json.dumps(body)
+            self._send(status, {"Content-Type": media_type}, text.replace("ID", str(message["id"])).encode())
         else:
             told = self.headers.get("Authorization", "")
             self._say(message, {"content": [{"type": "text", "text": f"saved for {told}"}]})

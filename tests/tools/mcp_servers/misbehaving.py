@@ -2,7 +2,8 @@
 
 Options: `definitions=FILE` (JSON list, read at each listing), `start=slow|dies|hangs|stays|obeys` (both stay when their
 input ends; the one ignores SIGTERM, the other ends of it), `calls=FILE` (a line for each call, and for SIGTERM),
-`pages=N` (tools a page).
+`pages=N` (tools a page), `listing=FILE` and `greeting=LINE` (the raw answers to `tools/list` and `initialize`, with
+MY_ID in the place of the id). The tool `verbatim` answers with the line that it is given.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ OPTIONS = dict(argument.split("=", 1) for argument in sys.argv[1:])
 ANYTHING = {"type": "object", "properties": {"text": {"type": "string"}}}
 NAMES = (
     *("echo", "pid", "crash", "hang", "huge", "nonsense", "broken", "environment", "progress", "fail", "refuse"),
-    *("fail_inside", "kill", "close"),
+    *("fail_inside", "locked", "kill", "close", "verbatim"),
     *(
         "parts",
         "structured",
@@ -142,8 +143,15 @@ def misbehave(name: str, message: dict[str, Any]) -> None:
 def call(message: dict[str, Any]) -> None:
     name, given = message["params"]["name"], message["params"].get("arguments") or {}
     note(name)
+    if name == "verbatim":
+        sys.stdout.write(given["line"].replace("MY_ID", json.dumps(message["id"])) + "\n")
+        sys.stdout.flush()
+        return
     if name == "refuse":
         say({"id": message["id"], "error": {"code": -32602, "message": "Unknown tool"}})
+        return
+    if name == "locked":
+        say({"id": message["id"], "error": {"code": -32000, "message": given.get("text", "Connection closed")}})
         return
     if name == "fail_inside":
         say({"id": message["id"], "error": {"code": -32603, "message": "Internal error"}})
@@ -168,10 +176,17 @@ def listed(message: dict[str, Any]) -> dict[str, Any]:
 
 def answer_to(message: dict[str, Any]) -> None:
     method = message.get("method")
-    if method == "initialize":
+    if method == "initialize" and "greeting" in OPTIONS:
+        sys.stdout.write(OPTIONS["greeting"].replace("MY_ID", json.dumps(message["id"])) + "\n")
+        sys.stdout.flush()
+    elif method == "initialize":
         known = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {"listChanged": True}}}
         info = {"serverInfo": {"name": "misbehaving", "version": "1"}}
         say({"id": message["id"], "result": {**known, **info}})
+    elif method == "tools/list" and "listing" in OPTIONS:
+        line = Path(OPTIONS["listing"]).read_text()
+        sys.stdout.write(line.replace("MY_ID", json.dumps(message["id"])) + "\n")
+        sys.stdout.flush()
     elif method == "tools/list":
         say({"id": message["id"], "result": listed(message)})
     elif method == "tools/call":

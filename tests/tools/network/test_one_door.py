@@ -36,6 +36,8 @@ MAY_GO_OUT = {
     "tools/sources/mcp/connection.py": "gives MCP's client the door's own transport",
     "tools/sources/mcp/process_pool.py": "knows that client's failures by name",
     "tools/sources/mcp/errors.py": "knows them too",
+    "tools/sources/mcp/raw_answers.py": "knows the messages of that client by name",
+    "tools/sources/mcp/raw_results.py": "reads its answers one by one, by names of that client",
     "agents/mcp_server": "is the server's side of MCP: it answers, and opens nothing",
     "agents/providers": "models are reached at the address that an admin sets",
     "agents/notices/mail.py": "e-mail goes to the server that the owner of the installation sets",
@@ -46,10 +48,10 @@ MAY_GO_OUT = {
     "agents/platform/streamed_text.py": "keeps in Redis the text that a model is writing, for pages opened late",
     "agents/employees/shared_limits.py": "results are kept and calls are counted in Redis, for all workers",
     "agents/platform/redis_client.py": "connects to Redis for short questions",
-    "agents/platform/identity.py": "compares in Redis whether all parts have the same SECRET_KEY",
+    "agents/platform/database_server.py": "tells by name which answers of PostgreSQL are final",
+    "agents/accounts/installation.py": "compares in Redis whether all parts have the same SECRET_KEY",
     "agents/platform/liveness.py": "workers and sweepers say in Redis that they live",
     "agents/policy/replay.py": "judges recorded calls in several processes of this program",
-    "agents/insight/metrics.py": "says whether Redis answers",
 }
 
 _LAST_WORDS = {way.rpartition(".")[2] for way in WAYS_OUT} | CALLS_OUT | set(IMPORTERS)

@@ -20,6 +20,7 @@ PROMISES = {
     "newer": tool_named("data.searchRecords", "9.0") + "TOOLS = [Hello]\n",
     "borrowed": "from tools.builtin import BUILTIN_TOOLS as TOOLS\n",
     "half": tool_named("half.hello") + "TOOLS = [Hello, 3]\n",
+    "three": "TOOLS = [3]\n",
     "raises": "raise RuntimeError('the license\\nis missing')\n",
     "silent": "class E(Exception):\n    def __str__(self): raise self\n\nraise E\n",
     "exits": "import sys\n\nsys.exit('goodbye')\n",

@@ -132,3 +132,12 @@ def test_a_toolbox_is_filled_by_the_same_rule() -> None:
         fill_toolbox(
             Toolbox(), [BuiltinSource([made("mail.send")], "ours"), BuiltinSource([made("mail.send", "9.0")], "theirs")]
         )
+
+
+def test_a_tool_that_is_wrong_in_itself_is_left_out_alone() -> None:
+    toolbox, wrong = Toolbox(), made("mail.send")
+    wrong.timeout_s = "soon"  # type: ignore[assignment]
+    fill_toolbox(toolbox, [BuiltinSource([wrong, made("crm.find")])])
+    assert [tool.id for tool in toolbox.tools()] == ["crm.find@1.0"]
+    (problem,) = toolbox.left_out
+    assert "Hello: timeout_s is 'soon'" in problem

@@ -21,7 +21,7 @@ from tests.journeys.api_client import ApiClient
 from tests.processes import Installation
 from tests.workshop import TASK, again, asking, build_workshop, call, calls
 
-NAMED = ["iban", "raises", "exits", "empty", "half", "shipped", "newer", "absent", "versions", "lazy"]
+NAMED = ["iban", "raises", "exits", "empty", "three", "shipped", "newer", "absent", "versions", "lazy"]
 GADGET_YAML = f"tools:\n  plugins: [{', '.join(NAMED)}]\n"
 LARGEST_PAGE = 100
 
@@ -110,7 +110,7 @@ def test_the_doctor_names_each_with_its_reason(installation: Installation) -> No
         "raises": "RuntimeError: the license is missing",
         "exits": "SystemExit: goodbye",
         "empty": "it has no tools",
-        "half": "3 is not a tool",
+        "three": "3 is not a tool",
         "shipped": "these names are already taken: data.searchRecords",
         "newer": "these names are already taken: data.searchRecords",
         "absent": "no installed package has an entry point of this name",

@@ -1,4 +1,4 @@
-"""A plugin is taken whole, or left out with a reason; the others work."""
+"""A plugin is loaded, or left out with a reason; the others work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEFT_OUT = {
     "nameless": "AttributeError: module 'promises_nameless' has no attribute 'TOOLS'",
     "module": "expected a list of tools, not module",
     "word": "expected a list of tools, not str",
-    "half": "3 is not a tool",
+    "three": "3 is not a tool",
     "abstract": "TypeError: Can't instantiate abstract class Idea",
     "spaced": "the name 'say hello' must look like 'category.toolName'",
     "speechless": "mute.hello has no description for the model",
@@ -57,6 +57,12 @@ def test_one_that_is_broken_is_left_out_with_its_reason_on_one_line(name: str, p
     assert problem in broken[0].problem
     assert broken[0].problem.isprintable()
     assert len(broken[0].problem) <= 500
+
+
+def test_entry_that_is_no_tool_is_left_out_alone() -> None:
+    (source,), broken = start_plugins(["half"])
+    assert (broken, [tool.name for tool in source.tools()]) == ([], ["half.hello"])
+    assert source.left_out == ["3 is not a tool; for example: a class that inherits from Tool"]
 
 
 def test_several_versions_keep_the_author_that_they_name() -> None:

@@ -41,6 +41,7 @@ class Outside:
     """`replies` are used up one by one; then every request is answered with `{"ok": true}`. `/token` gives tokens.
 
     Attributes:
+        takes_basic: False if `/token` wants the client's id and secret in the body.
         held: paths whose answers wait until `released` is set.
     """
 
@@ -49,6 +50,7 @@ class Outside:
         self.replies: list[Reply] = []
         self.tokens_given = 0
         self.token_lives_s = 3600
+        self.takes_basic = True
         self.held: set[str] = set()
         self.released = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -80,8 +82,10 @@ class Outside:
         self, paths: dict[str, Any], authentication: AuthenticationSettings | None = None, **more: Any
     ) -> OpenAPITool:
         """The one operation of a description with these paths; `more` is added to the description."""
-        (operation,) = read_description(described(paths, **more)).operations
-        connection = ApiConnection("api", self.url, authentication=authentication or AuthenticationSettings())
+        authentication = authentication or AuthenticationSettings()
+        description = read_description(described(paths, **more), provided=authentication.body_names)
+        (operation,) = description.operations
+        connection = ApiConnection("api", self.url, authentication=authentication)
         return OpenAPITool(operation, connection, tokens=TokenCache())
 
 
@@ -115,7 +119,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path in outside.held:
             outside.released.wait()
         if self.path == "/token":
-            reply = self._token(outside, body)
+            is_refused = "authorization" in headers and not outside.takes_basic
+            reply = Reply(401, b'{"error":"invalid_client"}') if is_refused else self._token(outside, body)
         else:
             reply = outside.replies.pop(0) if outside.replies else Reply()
         with suppress(BrokenPipeError, ConnectionResetError):  # whoever asked may be gone by now

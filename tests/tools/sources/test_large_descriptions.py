@@ -145,6 +145,24 @@ def test_a_process_that_reads_them_all_stays_small() -> None:
     assert int(told.stdout) < MEGABYTES
 
 
+READS_LARGEST = """
+import json
+from tools.sources.openapi import read_description
+path = {"post": {"summary": "Send", "description": "word " * 4_000, "responses": {"200": {"description": "Sent"}}}}
+text = json.dumps({"openapi": "3.0.3", "info": {"title": "Large", "version": "1"}, "servers": [{"url": "https://a.b"}],
+    "paths": {f"/things/{number}": path for number in range(3_000)}})
+assert 60_000_000 < len(text) < 64_000_000
+assert len(read_description(text).operations) == 3_000
+"""
+
+
+def test_one_of_sixty_megabytes_is_read_within_seconds_and_bounded_memory() -> None:
+    began = time.monotonic()
+    told = subprocess.run([sys.executable, "-c", MEASURES, READS_LARGEST], capture_output=True, text=True, check=True)
+    assert time.monotonic() - began < SECONDS
+    assert int(told.stdout) < MEGABYTES
+
+
 def test_there_are_five_packages_whose_versions_are_as_they_say() -> None:
     assert len({each.package for each in PUBLISHED}) >= 5
     for published in PUBLISHED:

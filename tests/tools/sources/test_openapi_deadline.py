@@ -71,6 +71,6 @@ def test_a_read_is_sent_again_within_the_same_end(outside: Outside) -> None:
 
 def test_an_end_that_is_over_sends_nothing(outside: Outside) -> None:
     made = outside.tool(WRITE)
-    error = outside.call(OpenAPITool(made.operation, replace(made.connection, timeout_s=0.0))).error
+    error = outside.call(OpenAPITool(made.operation, replace(made.connection, timeout_s=1e-9))).error
     assert error is not None
     assert (error.code, error.is_definite, outside.received) == (ErrorCode.TIMEOUT, True, [])

@@ -96,6 +96,32 @@ def test_a_text_that_is_too_large_is_not_parsed() -> None:
         read_description("x" * 1_001, limits=DocumentLimits(size=1_000))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"openapi": "3.1.0", "x": [' + "1," * 60 + "1]}",
+        "x: [" + "1, " * 60 + "1]",
+        "x: &a [1, 1]\ny: [" + "*a, " * 30 + "*a]",
+    ],
+)
+def test_a_text_of_too_many_values_is_refused(text: str) -> None:
+    with pytest.raises(DocumentError, match="more than 50 values"):
+        read_description(text, limits=DocumentLimits(nodes=50))
+
+
+@pytest.mark.parametrize(
+    "text", ['{"openapi": "3.1.0", "x": ' + "[" * 60 + "]" * 60 + "}", "x: " + "[" * 60 + "]" * 60]
+)
+def test_a_text_that_is_nested_too_deeply_is_refused(text: str) -> None:
+    with pytest.raises(DocumentError, match="nested more than 50 deep"):
+        read_description(text, limits=DocumentLimits(depth=50))
+
+
+def test_a_text_that_takes_too_long_to_parse_is_refused() -> None:
+    with pytest.raises(DocumentError, match="takes too long to parse"):
+        read_description("x:\n" + "- 1\n" * 20_000, limits=DocumentLimits(parsing_s=0))
+
+
 def test_nothing_that_no_database_keeps_is_left_in_an_operation() -> None:
     text = described({"/a": {"get": {"summary": "nul \0 and \ud800 half", "responses": {}}}})
     (operation,) = read_description(text).operations

@@ -47,6 +47,20 @@ def test_a_body_that_holds_itself_is_cut_and_says_so() -> None:
     assert operation.params["required"] == ["name"]
 
 
+def test_a_wrong_inner_value_is_described_by_its_own_field() -> None:
+    zip_code = {"type": "string", "pattern": "^[0-9]{5}$", "description": "Five digits"}
+    to = {"type": "object", "description": "The recipient", "properties": {"zip": zip_code, "city": {"type": "string"}}}
+    operation = posted({"type": "object", "properties": {"to": to}})
+    tool = OpenAPITool(operation, ApiConnection("api", "https://example.com"))
+    for params, place, expected in (
+        ({"to": {"zip": "1"}}, "to.zip", "Five digits"),
+        ({"to": {"city": 1}}, "to.city", "The recipient"),
+    ):
+        with pytest.raises(ToolError) as refused:
+            tool.check_params(params)
+        assert (refused.value.parameter, refused.value.expected) == (place, expected)
+
+
 def test_a_reference_to_itself_alone_refuses_its_operation_only() -> None:
     loop = {"a": {"$ref": "#/components/parameters/a"}}
     paths = {"/a": {"get": {"parameters": [{"$ref": "#/components/parameters/a"}]}}, "/b": {"get": {}}}

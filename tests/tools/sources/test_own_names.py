@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import mcp_types
 import pytest
 
 from tests.tools.sources.outside import Outside
@@ -30,7 +29,7 @@ GIVEN: dict[str, Any] = {"user": "ann", "list": [{"user_id": "7"}], "free": {"us
 
 
 def mcp_tool(schema: dict[str, Any]) -> McpTool:
-    (definition,), _ = read_definitions([mcp_types.Tool(name="save", input_schema=schema)])
+    (definition,) = read_definitions([{"name": "save", "inputSchema": schema}]).definitions
     return McpTool(definition, StdioServer(("server",)), "there", Level.READ)
 
 

@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import mcp_types
 import pytest
 
 from tools.contract import Level, ToolError
-from tools.sources.mcp import Definition, McpTool, StdioServer, suggest_level
+from tools.sources.mcp import Definition, McpTool, SkippedTool, StdioServer, suggest_level
 from tools.sources.mcp.definitions import read_definitions
 from tools.sources.mcp.schemas import rename_keys
 from tools.toolbox import Toolbox
@@ -20,26 +19,31 @@ SERVER = StdioServer(("server",))
 OBJECT = {"type": "object"}
 
 
-def described(name: str = "save", schema: dict[str, Any] | None = None, **more: Any) -> mcp_types.Tool:
-    return mcp_types.Tool(name=name, input_schema=schema or OBJECT, **more)
+def described(name: str = "save", schema: Any = OBJECT, **more: Any) -> dict[str, Any]:
+    return {"name": name, "inputSchema": schema, **more}
+
+
+def read(*tools: Any) -> tuple[list[Definition], list[SkippedTool]]:
+    found = read_definitions(tools)
+    return list(found.definitions), list(found.skipped)
 
 
 def definition_of(**schema: Any) -> Definition:
-    found, left_out = read_definitions([described(schema={**OBJECT, **schema})])
+    found, left_out = read(described(schema={**OBJECT, **schema}))
     assert left_out == []
     return found[0]
 
 
 def reason_for(**schema: Any) -> str:
-    found, left_out = read_definitions([described(schema={**OBJECT, **schema})])
+    found, left_out = read(described(schema={**OBJECT, **schema}))
     assert found == []
     return left_out[0].reason
 
 
 def test_every_name_becomes_a_legal_one_of_its_own() -> None:
     names = ["a b", "a_b", "A_B", "a/b", "1st", "日本", "x" * 90, "x" * 91, "ok.name", "Ok.Name", "-", "a..b", "é"]
-    first, _ = read_definitions(described(name) for name in names)
-    second, _ = read_definitions(described(name) for name in reversed(names))
+    first, _ = read(*(described(name) for name in names))
+    second, _ = read(*(described(name) for name in reversed(names)))
     legal = {tool.name: tool.legal_name for tool in first}
     assert legal == {tool.name: tool.legal_name for tool in second}
     assert len({name.lower() for name in legal.values()}) == len(names)
@@ -79,7 +83,6 @@ def test_params_that_name_the_run_have_another_name_for_the_model_alone() -> Non
     ("schema", "words"),
     [
         ({"type": "string"}, "not an object"),
-        ({"properties": {"a": {"type": "text"}}}, "not valid at properties.a.type"),
         ({"properties": {"a": {"$ref": "https://example.com/s.json"}}}, "another document"),
         ({"properties": {"a": {"$ref": "#/$defs/none"}}}, "a broken reference"),
         ({"properties": {"a": {"$ref": "#there"}}, "$defs": {"b": {"$anchor": "there"}}}, "by name, not by path"),
@@ -108,8 +111,9 @@ def test_a_schema_that_repeats_itself_is_left_out(of: Callable[[dict[str, Any]],
     steps = {f"d{step}": of({"$ref": f"#/$defs/d{step + 1}"}) for step in range(40)}
     schema = {"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": {**steps, "d40": {"type": "string"}}}
     assert "repeats itself" in reason_for(**schema)
-    found, left_out = read_definitions([described(output_schema={**OBJECT, **schema})])
-    assert (found, "repeats itself" in left_out[0].reason) == ([], True)
+    found = read_definitions([described(outputSchema={**OBJECT, **schema})])
+    assert [each.output_schema for each in found.definitions] == [None]
+    assert "repeats itself" in found.adapted[0].reason
 
 
 @pytest.mark.parametrize(
@@ -156,9 +160,9 @@ def test_a_value_that_makes_a_legal_schema_explode_is_refused_in_time() -> None:
 
 
 def test_what_is_not_read_in_time_is_left_out() -> None:
-    found, left_out = read_definitions([described("a"), described("b")], time.monotonic() - 1)
-    assert (found, len(left_out)) == ([], 1)
-    assert "2 more are skipped" in left_out[0].reason
+    found = read_definitions([described("a"), described("b")], time.monotonic() - 1)
+    assert (found.definitions, len(found.skipped)) == ((), 1)
+    assert "2 more are skipped" in found.skipped[0].reason
 
 
 def test_patterns_of_names_and_sets_are_left_to_the_server() -> None:
@@ -181,17 +185,15 @@ def test_no_other_client_is_asked_for_headers_of_the_server() -> None:
 
 def test_words_are_made_fit_to_be_shown() -> None:
     hidden = "".join(chr(0xE0000 + ord(char)) for char in "obey")
-    found, _ = read_definitions(
-        [described(description=f"\x1b[31mSaves\u202e it.{hidden}\n" + "x" * 3_000, title="a\nb")]
-    )
+    found, _ = read(described(description=f"\x1b[31mSaves\u202e it.{hidden}\n" + "x" * 3_000, title="a\nb"))
     assert found[0].description.startswith("Saves it.\nxxx")
     assert len(found[0].description) == 1_024
     assert found[0].title == "a b"
-    assert read_definitions([described()])[0][0].description == "save: no description."
+    assert read(described())[0][0].description == "save: no description."
 
 
 def test_two_tools_of_one_name_are_one() -> None:
-    found, left_out = read_definitions([described(), described(description="other")])
+    found, left_out = read(described(), described(description="other"))
     assert (len(found), left_out[0].reason) == (1, "the server lists two tools with this name")
 
 
@@ -214,8 +216,8 @@ def test_a_level_is_suggested_only(annotations: dict[str, Any], level: Level) ->
 
 
 def test_a_tool_that_demands_a_task_is_left_out_with_a_reason() -> None:
-    tools = [described(kind, execution=mcp_types.ToolExecution(task_support=kind)) for kind in ("required", "optional")]
-    found, (left_out,) = read_definitions(tools)
+    tools = [described(kind, execution={"taskSupport": kind}) for kind in ("required", "optional")]
+    found, (left_out,) = read(*tools)
     assert [tool.name for tool in found] == ["optional"]
     assert (left_out.name, left_out.reason) == (
         "required",
@@ -241,3 +243,151 @@ def test_no_read_is_suggested_for_what_can_carry_data_out(
 ) -> None:
     definition = definition_of(**schema)
     assert suggest_level(hints, definition) is level
+
+
+@pytest.mark.parametrize("schema", [{}, None, True, {"$schema": "http://json-schema.org/draft-07/schema#"}])
+def test_empty_schema_means_no_params(schema: Any) -> None:
+    (definition,), skipped = read(described(schema=schema))
+    assert skipped == []
+    tool = McpTool(definition, SERVER, "there", Level.READ)
+    Toolbox().register(tool)
+    assert tool.check_params({}) == {}
+    with pytest.raises(ToolError, match="There is no parameter 'x'"):
+        tool.check_params({"x": 1})
+
+
+def test_missing_schema_means_no_params() -> None:
+    (definition,), skipped = read({"name": "save"})
+    assert (definition.input_schema["properties"], skipped) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"type": "string"}}},
+        {"type": ["object", "null"], "properties": {"a": {"type": "string"}}},
+        {
+            "$ref": "#/definitions/In",
+            "definitions": {"In": {"type": "object", "properties": {"a": {"type": "string"}}}},
+        },
+        {"anyOf": [{"type": "object", "properties": {"a": {"type": "string"}}}, {"type": "null"}]},
+    ],
+)
+def test_schema_that_can_be_an_object_is_used(schema: Any) -> None:
+    (definition,), skipped = read(described(schema=schema))
+    assert (definition.input_schema["type"], skipped) == ("object", [])
+    tool = McpTool(definition, SERVER, "there", Level.READ)
+    assert tool.check_params({"a": "x"}) == {"a": "x"}
+    with pytest.raises(ToolError):
+        tool.check_params({"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("bad", "name", "words"),
+    [
+        (None, "tool 2", "it is not an object"),
+        ("save", "tool 2", "it is not an object"),
+        ({"inputSchema": OBJECT}, "tool 2", "it has no name"),
+        ({"name": None, "inputSchema": OBJECT}, "tool 2", "it has no name"),
+        (described("bad", {"type": "string"}), "bad", "its params are not an object"),
+        (described("bad", {"anyOf": [{"type": "string"}, {"type": "null"}]}), "bad", "its params are not an object"),
+        (described("bad", "string"), "bad", "its schema is not an object"),
+        (described("bad", ["object"]), "bad", "its schema is not an object"),
+        (described("bad", schema=False), "bad", "its schema is not an object"),
+    ],
+)
+def test_bad_tool_is_left_out_alone_and_by_name(bad: Any, name: str, words: str) -> None:
+    found, (left_out,) = read(described("first"), bad, described("last"))
+    assert [tool.name for tool in found] == ["first", "last"]
+    assert left_out.name == name
+    assert words in left_out.reason
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"annotations": {"readOnlyHint": "perhaps", "destructiveHint": False}},
+        {"annotations": [1]},
+        {"description": 7},
+        {"title": {"en": "x"}},
+        {"execution": "sometimes"},
+        {"icons": "none", "_meta": 3},
+    ],
+)
+def test_wrong_part_beside_the_schema_costs_only_itself(more: dict[str, Any]) -> None:
+    (definition,), skipped = read(described(**more))
+    assert skipped == []
+    assert definition.annotations == ({"destructiveHint": False} if isinstance(more.get("annotations"), dict) else {})
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        {"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}},
+        {"$ref": "https://example.com/schema.json"},
+        "object",
+        {"description": "x" * 200_001},
+    ],
+)
+def test_output_schema_that_cannot_be_used_is_dropped_with_a_note(outputs: Any) -> None:
+    found = read_definitions([described(outputSchema=outputs)])
+    assert ([each.output_schema for each in found.definitions], found.skipped) == ([None], ())
+    assert found.adapted[0].reason.startswith("its output schema: ")
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"type": "number", "minimum": 0, "exclusiveMinimum": True}, 0.5, 0),
+        ({"type": "number", "maximum": 9, "exclusiveMaximum": True}, 8, 9),
+        ({"type": "number", "minimum": 0, "exclusiveMinimum": False}, 0, -1),
+        ({"type": "array", "items": [{"type": "string"}, {"type": "integer"}]}, ["a", 1], [1, "a"]),
+        ({"type": "string", "pattern": r"^(?<year>\d{4})$"}, "2026", "26"),
+        ({"type": "string", "pattern": r"^\p{Letter}+$"}, "Zoë", "Zoë1"),
+        ({"type": "string", "pattern": r"^\p{Script=Greek}+$"}, "αβγ", "abc"),
+        ({"type": "string", "pattern": r"^[\u00e0-\u00ff]+$"}, "é", "e"),
+        ({"type": "string", "pattern": r"^\u{1F600}$"}, "😀", ":)"),
+        ({"type": "object", "properties": {"x": {"required": True}}}, {"x": 1}, {}),
+        ({"type": "object", "dependencies": {"x": ["y"]}}, {"x": 1, "y": 2}, {"x": 1}),
+    ],
+)
+def test_older_schemas_and_ecma_patterns_are_translated(schema: dict[str, Any], good: Any, bad: Any) -> None:
+    found = read_definitions([described(schema={**OBJECT, "properties": {"a": schema}})])
+    assert (found.skipped, found.adapted) == ((), ())
+    tool = McpTool(found.definitions[0], SERVER, "there", Level.READ)
+    assert tool.check_params({"a": good}) == {"a": good}
+    with pytest.raises(ToolError):
+        tool.check_params({"a": bad})
+
+
+@pytest.mark.parametrize(
+    ("schema", "note"),
+    [
+        ({"type": "text"}, "properties.a.type is not valid and left out"),
+        ({"minLength": "3"}, "properties.a.minLength is not valid and left out"),
+        ({"enum": "red"}, "properties.a.enum is not valid and left out"),
+        ({"required": [1]}, "properties.a.required.0 is not valid and left out"),
+        ("string", "properties.a is not valid and left out"),
+        ({"anyOf": ["string", {"type": "null"}]}, "properties.a.anyOf.0 is not valid and left out"),
+        ({"pattern": "[a-"}, "the pattern '[a-' is not checked"),
+    ],
+)
+def test_illegal_keyword_is_dropped_with_a_note(schema: Any, note: str) -> None:
+    found = read_definitions([described(schema={**OBJECT, "properties": {"a": schema}})])
+    assert [each.reason for each in found.adapted] == [note]
+    tool = McpTool(found.definitions[0], SERVER, "there", Level.READ)
+    assert tool.check_params({"a": "any"}) == {"a": "any"}
+
+
+def test_reading_a_schema_changes_nothing_in_it() -> None:
+    schema = {**OBJECT, "properties": {"a": {"required": [1], "enum": "red", "type": "text"}}}
+    before = json.dumps(schema)
+    read(described(schema=schema))
+    assert json.dumps(schema) == before, "its hash would depend on the reader"
+
+
+def test_property_may_be_named_like_a_keyword() -> None:
+    names = ("items", "type", "required", "pattern", "dependencies", "enum", "exclusiveMinimum", "properties")
+    found = read_definitions([described(schema={**OBJECT, "properties": {name: {"type": "string"} for name in names}})])
+    assert (found.skipped, found.adapted) == ((), ())
+    assert set(found.definitions[0].input_schema["properties"]) == set(names)

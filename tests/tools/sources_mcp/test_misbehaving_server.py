@@ -26,7 +26,6 @@ from tools.testing import run_tool
         ("close", "closed its output"),
         ("huge", "more than 10,000,000 bytes"),
         ("nonsense", "does not follow the protocol"),
-        ("fail_inside", "had an internal error during the call: Internal error."),
     ],
 )
 @pytest.mark.parametrize("level", [Level.READ, Level.WRITE])
@@ -71,11 +70,24 @@ def test_a_call_that_is_given_up_is_cancelled_at_the_server(tmp_path: Path) -> N
         assert time.monotonic() < deadline
 
 
-def test_an_answer_that_is_none_leaves_the_outcome_open() -> None:
-    for name in ("broken", "wrong_structure"):
-        code, definite, message = failure_of(called(tool_of(misbehaving(), name, Level.WRITE)))
-        assert (code, definite) == ("TOOL_EXECUTION_FAILED", False)
-        assert "sent an invalid answer" in message
+def test_answer_in_a_wrong_form_says_that_the_write_happened() -> None:
+    assert called(tool_of(misbehaving(), "broken", Level.WRITE)).markdown == "no list"
+    result = called(tool_of(misbehaving(), "wrong_structure", Level.WRITE))
+    assert (result.success, result.data, result.summary) == (True, None, "x")
+    assert "[the structured part is left out: it does not fit the output schema at data.n:" in result.markdown
+
+
+@pytest.mark.parametrize("name", ["fail_inside", "locked"])
+def test_error_object_leaves_a_write_unknown_and_ends_a_read(name: str, tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    server = misbehaving(calls=calls)
+    words = "Internal error" if name == "fail_inside" else "Connection closed"  # the client's own words, from outside
+    result = called(tool_of(server, name, Level.WRITE))
+    code, definite, message = failure_of(result)
+    assert (code, definite, result.error and result.error.words) == ("OUTCOME_UNKNOWN", False, words)
+    assert message.endswith(f"does not say whether the call was done: {words}.")
+    assert failure_of(called(tool_of(server, name)))[:2] == ("OPERATION_FAILED", True)
+    assert calls.read_text().split() == [name, name]
 
 
 def test_a_failure_that_the_server_reports_is_definite_short_and_clean() -> None:

@@ -53,9 +53,15 @@ def test_an_older_server_is_spoken_to_in_its_revision(older: OlderServer, caplog
         ("breaks", "NETWORK_ERROR", "disconnected before it answered"),
         ("fails", "NETWORK_ERROR", "failed with status 502"),
         ("huge", "NETWORK_ERROR", "larger than 10,000,000 bytes"),
-        ("nonsense", "NETWORK_ERROR", "disconnected"),
+        ("nonsense", "NETWORK_ERROR", "sent an answer that does not follow the protocol: <html>"),
         ("accepts", "NETWORK_ERROR", "disconnected"),
-        ("fails_inside", "NETWORK_ERROR", "had an internal error during the call: Internal error."),
+        ("fails_inside", "OUTCOME_UNKNOWN", "does not say whether the call was done: Internal error."),
+        ("locked", "OUTCOME_UNKNOWN", "does not say whether the call was done: Account is locked."),
+        ("locked_with_400", "OUTCOME_UNKNOWN", "does not say whether the call was done: Account is locked."),
+        ("locked_in_a_stream", "OUTCOME_UNKNOWN", "does not say whether the call was done: Account is locked."),
+        ("error_as_text", "OUTCOME_UNKNOWN", "does not say whether the call was done: Account is locked."),
+        ("says_502", "NETWORK_ERROR", "failed with status 502: The ledger is closed."),
+        ("plain_json", "NETWORK_ERROR", "does not follow the protocol: Account is locked."),
         ("times_out", "NETWORK_ERROR", "failed with status 408"),
         ("did_and_moves", "NETWORK_ERROR", "failed with status 302"),
         ("did_and_shows", "NETWORK_ERROR", "failed with status 303"),
@@ -129,6 +135,38 @@ def test_a_refusal_has_its_code_and_nothing_was_done(older: OlderServer, status:
         list_tools(behind(older, str(status)))
     assert failure.value.code == code
     assert not failure.value.attempted
+
+
+@pytest.mark.parametrize(
+    ("behavior", "code", "words"),
+    [
+        ("says_401", "UNAUTHORIZED", "does not accept the credentials: The ledger is closed."),
+        ("says_422", "OPERATION_FAILED", "answered with status 422: The ledger is closed."),
+        ("unknown_tool", "OPERATION_FAILED", "refused the call: No such tool."),
+        ("bad_params", "OPERATION_FAILED", "refused the call: Wrong params."),
+    ],
+)
+def test_refusal_keeps_the_words_of_the_server(older: OlderServer, behavior: str, code: str, words: str) -> None:
+    told = failure_of(called(tool_behind(older, behavior)))
+    assert told[:2] == (code, True)
+    assert words in told[2]
+
+
+@pytest.mark.parametrize("behavior", ["locked", "locked_in_a_stream", "locked_with_400", "error_as_text"])
+def test_read_fails_at_once_with_the_words_of_an_error_object(older: OlderServer, behavior: str) -> None:
+    told = failure_of(called(tool_behind(older, behavior, Level.READ)))
+    assert told == ("OPERATION_FAILED", True, f"{list_title(older)} answered with an error: Account is locked.")
+    assert older.calls() == 1
+
+
+def list_title(older: OlderServer) -> str:
+    return behind(older, "works").title
+
+
+@pytest.mark.parametrize("behavior", ["result_without_envelope_parts", "result_is_text"])
+def test_result_in_a_broken_envelope_counts(older: OlderServer, behavior: str) -> None:
+    result = called(tool_behind(older, behavior))
+    assert (result.success, result.markdown) == (True, "saved")
 
 
 def test_what_cannot_be_reached_was_not_asked(older: OlderServer) -> None:

@@ -87,7 +87,7 @@ def test_without_a_matching_rule_one_approver_decides() -> None:
 
 
 def test_people_without_the_approver_role_count_for_nothing() -> None:
-    assert decide(VIEWER, rules=()) == "only approvers decide cards"
+    assert decide(VIEWER, rules=()) == "needs the approver role"
     assert not count_votes(CARD, [CastVote(VIEWER)], [TWO_OF_FINANCE])[0].counted
 
 
@@ -115,7 +115,7 @@ def test_a_vote_that_no_unmet_rule_needs_is_refused() -> None:
 
 class TestWhoAsked:
     def test_is_not_the_only_voice(self) -> None:
-        assert decide(ANN, rules=(TWO_PERSON_RULE,)) == "needs an approver, not somebody who asked for this"
+        assert decide(ANN, rules=(TWO_PERSON_RULE,)) == "needs an approver, not someone who asked for this"
         assert decide(BEN, rules=(TWO_PERSON_RULE,)) == "approved"
 
     def test_counts_for_a_rule_that_does_not_exclude_them(self) -> None:
@@ -149,6 +149,35 @@ class TestDeputies:
         voter = replace(second.voter, deputy_for=(second.deputy_for or FRED,))
         found = may_decide(voter, CARD, [first], [TWO_OF_FINANCE])
         assert found.vote is None
+
+    @pytest.mark.parametrize(
+        ("first", "second"),
+        [
+            (CastVote(FAY), CastVote(replace(FRED, deputy_for=(FAY,)))),
+            (CastVote(replace(FRED, deputy_for=(FAY,))), CastVote(FAY)),
+            (CastVote(BEN, FAY), CastVote(replace(FRED, deputy_for=(FAY,)))),
+            (CastVote(BEN, replace(FAY, deputy_for=(FRED,))), CastVote(FRED)),
+            (CastVote(FRED), CastVote(replace(BEN, deputy_for=(FRED, FAY)), FAY)),
+        ],
+    )
+    def test_and_those_who_named_them_are_one_voice_also_in_their_own_names(
+        self, first: CastVote, second: CastVote
+    ) -> None:
+        assert count_votes(CARD, [first, second], [TWO_OF_FINANCE])[0].counted == (first,)
+        found = may_decide(second.voter, CARD, [first], [TWO_OF_FINANCE])
+        assert not found.may_approve
+        assert found.refusal == f"{first.name} has approved this, and together you count as one approval"
+
+    def test_of_nobody_here_are_a_second_voice(self) -> None:
+        stranger = replace(FRED, deputy_for=(LEA,))
+        assert may_decide(stranger, CARD, [CastVote(FAY)], [TWO_OF_FINANCE]).completes
+
+    def test_make_a_rule_stuck_that_needs_both(self) -> None:
+        people = [FAY, replace(FRED, deputy_for=(FAY,))]
+        assert find_stuck(count_votes(CARD, [], [TWO_OF_FINANCE]), CARD, people) == [TWO_OF_FINANCE]
+        assert find_stuck(count_votes(CARD, [], [TWO_OF_FINANCE]), CARD, [FAY, FRED]) == []
+        third = replace(ANN, groups=FAY.groups)
+        assert find_stuck(count_votes(CARD, [], [TWO_OF_FINANCE]), CARD, [*people, third]) == []
 
     @pytest.mark.parametrize("requesters", [{FAY.id}, {BEN.id}])
     def test_do_not_get_around_the_two_person_rule(self, requesters: set[int]) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.tools.toolbox.sample_tools import Echo
 from tools.contract import ErrorCode, Level
 from tools.toolbox import Condition, Grants, Otherwise, Permission, Policy, Rule, judge_call
+from tools.toolbox.objections import Objection
 
 PARAMS = {
     "region": "EU",
@@ -61,18 +62,19 @@ BREAK = [
 
 @pytest.mark.parametrize(("param", "rule", "value"), HOLD)
 def test_it_holds(param: str, rule: Rule, value: Any) -> None:
-    assert Condition(param, rule, value).explain_violation(PARAMS) == ""
+    assert Condition(param, rule, value).find_violation(PARAMS) is None
 
 
 @pytest.mark.parametrize(("param", "rule", "value", "reason"), BREAK)
 def test_it_is_broken_and_says_why(param: str, rule: Rule, value: Any, reason: str) -> None:
-    assert Condition(param, rule, value).explain_violation(PARAMS) == reason
+    assert Condition(param, rule, value).find_violation(PARAMS) == Objection(reason)
 
 
 def test_a_long_value_is_shown_shortened_and_never_searched() -> None:
-    reason = Condition("text", Rule.PATTERN, ".*").explain_violation({"text": "x" * 5_000})
-    assert reason.startswith('text is "xxx')
-    assert len(reason) < 200
+    violation = Condition("text", Rule.PATTERN, ".*").find_violation({"text": "x" * 5_000})
+    assert violation is not None
+    assert violation.why.startswith('text is "xxx')
+    assert len(violation.why) < 200
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_what_cannot_be_judged_is_refused(kept: dict[str, Any], why: str) -> Non
 def test_no_pattern_can_hold_a_worker_up() -> None:
     hostile = Condition("text", Rule.PATTERN, "(.*.*.{0,99}.{0,99}.{0,99}a+)+x")
     started = time.perf_counter()
-    assert hostile.explain_violation({"text": "a" * 2_000})
+    assert hostile.find_violation({"text": "a" * 2_000})
     assert time.perf_counter() - started < 20
 
 

@@ -4,15 +4,18 @@ import asyncio
 import json
 import logging
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 from pydantic import BaseModel
 
 from tests.tools.toolbox.sample_tools import Does, Echo
-from tools.contract import ErrorCode, ResultError, ToolContext, ToolError, ToolResult
+from tools.contract import ErrorCode, Level, ResultError, ToolContext, ToolError, ToolResult
 from tools.testing import run_tool
 from tools.toolbox import PreparedCall, run_call
+from tools.toolbox.outcome import LARGEST_PART
 
 
 def result_of(returned: Any, **attributes: Any) -> ToolResult:
@@ -117,6 +120,11 @@ def test_a_timeout_of_the_tools_own_is_not_ours() -> None:
     assert error_of(run_tool(Does(work))).code is ErrorCode.TOOL_EXECUTION_FAILED
 
 
+class Found(BaseModel):
+    total: int
+    names: list[str]
+
+
 def holding_itself() -> list[Any]:
     knot: list[Any] = []
     knot.append(knot)
@@ -124,32 +132,101 @@ def holding_itself() -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "written"),
     [
-        ({"records": [{"when": datetime(2026, 1, 1, tzinfo=UTC)}]}, "data.records.0.when is datetime"),
-        ({"ids": {1, 2}}, "data.ids is set"),
-        ([1.0, float("nan")], "data.1 is a number that JSON does not support"),
-        (holding_itself(), "nested too deeply, or contains itself"),
-        ({(1, 2): 3}, "data cannot be written as JSON"),
+        ({"records": [{"when": datetime(2026, 1, 1, tzinfo=UTC)}]}, {"records": [{"when": "2026-01-01T00:00:00Z"}]}),
+        ({"ids": {8, 1}, "sum": Decimal("1.50")}, {"ids": [1, 8], "sum": "1.50"}),
+        ([1.0, float("nan")], [1.0, None]),
+        ({(1, 2): UUID(int=3)}, {"[1,2]": "00000000-0000-0000-0000-000000000003"}),
+        (Found(total=1, names=["a"]), {"total": 1, "names": ["a"]}),
     ],
 )
-def test_a_result_that_json_cannot_hold_says_where(data: Any, told: str) -> None:
+def test_values_are_written_as_pydantic_writes_them(data: Any, written: Any) -> None:
+    for result in (result_of(ToolResult.ok(data)), result_of(data) if isinstance(data, dict | Found) else None):
+        assert result is None or (result.success, result.data) == (True, written)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ({"it": [object()]}, "data.it.0 is object, which is not JSON"),
+        (holding_itself(), "nested too deeply, or contains itself"),
+        ({"all": range(3)}, "data.all is range, which is not JSON"),
+        (b"\xff", "data is bytes, which is not JSON"),
+    ],
+)
+def test_read_whose_result_json_cannot_hold_says_where(data: Any, told: str) -> None:
     error = error_of(result_of(ToolResult.ok(data)))
     assert told in error.message
     assert not error.is_definite
 
 
 @pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ({"it": [object()], "id": 5}, "data.it.0 is object, which is not JSON"),
+        (holding_itself(), "nested too deeply, or contains itself"),
+        ("x" * (LARGEST_PART + 1), "the limit is 8,000,000"),
+    ],
+)
+def test_write_whose_result_json_cannot_hold_has_succeeded(data: Any, told: str) -> None:
+    result = result_of(ToolResult.ok(data, "Sent it."), level=Level.WRITE)
+    assert result.success
+    assert result.summary.startswith("Sent it. It succeeded, but its result cannot be read: ")
+    assert told in result.summary
+    assert told in result.for_model()
+    assert told in result.metadata["unreadable"]
+
+
+class Locked(dict[str, int]):
+    """Data that cannot be read."""
+
+    def items(self) -> Any:
+        raise RuntimeError("s3cret")
+
+
+def test_write_whose_result_fails_while_it_is_read_has_succeeded() -> None:
+    result = result_of(ToolResult.ok(Locked(a=1)), level=Level.WRITE)
+    assert (result.success, result.data) == (True, None)
+    assert "It succeeded, but its result cannot be read: its own code fails" in result.for_model()
+    assert "s3cret" not in result.for_model()
+    assert error_of(result_of(ToolResult.ok(Locked(a=1)))).code is ErrorCode.TOOL_EXECUTION_FAILED
+
+
+def test_transactional_write_with_an_unreadable_result_fails_definitely() -> None:
+    error = error_of(result_of(ToolResult.ok(object()), level=Level.WRITE, transactional=True))
+    assert (error.code, error.is_definite) == (ErrorCode.OPERATION_FAILED, True)
+    assert "Nothing was changed." in error.message
+
+
+def test_write_that_breaks_its_output_has_succeeded() -> None:
+    result = result_of(ToolResult.ok({"total": 1, "names": [7]}), Output=Found, level=Level.WRITE)
+    assert (result.success, result.data) == (True, {"total": 1, "names": [7]})
+    assert "data.names.0: Input should be a valid string" in result.summary
+
+
+def test_cost_is_counted_as_a_number() -> None:
+    assert result_of(ToolResult.ok({}, cost=Decimal("0.25"))).metadata["cost"] == 0.25
+
+
+@pytest.mark.parametrize(
     ("returned", "told"),
     [
         (None, "NoneType, not a ToolResult"),
-        ({"success": True}, "dict, not a ToolResult"),
         (ToolResult(success=False), "contradict"),
+        (ToolResult(success=1), "contradict"),  # type: ignore[arg-type]
+        (iter([1]), "list_iterator, which has not run"),
         (ToolResult(success=True, summary=None), "must be text"),  # type: ignore[arg-type]
+        (ToolResult(success=False, error=5), "error is 5"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_not_a_result_is_a_failure(returned: Any, told: str) -> None:
     assert told in error_of(result_of(returned)).message
+
+
+@pytest.mark.parametrize("error", [ToolError(ErrorCode.NOT_FOUND, "No."), "No."])
+def test_error_in_another_form_is_read(error: Any) -> None:
+    assert error_of(result_of(ToolResult(success=False, error=error))).message == "No."
 
 
 def test_data_is_detached_from_the_tools_own_objects() -> None:
@@ -164,11 +241,6 @@ def test_what_no_database_keeps_is_replaced() -> None:
     assert result.data == {"a\ufffd": ["x\ufffdy", "\ufffd", "\\u0000"]}
     assert (result.summary, result.markdown) == ("one\ufffd two", "# \ufffd")
     json.dumps(result.as_json(), ensure_ascii=False).encode("utf-8")
-
-
-class Found(BaseModel):
-    total: int
-    names: list[str]
 
 
 def test_a_result_that_breaks_its_output_says_where() -> None:

@@ -83,6 +83,45 @@ def test_a_wrong_value_is_quoted() -> None:
     assert "given: 9" in error.message
 
 
+class Address(BaseModel):
+    zip: str = Field(pattern="^[0-9]{5}$", description="Five digits", examples=["12345"])
+    street: str = Field(description="Street and number")
+
+
+class Sends(Echo):
+    """A tool with params of every nested form."""
+
+    name = "sample.sends"
+
+    class Params(BaseModel):
+        to: Address = Field(description="The recipient", examples=[{"zip": "1"}])
+        copies: list[Address] = Field([], description="Others")
+        by_name: dict[str, Address] = Field({}, description="More")
+        back: Address | int | None = Field(None, description="The sender")
+
+
+@pytest.mark.parametrize(
+    ("params", "parameter", "expected"),
+    [
+        ({"to": {"zip": "1", "street": "a"}}, "to.zip", "Five digits"),
+        ({"to": {"zip": "12345"}}, "to.street", "Street and number"),
+        ({"copies": [{"zip": "1", "street": "a"}]}, "copies.0.zip", "Five digits"),
+        ({"by_name": {"ann": {"zip": "1", "street": "a"}}}, "by_name.ann.zip", "Five digits"),
+        ({"back": {"zip": "1", "street": "a"}}, "back.zip", "Five digits"),
+        ({"to": "here"}, "to", "The recipient"),
+    ],
+)
+def test_nested_fault_names_the_innermost_field(params: dict[str, Any], parameter: str, expected: str) -> None:
+    right = {"to": {"zip": "12345", "street": "a"}}
+    with pytest.raises(ToolError) as refused:
+        Sends().check_params({**right, **params})
+    error = refused.value
+    assert (error.parameter, error.expected) == (parameter, expected)
+    assert f"'{parameter}' parameter" in error.message
+    if parameter.endswith("zip"):
+        assert error.example == f'sample.sends({parameter}: "12345")'
+
+
 def test_a_nested_fault_is_named_by_its_path() -> None:
     assert refused(Nested(), {"filter": {"score": 101}}).parameter == "filter.score"
 

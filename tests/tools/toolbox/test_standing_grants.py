@@ -14,10 +14,11 @@ from tests.tools.toolbox.configurations import AnyTool
 from tests.tools.toolbox.granted import Case, answers, make_case
 from tools.contract import Level, Tool
 from tools.toolbox import Condition, Rule
+from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Cause, CauseKind, Grants, Policy, judge_call
 from tools.toolbox.provenance import OwnData, Provenance
 from tools.toolbox.provenance.sightings import OutsideKeys
-from tools.toolbox.standing_grants import AskingCall, GrantTerms, explain_mismatch, grants_for, list_paths
+from tools.toolbox.standing_grants import AskingCall, GrantTerms, find_mismatch, grants_for, list_paths
 
 CASES = 10_000
 CALL = AskingCall(
@@ -47,8 +48,9 @@ def test_random_grants_answer_what_their_words_say() -> None:
     found: Counter[bool] = Counter()
     for number in range(CASES):
         case: Case = make_case(choose)
-        said = not explain_mismatch(case.call, case.grant)
-        assert said == answers(case), f"case {number}: {explain_mismatch(case.call, case.grant) or 'answered'}\n{case}"
+        mismatch = find_mismatch(case.call, case.grant)
+        said = mismatch is None
+        assert said == answers(case), f"case {number}: {mismatch or 'answered'}\n{case}"
         found[said] += 1
     assert found[True] > CASES // 200, found
 
@@ -112,7 +114,7 @@ def test_an_unknown_origin_matters_only_to_what_the_terms_leave_open(unknown: Pr
     assert grants_for(call, [fixed])
     for conditions in ((), (Condition("record_id", Rule.PREFIX, "5"),)):
         loose = replace(fixed, conditions=conditions)
-        assert explain_mismatch(call, loose) == "the origin of the call's values is not known"
+        assert find_mismatch(call, loose) == Objection("the origin of the call's values is not known")
         assert grants_for(replace(call, provenance=Provenance()), [loose])
 
 

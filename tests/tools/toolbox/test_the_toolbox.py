@@ -201,3 +201,11 @@ class TestExtended:
         assert wider.has_same_tools(base.with_tools([Echo(name="other.echo")], frozenset()))
         assert not wider.has_same_tools(base)
         assert not wider.has_same_tools(base.with_tools([Echo(name="other.echo", level=Level.WRITE)], frozenset()))
+
+
+def test_modes_are_those_that_tools_name() -> None:
+    toolbox = Toolbox()
+    assert toolbox.modes == ["general"]
+    for number, modes in enumerate((None, {"sales"}, {"code", "general"}, set[str]())):
+        toolbox.register(Echo(name=f"sample.echo{number}", modes=None if modes is None else frozenset(modes)))
+    assert toolbox.modes == ["general", "code", "sales"]

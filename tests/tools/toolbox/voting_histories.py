@@ -6,6 +6,7 @@ The judge keeps nothing but the list of what happened, and works out from its be
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import combinations
@@ -35,10 +36,19 @@ class World:
     def list_votes(self) -> list[CastVote]:
         """List the votes with their people as they stand now; a deputy who no longer is one has none."""
         return [
-            CastVote(self.people[voter], self.people[other] if other else None)
+            CastVote(self.see(voter), self.see(other) if other else None)
             for voter, other in self.votes
             if other is None or (voter, other) in self.deputies
         ]
+
+    def see(self, number: int) -> Voter:
+        """Return this person with the people whose deputy they are, as the product loads them."""
+        represented = {one: [other for deputy, other in sorted(self.deputies) if deputy == one] for one in self.people}
+        alone = {
+            one: replace(self.people[one], deputy_for=tuple(self.people[other] for other in represented[one]))
+            for one in self.people
+        }
+        return replace(self.people[number], deputy_for=tuple(alone[other] for other in represented[number]))
 
 
 def play_history(chance: random.Random) -> str:
@@ -61,9 +71,8 @@ def play_history(chance: random.Random) -> str:
 
 
 def _vote(chance: random.Random, world: World) -> bool:
-    person = world.people[chance.choice(PEOPLE)]
-    others = tuple(world.people[other] for deputy, other in sorted(world.deputies) if deputy == person.id)
-    found = may_decide(replace(person, deputy_for=others), world.card, world.list_votes(), world.rules)
+    person = world.see(chance.choice(PEOPLE))
+    found = may_decide(person, world.card, world.list_votes(), world.rules)
     wanted, completes, vote = judge_slowly(world, person.id)
     assert (found.may_approve, found.completes) == (wanted, completes), (world, person, found)
     other = found.vote.deputy_for if found.vote else None
@@ -154,11 +163,11 @@ def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int 
         is_one_of_them = any(person in vote for vote in standing)
         counts = is_one_of_them or any(_does_count(world, rule, (person, None)) for rule in _list_rules(world))
         return counts, counts, None
-    if any(person in vote for vote in standing):
+    if any(_are_one_voice(world, (person, None), vote) for vote in standing):
         return False, False, None
     for other in (None, *(other for deputy, other in sorted(world.deputies) if deputy == person)):
         vote = (person, other)
-        is_free = other is None or not any(other in each for each in standing)
+        is_free = not any(_are_one_voice(world, vote, each) for each in standing)
         if not (is_free and is_valid(world, vote)):
             continue
         unmet = [rule for rule in _list_rules(world) if not _is_met(world, rule, standing)]
@@ -168,11 +177,20 @@ def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int 
 
 
 def list_standing(world: World) -> list[tuple[int, int | None]]:
-    """List the votes that count for a rule now."""
+    """List the votes that count for a rule now; of those that are one voice, the first."""
     rules = _list_rules(world)
-    return [
-        vote for vote in world.votes if is_valid(world, vote) and any(_does_count(world, rule, vote) for rule in rules)
-    ]
+    standing: list[tuple[int, int | None]] = []
+    for vote in world.votes:
+        is_new = not any(_are_one_voice(world, vote, each) for each in standing)
+        if is_new and is_valid(world, vote) and any(_does_count(world, rule, vote) for rule in rules):
+            standing.append(vote)
+    return standing
+
+
+def _are_one_voice(world: World, one: tuple[int, int | None], other: tuple[int, int | None]) -> bool:
+    """Return True if a person of the one is also in the other, or is a deputy or the principal of a person there."""
+    pairs = [(a, b) for a in one for b in other if a is not None and b is not None]
+    return any(a == b or (a, b) in world.deputies or (b, a) in world.deputies for a, b in pairs)
 
 
 def is_valid(world: World, vote: tuple[int, int | None]) -> bool:
@@ -185,18 +203,24 @@ def is_valid(world: World, vote: tuple[int, int | None]) -> bool:
 def list_stuck_slowly(world: World) -> set[str]:
     """List the rules that too few people are left to meet, by name."""
     standing = list_standing(world)
-    voices = {one for vote in standing for one in vote if one is not None}
     stuck = set()
     for rule in _list_rules(world):
-        counted = [vote for vote in standing if _does_count(world, rule, vote)]
+        missing = rule.needed - len([vote for vote in standing if _does_count(world, rule, vote)])
         able = [
-            one
+            (one, None)
             for one in world.people
-            if one not in voices and world.people[one].may_approve and _does_count(world, rule, (one, None))
+            if world.people[one].may_approve
+            and _does_count(world, rule, (one, None))
+            and not any(_are_one_voice(world, (one, None), vote) for vote in standing)
         ]
-        if len(counted) + len(able) < rule.needed:
+        choices = combinations(able, max(missing, 0))
+        if not any(_are_apart(world, chosen) for chosen in choices):
             stuck.add(rule.name)
     return stuck
+
+
+def _are_apart(world: World, votes: Sequence[tuple[int, int | None]]) -> bool:
+    return not any(_are_one_voice(world, one, other) for one, other in combinations(votes, 2))
 
 
 def _list_rules(world: World) -> list[RuleTerms]:
@@ -216,8 +240,7 @@ def _list_rules(world: World) -> list[RuleTerms]:
 def _is_met(world: World, rule: RuleTerms, votes: list[tuple[int, int | None]]) -> bool:
     """Return True if some of the votes, as many as the rule needs and of different people, count for it."""
     for chosen in combinations(votes, rule.needed):
-        people = [one for vote in chosen for one in vote if one is not None]
-        if len(people) == len(set(people)) and all(_does_count(world, rule, vote) for vote in chosen):
+        if _are_apart(world, chosen) and all(_does_count(world, rule, vote) for vote in chosen):
             return True
     return False
 

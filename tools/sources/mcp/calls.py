@@ -6,9 +6,11 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import mcp_types
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter
 
 from tools.contract import ErrorCode, ToolError, canonical_json, check_fence
@@ -17,6 +19,8 @@ from tools.sources.mcp.definitions import Definition, McpToolList, SkippedTool, 
 from tools.sources.mcp.display_text import clean_line
 from tools.sources.mcp.errors import (
     CLIENT_ERRORS,
+    Evidence,
+    clean_words,
     find_cause,
     source_error,
     translate_call_error,
@@ -24,6 +28,8 @@ from tools.sources.mcp.errors import (
 )
 from tools.sources.mcp.loop import LOOP
 from tools.sources.mcp.process_pool import PROCESS_POOL
+from tools.sources.mcp.raw_answers import UNUSUAL_CODE, ServerError
+from tools.sources.mcp.raw_results import fetch_raw_result, select_tools_with_headers, split_by_headers
 from tools.sources.mcp.servers import Server, StdioServer
 
 logger = logging.getLogger("gadget.tools.mcp")
@@ -35,9 +41,7 @@ MAX_LIST_SIZE = 4_000_000
 READING_S = 20.0
 """Seconds for reading a server's definitions; the rest is left out."""
 
-_ANSWER: TypeAdapter[mcp_types.CallToolResult | mcp_types.InputRequiredResult] = TypeAdapter(
-    mcp_types.CallToolResult | mcp_types.InputRequiredResult
-)
+_ANSWER: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class McpCall:
 class _RawToolList:
     """A server's raw answers, before its definitions are read."""
 
-    tools: list[mcp_types.Tool]
+    tools: list[Any]
     skipped: list[SkippedTool]
     info: mcp_types.Implementation | None
     protocol: str
@@ -79,18 +83,19 @@ def list_tools(server: Server, *, timeout_s: float = 60.0) -> McpToolList:
     """
     raw = LOOP.submit(_fetch_tools(server, timeout_s)).result()
     # Read them outside the event loop, because all servers share it.
-    definitions, illegal = read_definitions(raw.tools, time.monotonic() + READING_S)
+    found = read_definitions(raw.tools, time.monotonic() + READING_S)
     return McpToolList(
         name=clean_line(raw.info.name if raw.info else "", 100),
         version=clean_line(raw.info.version if raw.info else "", 100),
         protocol=raw.protocol,
-        tools=tuple(definitions),
-        skipped=(*illegal, *raw.skipped),
+        tools=found.definitions,
+        skipped=(*found.skipped, *raw.skipped),
+        adapted=found.adapted,
     )
 
 
-async def send_call(server: Server, call: McpCall) -> mcp_types.CallToolResult:
-    """Send the call once and return the server's answer; run it on the event loop.
+async def send_call(server: Server, call: McpCall) -> Any:
+    """Send the call once and return the server's raw result, any JSON value; run it on the event loop.
 
     Canceling it also cancels the call at the server.
 
@@ -103,7 +108,7 @@ async def send_call(server: Server, call: McpCall) -> mcp_types.CallToolResult:
         return await _exchange(server, call)
 
 
-async def _exchange(server: Server, call: McpCall) -> mcp_types.CallToolResult:
+async def _exchange(server: Server, call: McpCall) -> Any:
     connect_s = min(call.seconds / 2, 30.0)
     is_sent = False
     connection: McpConnection | None = None
@@ -117,10 +122,10 @@ async def _exchange(server: Server, call: McpCall) -> mcp_types.CallToolResult:
             answer = await _send_request(connection, call)
     except CLIENT_ERRORS as error:
         if connection is not None and is_sent:
-            raise translate_call_error(server.title, error, connection.call_status, connection.fault) from error
-        status, fault = (connection.status, connection.fault) if connection else (0, "")
-        raise translate_connect_error(server.title, error, status, fault) from error
-    if isinstance(answer, mcp_types.InputRequiredResult):
+            raise translate_call_error(server.title, error, connection.call_evidence) from error
+        evidence = connection.evidence if connection else Evidence()
+        raise translate_connect_error(server.title, error, evidence) from error
+    if isinstance(answer, dict) and answer.get("resultType") == "input_required":
         raise ToolError(
             ErrorCode.OPERATION_FAILED,
             f"{server.title} did nothing: it asked for more input, which is not supported.",
@@ -129,9 +134,7 @@ async def _exchange(server: Server, call: McpCall) -> mcp_types.CallToolResult:
     return answer
 
 
-async def _send_request(
-    connection: McpConnection, call: McpCall
-) -> mcp_types.CallToolResult | mcp_types.InputRequiredResult:
+async def _send_request(connection: McpConnection, call: McpCall) -> Any:
     async def report(progress: float, total: float | None, message: str | None) -> None:
         call.on_progress(progress, total, message)
 
@@ -139,7 +142,8 @@ async def _send_request(
         params=mcp_types.CallToolRequestParams(name=call.definition.name, arguments=call.params)
     )
     # Not the client's call_tool, which may list the tools after the call: its failure would hide a completed write.
-    return await connection.client.session.send_request(request, _ANSWER, progress_callback=report)
+    send = partial(connection.client.session.send_request, request, _ANSWER, progress_callback=report)
+    return await fetch_raw_result(connection, send, lambda _: {"content": [], "resultType": "complete"})
 
 
 async def _list_until_found(connection: McpConnection, name: str, seconds: float) -> None:
@@ -147,9 +151,9 @@ async def _list_until_found(connection: McpConnection, name: str, seconds: float
     cursor: str | None = None
     async with asyncio.timeout(seconds):
         for _ in range(MAX_PAGES):
-            page = await connection.client.session.list_tools(params=mcp_types.PaginatedRequestParams(cursor=cursor))
+            page = await _fetch_page(connection, cursor)
             cursor = page.next_cursor
-            if not cursor or any(tool.name == name for tool in page.tools):
+            if not cursor or any(isinstance(tool, dict) and tool.get("name") == name for tool in page.tools):
                 return
 
 
@@ -171,30 +175,33 @@ async def _fetch_tools(server: Server, seconds: float) -> _RawToolList:
             clear_tool_list_change(server)
             tools, skipped = await _read_pages(connection)
             session = connection.client.session
+            if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                tools, illegal = split_by_headers(tools)
+                skipped += illegal
             info = session.server_info
             return _RawToolList(tools, skipped, info, session.protocol_version or "")
     except CLIENT_ERRORS as error:
         if isinstance(find_cause(error), ToolError):
             raise find_cause(error) from None
-        status, fault = (connection.status, connection.fault) if connection else (0, "")
-        if connection is not None and status < 300 and not fault and not isinstance(error, TimeoutError):
-            raise source_error(
-                f"{server.title} cannot list its tools: {clean_line(str(find_cause(error)), 500)}"
-            ) from error
-        raise translate_connect_error(server.title, error, status, fault) from error
+        evidence = connection.evidence if connection else Evidence()
+        is_answered = connection is not None and evidence.status < 300 and not evidence.fault
+        if is_answered and not isinstance(error, TimeoutError):
+            words = clean_words(str(find_cause(error)))
+            raise source_error(f"{server.title} cannot list its tools.", words) from error
+        raise translate_connect_error(server.title, error, evidence) from error
 
 
-def _measure_tool(tool: mcp_types.Tool) -> int:
-    return len(canonical_json(tool.model_dump(by_alias=True, mode="json", exclude_none=True)))
+def _measure_tool(tool: Any) -> int:
+    return len(canonical_json(tool))
 
 
-async def _read_pages(connection: McpConnection) -> tuple[list[mcp_types.Tool], list[SkippedTool]]:
-    tools: list[mcp_types.Tool] = []
+async def _read_pages(connection: McpConnection) -> tuple[list[Any], list[SkippedTool]]:
+    tools: list[Any] = []
     cursors: set[str | None] = {None}
     cursor: str | None = None
     size = 0
     for _ in range(MAX_PAGES):
-        page = await connection.client.session.list_tools(params=mcp_types.PaginatedRequestParams(cursor=cursor))
+        page = await _fetch_page(connection, cursor)
         for tool in page.tools:
             size += await asyncio.to_thread(_measure_tool, tool)
             if len(tools) == MAX_TOOLS or size > MAX_LIST_SIZE:
@@ -209,3 +216,26 @@ async def _read_pages(connection: McpConnection) -> tuple[list[mcp_types.Tool], 
             return tools, [SkippedTool("…", "the server's pages repeat endlessly")]
         cursors.add(cursor)
     return tools, [SkippedTool("…", f"at most {MAX_PAGES} pages are read")]
+
+
+@dataclass(frozen=True)
+class _Page:
+    tools: list[Any]
+    next_cursor: str | None
+
+
+async def _fetch_page(connection: McpConnection, cursor: str | None) -> _Page:
+    """Fetch one page of tools, as the server sent them.
+
+    Raises:
+        ServerError: the answer has no list of tools.
+    """
+    params = mcp_types.PaginatedRequestParams(cursor=cursor)
+    send = partial(connection.client.session.list_tools, params=params)
+    raw = await fetch_raw_result(connection, send, select_tools_with_headers)
+    tools = raw.get("tools") if isinstance(raw, dict) else None
+    if tools is None or not isinstance(tools, list):
+        fault = mcp_types.ErrorData(code=UNUSUAL_CODE, message="Its answer has no list of tools.")
+        raise ServerError(fault)
+    next_cursor = raw.get("nextCursor")
+    return _Page(tools, next_cursor if isinstance(next_cursor, str) else None)

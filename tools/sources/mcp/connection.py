@@ -4,8 +4,9 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx2
 import mcp_types
@@ -13,18 +14,21 @@ from mcp import Client
 from mcp.client.session import IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
 
-from tools.contract import canonical_json, check_fence
+from tools.contract import ToolError, canonical_json, check_fence
 from tools.network import GuardedAsyncTransport, GuardedClient, NetworkLimits
 from tools.sources.mcp.display_text import clean_line
-from tools.sources.mcp.errors import CLIENT_ERRORS, translate_connect_error
+from tools.sources.mcp.errors import CLIENT_ERRORS, Evidence, clean_words, translate_connect_error
+from tools.sources.mcp.raw_answers import find_answer, find_words, watch_answers
 from tools.sources.mcp.server_process import HIDDEN
 from tools.sources.mcp.servers import HttpServer, Server
 
 CLIENT = mcp_types.Implementation(name="gadget", version="1.0")
 MAX_ANSWER_SIZE = 10_000_000
+MAX_WORDS_SIZE = 8_000
 MAX_LOG_LENGTH = 500
 MAX_LOGS = 200
 """Logged messages of one connection."""
+HEARD_METHODS = ("initialize", "tools/call", "tools/list")
 STEP_S = 10.0
 """Seconds to connect, and to send."""
 GOODBYE_S = 1.0
@@ -42,13 +46,101 @@ class McpConnection:
         status: the status of the last HTTP response to a message; 0 for a process.
         call_status: the status of the HTTP response to the tool call; 0 if there was none. Responses to other messages
             say nothing about the call.
+        body: the HTTP response to the last request of HEARD_METHODS; None for a process.
         fault: why the process can no longer be used, as part of a sentence.
     """
 
     client: Client
     status: int = 0
     call_status: int = 0
+    body: "HeardBody | None" = None
     fault: str = ""
+
+    def prepare_request(self, request: httpx2.Request) -> None:
+        """Check whether the call may still start, and forget the last answer."""
+        method = _find_method(request)
+        if method == "tools/call":
+            check_fence(is_read=False)
+        if method in HEARD_METHODS:
+            self.body = HeardBody()
+
+    async def record_response(self, response: httpx2.Response) -> None:
+        """Record the status and the body of a response to a message."""
+        if response.request.method != "POST":
+            if "last-event-id" in response.request.headers and self.body:  # the rest of an answer
+                await self.body.hear(response)
+            return  # others are the client's attempts to listen
+        self.status = response.status_code
+        method = _find_method(response.request)
+        if method == "tools/call":
+            self.call_status = response.status_code
+        if method in HEARD_METHODS and self.body:
+            await self.body.hear(response)
+
+    @property
+    def evidence(self) -> Evidence:
+        """The evidence for an error before or besides the call."""
+        return Evidence(self.status, self.body.words if self.body else "", self.fault)
+
+    @property
+    def call_evidence(self) -> Evidence:
+        """The evidence for an error of the call."""
+        return Evidence(self.call_status, self.body.words if self.body else "", self.fault)
+
+
+class HeardBody:
+    """The body of a response, kept while the protocol's client reads it.
+
+    Attributes:
+        content: the bytes so far.
+        is_stream: it is a stream of events.
+    """
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+        self.is_stream = False
+        self._media_type = ""
+
+    async def hear(self, response: httpx2.Response) -> None:
+        """Keep the response's body; that of an error is read here, because the protocol's client does not."""
+        self._media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        self.is_stream = self._media_type == "text/event-stream"
+        if response.status_code < 400:
+            response.stream = _HeardStream(response.stream, self.content)
+            return
+        with suppress(httpx2.HTTPError, httpx2.StreamError, ToolError, TimeoutError):
+            async with asyncio.timeout(STEP_S):
+                self.content += await response.aread()
+
+    def find_answer(self) -> mcp_types.JSONRPCResponse | mcp_types.JSONRPCError | None:
+        """Find the answer that the server sent; None if it sent none."""
+        return find_answer(bytes(self.content), self.is_stream)
+
+    @property
+    def words(self) -> str:
+        """The text of the response, if it is for people."""
+        if self.is_stream:
+            answer = self.find_answer()
+            return clean_words(answer.error.message) if isinstance(answer, mcp_types.JSONRPCError) else ""
+        if self._media_type.endswith("json"):
+            with suppress(ValueError, RecursionError):
+                return clean_words(find_words(json.loads(self.content)))
+        is_plain = self._media_type.endswith("json") or self._media_type == "text/plain"
+        return clean_words(self.content[:MAX_WORDS_SIZE].decode("utf-8", "replace")) if is_plain else ""
+
+
+class _HeardStream(httpx2.AsyncByteStream):
+    def __init__(self, inner: Any, heard: bytearray) -> None:
+        self._inner = inner
+        self._heard = heard
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._inner:
+            self._heard += part
+            yield part
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 def has_tool_list_changed(server: Server) -> bool:
@@ -84,10 +176,10 @@ class ClientCallbacks:
             text = text.replace(secret, HIDDEN)
         self.logger.debug("%s logs (%s): %s", self.server.title, params.level, clean_line(text, MAX_LOG_LENGTH))
 
-    def build_client(self, transport: object, mode: str) -> Client:
+    def build_client(self, transport: Any, mode: str) -> Client:
         """Build a client in the mode `auto` (all protocol versions) or `legacy` (only those with a handshake)."""
         return Client(
-            transport,  # type: ignore[arg-type]  # any context manager of two streams
+            watch_answers(transport),
             mode=mode,
             cache=None,
             client_info=CLIENT,
@@ -111,15 +203,11 @@ async def open_http_connection(
         Others of CLIENT_ERRORS: the caller's own errors, or those that broke the connection.
     """
 
-    async def record_status(response: httpx2.Response) -> None:
-        if response.request.method == "POST":  # not the client's attempts to listen by GET
-            connection.status = response.status_code
-            if _is_call(response.request):
-                connection.call_status = response.status_code
+    async def prepare_request(request: httpx2.Request) -> None:
+        connection.prepare_request(request)
 
-    async def check_request(request: httpx2.Request) -> None:
-        if _is_call(request):
-            check_fence(is_read=False)
+    async def record_response(response: httpx2.Response) -> None:
+        await connection.record_response(response)
 
     guarded = GuardedClient(server.reach, NetworkLimits(connect_s=STEP_S, response_bytes=MAX_ANSWER_SIZE))
     http = httpx2.AsyncClient(
@@ -128,7 +216,7 @@ async def open_http_connection(
         trust_env=False,
         max_redirects=0,  # the protocol's client would repeat the message at every redirect
         timeout=httpx2.Timeout(STEP_S, read=None),
-        event_hooks={"request": [check_request], "response": [record_status]},
+        event_hooks={"request": [prepare_request], "response": [record_response]},
     )
     transport = streamable_http_client(server.url, http_client=http, max_sse_event_size=MAX_ANSWER_SIZE)
     connection = McpConnection(
@@ -149,14 +237,15 @@ async def open_http_connection(
                 limit.reschedule(asyncio.get_running_loop().time() + GOODBYE_S)
     except CLIENT_ERRORS as error:
         if not is_open:
-            raise translate_connect_error(server.title, error, connection.status, "") from error
+            raise translate_connect_error(server.title, error, connection.evidence) from error
         if not is_done:
             raise
 
 
-def _is_call(request: httpx2.Request) -> bool:
+def _find_method(request: httpx2.Request) -> str:
+    """Return the method of the request's message; an empty text for an answer of ours."""
     try:
         message = json.loads(request.content)
     except (ValueError, httpx2.RequestNotRead):
-        return False
-    return isinstance(message, dict) and message.get("method") == "tools/call"
+        return ""
+    return str(message.get("method", "")) if isinstance(message, dict) else ""

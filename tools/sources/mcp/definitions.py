@@ -5,15 +5,17 @@ import math
 import re
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 import mcp_types
+from pydantic import ValidationError
 
 from tools.contract import Level, canonical_json, fingerprint, make_storable
-from tools.sources.json_schema import IllegalSchemaError, refuse_endless
+from tools.sources.json_schema import IllegalSchemaError
 from tools.sources.mcp.display_text import clean_line, clean_text
-from tools.sources.mcp.schemas import MAX_DESCRIPTION_LENGTH, adapt_schema, map_reserved_names, refuse_illegal
+from tools.sources.mcp.schemas import MAX_DESCRIPTION_LENGTH, read_output, read_params
 from tools.sources.risks import explain_embedded_requests, explain_exfiltration
 
 MAX_NAME_LENGTH = 64
@@ -76,6 +78,7 @@ class McpToolList:
     Attributes:
         name, version: the server's own; may be empty.
         protocol: the protocol version in use, e.g. 2026-07-28.
+        adapted: see `ReadTools`.
     """
 
     name: str
@@ -83,6 +86,7 @@ class McpToolList:
     protocol: str
     tools: tuple[Definition, ...]
     skipped: tuple[SkippedTool, ...]
+    adapted: tuple[SkippedTool, ...] = ()
 
 
 def suggest_level(annotations: Mapping[str, Any], definition: Definition | None = None) -> Level:
@@ -99,67 +103,100 @@ def suggest_level(annotations: Mapping[str, Any], definition: Definition | None 
     return Level.WRITE if annotations.get("destructiveHint") is False else Level.DESTRUCTIVE
 
 
-def read_definitions(
-    tools: Iterable[mcp_types.Tool], ends_at: float = math.inf
-) -> tuple[list[Definition], list[SkippedTool]]:
+@dataclass(frozen=True)
+class ReadTools:
+    """The tools of a list, each read alone.
+
+    Attributes:
+        skipped: those that cannot be offered.
+        adapted: those that are offered without a part of their schemas, with what is left out.
+    """
+
+    definitions: tuple[Definition, ...]
+    skipped: tuple[SkippedTool, ...]
+    adapted: tuple[SkippedTool, ...]
+
+
+def read_definitions(tools: Iterable[Any], ends_at: float = math.inf) -> ReadTools:
     """Read the tools that can be offered, and list those that cannot. Names do not depend on the order of the tools.
 
     Args:
+        tools: as the server sent them, of any JSON type.
         ends_at: a time of the monotonic clock; tools that are not read by then are skipped. One may take seconds.
     """
-    found, skipped, seen = list(tools), [], set[str]()
-    names = _assign_legal_names({tool.name for tool in found})
-    definitions = []
+    found, seen = list(tools), set[str]()
+    definitions, skipped, adapted = list[Definition](), list[SkippedTool](), list[SkippedTool]()
+    names = _assign_legal_names({name for tool in found if (name := _read_name(tool))})
     for number, tool in enumerate(found):
         if time.monotonic() > ends_at:
             skipped.append(SkippedTool("…", f"reading takes too long: {len(found) - number:,} more are skipped"))
             break
+        name = _read_name(tool)
+        shown = clean_line(name, MAX_TITLE_LENGTH) or f"tool {number + 1}"
         try:
-            if tool.name in seen:
+            if not name:
+                raise IllegalSchemaError("it has no name" if isinstance(tool, dict) else "it is not an object")
+            if name in seen:
                 raise IllegalSchemaError("the server lists two tools with this name")
-            definitions.append(_read_definition(tool, names[tool.name]))
+            definition, notes = _read_definition(tool, names[name])
         except (IllegalSchemaError, RecursionError, ValueError) as error:
             reason = str(error) if isinstance(error, IllegalSchemaError) else "its schema is not valid JSON"
-            skipped.append(SkippedTool(clean_line(tool.name, MAX_TITLE_LENGTH), reason))
-        seen.add(tool.name)
-    return definitions, skipped
+            skipped.append(SkippedTool(shown, reason))
+        else:
+            definitions.append(definition)
+            adapted += [SkippedTool(shown, note) for note in notes]
+        seen.add(name)
+    return ReadTools(tuple(definitions), tuple(skipped), tuple(adapted))
 
 
-def _read_definition(tool: mcp_types.Tool, legal_name: str) -> Definition:
-    inputs, outputs = tool.input_schema, tool.output_schema
-    if tool.execution is not None and tool.execution.task_support == "required":
+def _read_name(tool: Any) -> str:
+    """Return the tool's own name; an empty text if it has none."""
+    name = tool.get("name") if isinstance(tool, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _read_text(tool: Mapping[str, Any], key: str) -> str:
+    value = tool.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _read_definition(tool: Mapping[str, Any], legal_name: str) -> tuple[Definition, list[str]]:
+    """Read the definition; return it with the parts of its schemas that are left out, as parts of a sentence."""
+    execution = tool.get("execution")
+    if isinstance(execution, dict) and execution.get("taskSupport") == "required":
         raise IllegalSchemaError("it can only be called as a task, which Gadget does not support")
-    for schema in (inputs, outputs):
-        if schema is not None:
-            refuse_illegal(schema)
-    if inputs.get("type") != "object":
-        raise IllegalSchemaError("its params are not an object")
-    names = map_reserved_names(inputs)
-    shown_inputs = {"properties": {}, **adapt_schema(inputs, names)}
-    shown_outputs = None if outputs is None else adapt_schema(outputs, {})
-    for schema in (shown_inputs, shown_outputs):
-        if schema is not None:
-            refuse_endless(schema)
-    annotations = tool.annotations.model_dump(by_alias=True, mode="json", exclude_none=True) if tool.annotations else {}
-    title = clean_line(tool.title or annotations.pop("title", ""), MAX_TITLE_LENGTH)
-    promise = [tool.name, tool.description or "", inputs, outputs, annotations]
+    name, description = _read_name(tool), _read_text(tool, "description")
+    inputs, outputs = tool.get("inputSchema"), tool.get("outputSchema")
+    shown = read_params(inputs)
+    shown_outputs, fault = read_output(outputs)
+    annotations = _read_annotations(tool.get("annotations"))
+    title = clean_line(_read_text(tool, "title") or annotations.pop("title", ""), MAX_TITLE_LENGTH)
     definition = Definition(
-        name=tool.name,
+        name=name,
         legal_name=legal_name,
         title=title,
-        description=clean_text(tool.description or "", MAX_DESCRIPTION_LENGTH)
-        or f"{title or legal_name}: no description.",
-        input_schema=shown_inputs,
+        description=clean_text(description, MAX_DESCRIPTION_LENGTH) or f"{legal_name}: no description.",
+        input_schema=shown.schema,
         output_schema=shown_outputs,
         annotations=annotations,
-        hash=fingerprint(promise),
-        shown_names={renamed: own for own, renamed in names.items()},
+        hash=fingerprint([name, description, inputs, outputs, annotations]),
+        shown_names={renamed: own for own, renamed in shown.names.items()},
         copies_params="x-mcp-header" in canonical_json(inputs),
     )
     stored = definition.to_json()
     if make_storable(stored) != stored:
         raise IllegalSchemaError("its name or its schema contains characters that cannot be stored")
-    return definition
+    return definition, [*shown.notes, *([f"its output schema: {fault}"] if fault else [])]
+
+
+def _read_annotations(given: Any) -> dict[str, Any]:
+    """Read the server's hints; one that is not valid is left out alone."""
+    found: dict[str, Any] = {}
+    for key, value in given.items() if isinstance(given, dict) else ():
+        with suppress(ValidationError):
+            hint = mcp_types.ToolAnnotations.model_validate({key: value}, by_name=False)
+            found |= hint.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return found
 
 
 def _assign_legal_names(names: set[str]) -> dict[str, str]:

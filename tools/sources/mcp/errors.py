@@ -1,19 +1,23 @@
 """Errors of servers: their texts for the model, and whether the call may have taken effect."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import httpx2
 from mcp import MCPError
-from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, REQUEST_TIMEOUT
+from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, UNSUPPORTED_PROTOCOL_VERSION
 
 from tools.contract import ErrorCode, ToolError
 from tools.sources.mcp.display_text import clean_line
+from tools.sources.mcp.raw_answers import ServerError
 
 MAX_REASON_LENGTH = 1_000
+_CHECK_HINT = "Check whether it was done before trying again."
 
 CLIENT_ERRORS = (
     ToolError,
     MCPError,
+    ServerError,
     ExceptionGroup,
     httpx2.HTTPError,
     httpx2.StreamError,
@@ -23,8 +27,8 @@ CLIENT_ERRORS = (
 )
 """Errors that the protocol's client raises: its own, the connection's, and those of invalid answers."""
 
-LOST_CODES = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT, PARSE_ERROR, INVALID_REQUEST})
-"""Codes that the client itself sets when no usable answer came; all others are the server's own."""
+REFUSALS = frozenset({METHOD_NOT_FOUND, INVALID_PARAMS})
+"""Codes of error objects that say that the tool never ran; any other leaves the outcome of a write unknown."""
 
 LOST_STATUSES = frozenset({301, 302, 303, 408})
 """Statuses besides 5xx that leave the outcome unknown: a redirect may follow a completed call, 408 a partial one."""
@@ -38,12 +42,31 @@ _BY_STATUS = {
 }
 
 
-class ConnectionLostError(Exception):
-    """A call without a usable answer, so its outcome is unknown; `fault` says why, as part of a sentence."""
+@dataclass(frozen=True)
+class Evidence:
+    """Facts about a failed exchange.
 
-    def __init__(self, fault: str) -> None:
+    Attributes:
+        status: the status of the HTTP response in question; 0 if there was none.
+        words: the text of that response, if it is an error for people.
+        fault: why the process cannot be used, as part of a sentence.
+    """
+
+    status: int = 0
+    words: str = ""
+    fault: str = ""
+
+
+class ConnectionLostError(Exception):
+    """A call without a usable answer, so its outcome is unknown.
+
+    `fault` says why, as part of a sentence; `words` are the server's own.
+    """
+
+    def __init__(self, fault: str, words: str = "") -> None:
         super().__init__(fault)
         self.fault = fault
+        self.words = words
 
 
 def find_cause(error: BaseException) -> BaseException:
@@ -52,80 +75,116 @@ def find_cause(error: BaseException) -> BaseException:
     return next((leaf for leaf in leaves if isinstance(leaf, ToolError)), leaves[0])
 
 
-def translate_connect_error(title: str, error: BaseException, status: int, fault: str) -> ToolError:
+def translate_connect_error(title: str, error: BaseException, evidence: Evidence) -> ToolError:
     """Translate an error before the call was sent, so that nothing was attempted.
 
     Args:
-        status: the status of the last HTTP response; 0 if there was none.
-        fault: why the process cannot be used, as part of a sentence.
+        evidence: of the last response.
     """
     cause = find_cause(error)
     if isinstance(cause, ToolError):
-        code, message, hint = cause.code, cause.message, cause.recovery_hint
-        return ToolError(code, message, recovery_hint=hint, attempted=False)
-    if fault:
-        return source_error(f"{title} {fault} before the connection was ready.")
-    if status >= 300:
-        return _build_status_error(title, status, attempted=False)
+        code, fact, hint = cause.code, cause.fact, cause.recovery_hint
+        return ToolError(code, fact, recovery_hint=hint, attempted=False, words=cause.words)
+    if evidence.fault:
+        return source_error(f"{title} {evidence.fault} before the connection was ready.")
+    if evidence.status >= 300:
+        return _build_status_error(title, evidence, attempted=False)
     if isinstance(cause, TimeoutError) or _is_code(cause, REQUEST_TIMEOUT):
         return ToolError(ErrorCode.TIMEOUT, f"{title} did not answer in time.", attempted=False)
     if isinstance(cause, httpx2.HTTPError):
         return ToolError(ErrorCode.NETWORK_ERROR, f"{title} cannot be reached.", attempted=False)
-    reason = _clean_reason(cause) if isinstance(cause, MCPError) else "its messages are not valid"
-    return source_error(f"{title} and Gadget have no protocol version in common: {reason}.")
+    return _build_greeting_error(title, cause, evidence)
 
 
-def source_error(message: str) -> ToolError:
+def _build_greeting_error(title: str, cause: BaseException, evidence: Evidence) -> ToolError:
+    if _is_code(cause, UNSUPPORTED_PROTOCOL_VERSION):
+        return source_error(f"{title} and Gadget have no protocol version in common.", _get_words(cause))
+    if isinstance(cause, MCPError):
+        return source_error(f"{title} did not accept the connection.", evidence.words or _get_words(cause))
+    return source_error(f"{title} does not follow the protocol: its greeting is not valid.")
+
+
+def source_error(message: str, words: str = "") -> ToolError:
     """Return an OPERATION_FAILED; nothing was attempted."""
     return ToolError(
         ErrorCode.OPERATION_FAILED,
         message,
         recovery_hint="Try again later, or ask an admin to check this source.",
         attempted=False,
+        words=words,
     )
 
 
-def translate_call_error(title: str, error: BaseException, status: int, fault: str) -> ToolError:
-    """Translate an error after the call was sent; only the server's own answer proves that nothing was done.
+def translate_call_error(title: str, error: BaseException, evidence: Evidence) -> ToolError:
+    """Translate an error after the call was sent; only the server's own refusal proves that nothing was done.
+
+    Args:
+        evidence: of the response to the call; responses to other messages say nothing about it.
+
+    Returns:
+        OUTCOME_UNKNOWN if the server answered with any other error.
 
     Raises:
-        ConnectionLostError: no such answer came, and none will.
+        ConnectionLostError: no answer came, and none will.
     """
-    cause = find_cause(error)
+    cause, status = find_cause(error), evidence.status
     if isinstance(cause, ToolError):  # from the transport; a faulty answer says nothing about the effect
         code = ErrorCode.NETWORK_ERROR if cause.attempted else cause.code
         return ToolError(code, cause.message, recovery_hint=cause.recovery_hint, attempted=cause.attempted)
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout):
         return ToolError(ErrorCode.NETWORK_ERROR, f"{title} cannot be reached.", attempted=False)
+    if isinstance(cause, ServerError):
+        return _build_answered_error(title, cause, status)
     if status >= 500 or status in LOST_STATUSES:
-        raise ConnectionLostError(f"failed with status {status}") from error
+        raise ConnectionLostError(f"failed with status {status}", evidence.words) from error
     if status >= 300:
-        return _build_status_error(title, status, attempted=True)
-    if isinstance(cause, MCPError) and cause.code == INTERNAL_ERROR:
-        raise ConnectionLostError(f"had an internal error during the call: {_clean_reason(cause)}") from error
-    if isinstance(cause, MCPError) and cause.code not in LOST_CODES:
-        return ToolError(ErrorCode.OPERATION_FAILED, f"{title} refused the call: {_clean_reason(cause)}.")
+        return _build_status_error(title, evidence, attempted=True)
+    if evidence.words:
+        raise ConnectionLostError("sent an answer that does not follow the protocol", evidence.words) from error
     if isinstance(cause, MCPError | httpx2.HTTPError | httpx2.StreamError | OSError):
-        raise ConnectionLostError(f"{fault or 'disconnected'} before it answered") from error
+        raise ConnectionLostError(f"{evidence.fault or 'disconnected'} before it answered") from error
     return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, f"{title} sent an invalid answer.")
 
 
-def connection_lost_error(title: str, fault: str, has_side_effects: bool) -> ToolError:
+def _build_answered_error(title: str, error: ServerError, status: int) -> ToolError:
+    """Build the error for an error object: definite only if it, or the HTTP status, says that the tool never ran."""
+    words = clean_words(error.words)
+    if status in _BY_STATUS:
+        return _build_status_error(title, Evidence(status, words), attempted=True)
+    if error.code in REFUSALS:
+        return ToolError(ErrorCode.OPERATION_FAILED, f"{title} refused the call.", words=words)
+    named = f"the error {error.code}" if error.code else "an error"
+    fact = f"{title} answered with {named}, which does not say whether the call was done."
+    return ToolError(ErrorCode.OUTCOME_UNKNOWN, fact, recovery_hint=_CHECK_HINT, words=words)
+
+
+def connection_lost_error(title: str, lost: ConnectionLostError, has_side_effects: bool) -> ToolError:
     """Return a NETWORK_ERROR; the outcome of the call is unknown."""
-    hint = "Check whether it was done before trying again." if has_side_effects else "Try again later."
-    return ToolError(ErrorCode.NETWORK_ERROR, f"{title} {fault}.", recovery_hint=hint)
+    hint = _CHECK_HINT if has_side_effects else "Try again later."
+    return ToolError(ErrorCode.NETWORK_ERROR, f"{title} {lost.fault}.", recovery_hint=hint, words=lost.words)
 
 
-def _build_status_error(title: str, status: int, attempted: bool) -> ToolError:
+def read_error(title: str, error: ToolError) -> ToolError:
+    """Return the failure of a read that the server answered with an error: nothing has to be checked."""
+    return ToolError(ErrorCode.OPERATION_FAILED, f"{title} answered with an error.", words=error.words)
+
+
+def clean_words(text: str) -> str:
+    """Clean a server's words for people: one line of limited length."""
+    return clean_line(text, MAX_REASON_LENGTH)
+
+
+def _build_status_error(title: str, evidence: Evidence, attempted: bool) -> ToolError:
+    status = evidence.status
     code, words = _BY_STATUS.get(status, (ErrorCode.OPERATION_FAILED, f"answered with status {status}"))
     if 300 <= status < 400:
         words = "redirects to another address, and redirects are not followed"
     hint = "An admin must check this source."
-    return ToolError(code, f"{title} {words}.", recovery_hint=hint, attempted=attempted)
+    return ToolError(code, f"{title} {words}.", recovery_hint=hint, attempted=attempted, words=evidence.words)
 
 
-def _clean_reason(error: MCPError) -> str:
-    return clean_line(error.message, MAX_REASON_LENGTH).removesuffix(".")
+def _get_words(error: BaseException) -> str:
+    return clean_words(error.message) if isinstance(error, MCPError) else ""
 
 
 def _is_code(error: BaseException, code: int) -> bool:

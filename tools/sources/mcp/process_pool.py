@@ -14,9 +14,9 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
 from tools.contract import ErrorCode, ToolError
 from tools.sources.mcp.connection import ClientCallbacks, McpConnection
-from tools.sources.mcp.errors import CLIENT_ERRORS, find_cause, source_error, translate_connect_error
+from tools.sources.mcp.errors import CLIENT_ERRORS, Evidence, find_cause, source_error, translate_connect_error
 from tools.sources.mcp.loop import LOOP
-from tools.sources.mcp.server_process import ProcessLimits, ServerProcess
+from tools.sources.mcp.server_process import STOPPED, ProcessLimits, ServerProcess
 from tools.sources.mcp.servers import StdioServer
 
 logger = logging.getLogger("gadget.tools.mcp")
@@ -85,7 +85,7 @@ class PooledProcess:
         except TimeoutError as error:
             if self.open.done():
                 raise
-            raise translate_connect_error(self._server.title, error, 0, "") from error
+            raise translate_connect_error(self._server.title, error, Evidence()) from error
         except asyncio.CancelledError:
             if (
                 self.open.done()
@@ -148,9 +148,9 @@ class PooledProcess:
             if error is not None:
                 logger.info("%s ended: %r", self._server.title, find_cause(error))
             return
-        fault = self.process.fault
+        fault = "" if self.process.fault == STOPPED else self.process.fault
         failure = (
-            translate_connect_error(self._server.title, error, 0, fault)
+            translate_connect_error(self._server.title, error, Evidence(fault=fault))
             if error
             else source_error(f"{self._server.title} was stopped.")
         )

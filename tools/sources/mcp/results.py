@@ -1,98 +1,177 @@
-"""Conversion of a server's answer into a tool result; links in it are never opened."""
+"""Conversion of a server's raw answer into a tool result, part by part; links in it are never opened."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
-
-import mcp_types
 
 from tools.contract import ErrorCode, ToolError, ToolResult, canonical_json
 from tools.sources.json_schema import UncheckableError, build_validator, find_faults
+from tools.sources.mcp.binary_texts import replace_binary
 from tools.sources.mcp.definitions import MAX_TITLE_LENGTH, Definition
 from tools.sources.mcp.display_text import clean_line
+from tools.sources.mcp.repetitions import drop_repeated, shorten_repeated
+from tools.sources.mcp.result_files import list_files
+from tools.sources.mcp.summaries import summarize
 
 MAX_ERROR_LENGTH = 1_000
-MAX_SUMMARY_LENGTH = 200
 MAX_ADDRESS_LENGTH = 300
 MAX_STEPS = 500_000
 """The most keywords applied to structured content, which may have very many entries."""
+MAX_COMPARED = 20
+"""The first parts that are compared with the data; each costs a walk through it."""
+_KNOWN_MEMBERS = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
+_MEDIA = ("image", "audio", "video")
 
 
-def build_result(answer: mcp_types.CallToolResult, definition: Definition, title: str) -> ToolResult:
+@dataclass(frozen=True)
+class _Part:
+    """One part of an answer for the model; only texts are the server's words."""
+
+    kind: str
+    text: str
+    is_text: bool = False
+
+
+def build_result(answer: Any, definition: Definition, title: str) -> ToolResult:
     """Build a tool result: structured content becomes the data, and any other text reaches the model too.
 
+    An answer without `isError` says that the call was done, so no fault in its form makes it a failure: what does
+    not fit the output schema is dropped, and what is not known is named.
+
     Args:
+        answer: the result that the server sent, of any JSON type.
         title: the tool's name in messages.
 
     Raises:
-        ToolError: OPERATION_FAILED, the server reports a failure; TOOL_EXECUTION_FAILED, the answer violates the output
-            schema.
+        ToolError: OPERATION_FAILED, the server reports a failure; OUTCOME_UNKNOWN, it is not clear whether it does.
     """
-    parts = [_render_part(part) for part in answer.content]
-    text = "\n\n".join(part for part in parts if part)
-    if answer.is_error:
-        reason = clean_line(text, MAX_ERROR_LENGTH) or "the server gave no reason"
-        raise ToolError(ErrorCode.OPERATION_FAILED, f"{title} failed: {reason}")
-    data = answer.structured_content
-    if definition.output_schema is not None:
-        _check_data(data, definition.output_schema, title)
-    summary = clean_line(text.partition("\n")[0], MAX_SUMMARY_LENGTH) if data is None else ""
-    kinds = sorted({part.type for part in answer.content})
-    return ToolResult.ok(data, summary, _render_markdown(data, text), content_type=kinds)
+    members = answer if isinstance(answer, Mapping) else {"content": answer}
+    parts = [part for entry in _list_entries(members.get("content")) if (part := _read_part(entry)) is not None]
+    data, notes = replace_binary(members.get("structuredContent")), []
+    _raise_for_error(members.get("isError"), title, parts, data)
+    if data is not None and definition.output_schema is not None and (fault := _find_fault(data, definition)):
+        notes.append(f"[the structured part is left out: {fault}]")
+        data = None
+    if unknown := sorted(key for key in map(str, members) if key not in _KNOWN_MEMBERS):
+        notes.append(f"[left out, because it is not known: {clean_line(', '.join(unknown), MAX_ERROR_LENGTH)}]")
+    texts = [part.text for part in parts if part.is_text]
+    summary = summarize(texts, data, [part.text for part in parts if not part.is_text])
+    kinds = sorted({part.kind for part in parts})
+    markdown, files = _render_markdown(data, parts, notes), list_files(members.get("content"))
+    return ToolResult.ok(data, summary, markdown, files=files, content_type=kinds)
 
 
-def _render_markdown(data: Any, text: str) -> str:
-    """Return the text for the model, without the copy of the structured content that servers add for older clients."""
-    if data is None:
+def _render_markdown(data: Any, parts: list[_Part], notes: list[str]) -> str:
+    """Return the text for the model: each thing once. Empty if the data says it all."""
+    texts = (
+        drop_repeated(part.text, data) if part.is_text and data is not None and number < MAX_COMPARED else part.text
+        for number, part in enumerate(parts)
+    )
+    text = "\n\n".join(each for each in (*texts, *notes) if each.strip())
+    if data is None or not text:
         return text
-    if not text.strip() or _repeats_data(data, text):
-        return ""
-    return f"{text}\n\n```json\n{canonical_json(data)}\n```"
+    return f"{text}\n\n```json\n{canonical_json(shorten_repeated(data, text))}\n```"
 
 
-def _repeats_data(data: Any, text: str) -> bool:
-    try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return data in (parsed, {"result": parsed})
+def _list_entries(content: Any) -> list[Any]:
+    """List the parts of the content, which some servers send as one part or as plain text."""
+    if content is None:
+        return []
+    return content if isinstance(content, list) else [content]
 
 
-def _render_part(part: mcp_types.ContentBlock) -> str:
-    if isinstance(part, mcp_types.TextContent):
-        return part.text
-    if isinstance(part, mcp_types.ImageContent | mcp_types.AudioContent):
-        return f"[{part.type}: {clean_line(part.mime_type, 100)}, {len(part.data) * 3 // 4:,} bytes, not shown]"
-    if isinstance(part, mcp_types.ResourceLink):
-        size = "" if part.size is None else f", {part.size:,} bytes"
-        name = clean_line(part.title or part.name, MAX_TITLE_LENGTH)
-        return f"[link: {name}, {_clean_uri(part.uri)}{_describe_type(part.mime_type)}{size}, not opened]"
-    resource = part.resource
-    head = f"[resource: {_clean_uri(resource.uri)}{_describe_type(resource.mime_type)}"
-    if isinstance(resource, mcp_types.TextResourceContents):
-        return f"{head}, {len(resource.text):,} characters]\n{resource.text}"
-    return f"{head}, {len(resource.blob) * 3 // 4:,} bytes, not shown]"
+def _read_part(part: Any) -> _Part | None:
+    """Read one part; None if it is empty."""
+    if not isinstance(part, Mapping):
+        text = part if isinstance(part, str) else "" if part is None else canonical_json(replace_binary(part))
+        return _Part("text", _hide_binary(text), is_text=True) if text else None
+    kind = _get_text(part, "type") or ("text" if "text" in part else "")
+    mime_type = _get_text(part, "mimeType")
+    if kind == "text" and "text" in part:
+        text = part["text"] if isinstance(part["text"], str) else canonical_json(replace_binary(part["text"]))
+        return _Part("text", _hide_binary(text), is_text=True)
+    if kind in _MEDIA:
+        size = _measure(part.get("data"))
+        return _Part(kind, f"[{kind}: {_clean_type(mime_type) or 'unknown type'}, {size:,} bytes, not shown]")
+    if kind == "resource_link":
+        return _Part(kind, _describe_link(part, mime_type))
+    if kind == "resource" and isinstance(part.get("resource"), Mapping):
+        return _Part(kind, _describe_resource(part["resource"]))
+    return _Part("unknown", f"[left out, because its kind is not known: {clean_line(kind, 100) or 'no type'}]")
+
+
+def _get_text(node: Mapping[str, Any], key: str) -> str:
+    value = node.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _hide_binary(text: str) -> str:
+    hidden = replace_binary(text)
+    return hidden if isinstance(hidden, str) else text
+
+
+def _describe_link(part: Mapping[str, Any], mime_type: str) -> str:
+    size = part.get("size")
+    bytes_ = f", {size:,} bytes" if isinstance(size, int) else ""
+    name = clean_line(str(part.get("title") or part.get("name") or "no name"), MAX_TITLE_LENGTH)
+    kind = f", {_clean_type(mime_type)}" if mime_type else ""
+    return f"[link: {name}, {_clean_uri(part.get('uri'))}{kind}{bytes_}, not opened]"
+
+
+def _describe_resource(resource: Mapping[str, Any]) -> str:
+    mime_type = _get_text(resource, "mimeType")
+    kind = f", {_clean_type(mime_type)}" if mime_type else ""
+    head = f"[resource: {_clean_uri(resource.get('uri'))}{kind}"
+    text = resource.get("text")
+    if isinstance(text, str):
+        return f"{head}, {len(text):,} characters]\n{_hide_binary(text)}"
+    return f"{head}, {_measure(resource.get('blob')):,} bytes, not shown]"
+
+
+def _measure(encoded: Any) -> int:
+    """Return the number of bytes of base64 text."""
+    return len(encoded) * 3 // 4 if isinstance(encoded, str) else 0
 
 
 def _clean_uri(uri: object) -> str:
-    return clean_line(str(uri), MAX_ADDRESS_LENGTH)
+    return clean_line(str(uri or "no address"), MAX_ADDRESS_LENGTH)
 
 
-def _describe_type(mime_type: str | None) -> str:
-    return f", {clean_line(mime_type, 100)}" if mime_type else ""
+def _clean_type(mime_type: str) -> str:
+    return clean_line(mime_type, 100)
 
 
-def _check_data(data: Any, schema: Mapping[str, Any], title: str) -> None:
+def _raise_for_error(flag: Any, title: str, parts: list[_Part], data: Any) -> None:
+    """Raise the failure that the server reports, in its own words.
+
+    Raises:
+        ToolError: OPERATION_FAILED, or OUTCOME_UNKNOWN for a flag that is neither true nor false.
+    """
+    if flag in (None, False, 0, "false", "False", ""):
+        return
+    texts = [part.text for part in parts] or ([canonical_json(data)] if data is not None else [])
+    words = clean_line("\n\n".join(texts), MAX_ERROR_LENGTH)
+    if flag in (True, 1, "true", "True"):
+        reason = words or "the server gave no reason"
+        raise ToolError(ErrorCode.OPERATION_FAILED, f"{title} failed: {reason}")
+    raise ToolError(
+        ErrorCode.OUTCOME_UNKNOWN,
+        f"{title} answered without saying clearly whether it failed.",
+        recovery_hint="Check whether it was done before trying again.",
+        words=words,
+    )
+
+
+def _find_fault(data: Any, definition: Definition) -> str:
+    """Return the first fault of the structured content, as part of a sentence; empty if it fits its schema."""
     try:
-        faults = find_faults(build_validator(schema), data, most=1, steps=MAX_STEPS)
-    except UncheckableError as error:
-        raise _build_invalid_result_error(title, f"its result cannot be checked: {error}") from None
-    for fault in faults:
-        place = ".".join(["data", *(str(part) for part in fault.absolute_path)])
-        raise _build_invalid_result_error(
-            title, f"its result violates the output schema at {place:.200}: {fault.message:.300}"
+        faults: Iterator[Any] = iter(
+            find_faults(build_validator(definition.output_schema or {}), data, most=1, steps=MAX_STEPS)
         )
-
-
-def _build_invalid_result_error(title: str, fault: str) -> ToolError:
-    return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, f"{title} sent an invalid answer: {fault}.")
+    except UncheckableError as error:
+        return f"it cannot be checked: {error}"
+    fault = next(faults, None)
+    if fault is None:
+        return ""
+    place = ".".join(["data", *(str(part) for part in fault.absolute_path)])
+    return clean_line(f"it does not fit the output schema at {place:.200}: {fault.message:.300}", MAX_ERROR_LENGTH)

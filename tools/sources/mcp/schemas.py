@@ -1,17 +1,19 @@
 """Schemas of servers: checks, and adaptation for a model."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from jsonschema import Draft202012Validator, SchemaError
 from jsonschema_specifications import REGISTRY
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from tools.contract import canonical_json
-from tools.sources.json_schema import IllegalSchemaError
+from tools.contract.addresses import resolve_reference
+from tools.sources.json_schema import IllegalSchemaError, refuse_endless
 from tools.sources.mcp.display_text import clean_text
+from tools.sources.schema_dialects import modernize_schema
 from tools.toolbox import is_run_parameter
 
 MAX_DEPTH = 64
@@ -33,23 +35,77 @@ _LEFT_TO_THE_SERVER = frozenset({"uniqueItems", "patternProperties", "$schema", 
 """
 
 
-def refuse_illegal(schema: Mapping[str, Any]) -> None:
-    """Refuse a schema that is not valid JSON Schema (2020-12), too large, too deep, or refers to another document.
+NO_PARAMS: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+_OBJECT_KEYWORDS = frozenset({"properties", "required", "additionalProperties", "patternProperties", "minProperties"})
+_FORMS = ("allOf", "anyOf", "oneOf")
+
+
+@dataclass(frozen=True)
+class ShownParams:
+    """The schema of a tool's params for the model.
+
+    Attributes:
+        names: {own name: name for the model}.
+        notes: the parts that are left out, as parts of a sentence.
+    """
+
+    schema: dict[str, Any]
+    names: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+def read_params(given: Any) -> ShownParams:
+    """Read the schema of a tool's params; a missing or empty one means that it takes none.
+
+    Raises:
+        IllegalSchemaError: no params can be made from it.
+    """
+    if given is None or given is True or given == {}:
+        return ShownParams(dict(NO_PARAMS), {}, ())
+    if not isinstance(given, Mapping):
+        raise IllegalSchemaError("its schema is not an object")
+    schema, notes = _check_schema(given)
+    schema = _require_object(schema)
+    names = map_reserved_names(schema)
+    shown = {"properties": {}, **adapt_schema(schema, names)}
+    refuse_endless(shown)
+    return ShownParams(shown, names, tuple(notes))
+
+
+def read_output(given: Any) -> tuple[dict[str, Any] | None, str]:
+    """Read the schema of a tool's results; one that cannot be used is dropped.
+
+    Returns:
+        The schema, or None; and the reason why it was dropped, as part of a sentence.
+    """
+    if given is None:
+        return None, ""
+    try:
+        if not isinstance(given, Mapping):
+            raise IllegalSchemaError("it is not an object")
+        schema, _ = _check_schema(given)
+        shown = adapt_schema(schema, {})
+        refuse_endless(shown)
+    except IllegalSchemaError as error:
+        return None, str(error)
+    except (RecursionError, ValueError):
+        return None, "it is not valid JSON"
+    return shown, ""
+
+
+def _check_schema(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return a legal form of the schema, with notes about the parts that were dropped.
 
     `json_schema.refuse_endless` bounds the cost of checks.
 
     Raises:
-        IllegalSchemaError: the schema cannot be used.
+        IllegalSchemaError: it is too large, too deep, or refers to another document.
     """
-    _refuse_shape(schema)
-    size = len(canonical_json(schema))
+    _refuse_shape(given)
+    size = len(canonical_json(given))
     if size > MAX_SIZE:
         raise IllegalSchemaError(f"its schema has {size:,} characters; at most {MAX_SIZE:,} are read")
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        place = ".".join(str(part) for part in error.absolute_path) or "the root"
-        raise IllegalSchemaError(f"its schema is not valid at {place:.200}: {error.message:.200}") from None
+    schema, notes = modernize_schema(given)
     resolver = REGISTRY.resolver_with_root(DRAFT202012.create_resource(schema))
     for reference in _list_references(schema):
         if not reference.startswith("#"):
@@ -60,6 +116,32 @@ def refuse_illegal(schema: Mapping[str, Any]) -> None:
             resolver.lookup(reference)
         except Unresolvable:
             raise IllegalSchemaError(f"its schema has a broken reference: {reference!r:.200}") from None
+    return schema, notes
+
+
+def _require_object(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema with the type `object` at its root.
+
+    Raises:
+        IllegalSchemaError: it describes no object.
+    """
+    target = resolve_reference(schema, schema)
+    if target is not schema:
+        schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+    if not _may_be_object(schema):
+        raise IllegalSchemaError("its params are not an object")
+    is_open = "type" in schema or any(key in schema for key in (*_OBJECT_KEYWORDS, *_FORMS, *_REFERENCES))
+    return {**schema, "type": "object"} if is_open else {**schema, **NO_PARAMS}
+
+
+def _may_be_object(node: Any) -> bool:
+    if not isinstance(node, Mapping):
+        return node is True
+    kind = node.get("type", "object")
+    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
+        return False
+    choices = [node[form] for form in ("anyOf", "oneOf") if isinstance(node.get(form), list)]
+    return all(any(map(_may_be_object, forms)) for forms in choices)
 
 
 def map_reserved_names(schema: Mapping[str, Any]) -> dict[str, str]:

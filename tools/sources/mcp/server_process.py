@@ -16,11 +16,10 @@ from typing import BinaryIO, TypeAlias
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
-from pydantic import ValidationError
 
 from tools.contract import ErrorCode, ToolError
 from tools.sources.mcp.display_text import clean_line
+from tools.sources.mcp.raw_answers import read_messages
 from tools.sources.mcp.servers import StdioServer
 
 logger = logging.getLogger("gadget.tools.mcp")
@@ -29,6 +28,8 @@ INHERITED = ("HOME", "PATH", "LANG", "TMPDIR")
 TETHER = Path(__file__).with_name("tether.py")
 READ_BYTES = 64 * 1024
 HIDDEN = "[hidden]"
+STOPPED = "was stopped"
+"""The fault of a process that Gadget ended."""
 DISCARD_S = 0.01
 """Seconds between two reads of discarded output."""
 
@@ -160,15 +161,15 @@ class ServerProcess:
         if len(line) > self._limits.line_bytes:
             self.fault = f"sent more than {self._limits.line_bytes:,} bytes at once"
             return
-        try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValidationError:
+        messages = read_messages(line)
+        if not messages:
             self.invalid_lines += 1
             if self.invalid_lines > self._limits.invalid_lines:
                 self.fault = "sends output that does not follow the protocol"
             return
         self.last_message_at = asyncio.get_running_loop().time()
-        await incoming.send(SessionMessage(message))
+        for message in messages:
+            await incoming.send(SessionMessage(message))
 
     async def _record_end(self, process: asyncio.subprocess.Process) -> None:
         if self.fault:
@@ -228,7 +229,7 @@ class ServerProcess:
 
     async def _end(self, process: asyncio.subprocess.Process) -> None:
         """Close its input, then send SIGTERM, and finally SIGKILL to its whole process group."""
-        self.fault = self.fault or "was stopped"
+        self.fault = self.fault or STOPPED
         if process.stdin is not None:
             process.stdin.close()
         for number in (None, signal.SIGTERM, signal.SIGKILL):

@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import mcp_types
 from typing_extensions import override
 
 from tools.contract import (
@@ -24,7 +23,7 @@ from tools.sources.external_tool import ExternalTool
 from tools.sources.mcp.calls import McpCall, send_call
 from tools.sources.mcp.definitions import Definition
 from tools.sources.mcp.display_text import clean_line
-from tools.sources.mcp.errors import ConnectionLostError, connection_lost_error
+from tools.sources.mcp.errors import ConnectionLostError, connection_lost_error, read_error
 from tools.sources.mcp.loop import LOOP
 from tools.sources.mcp.results import build_result
 from tools.sources.mcp.schemas import rename_keys
@@ -53,7 +52,6 @@ class McpTool(ExternalTool):
 
     def __init__(self, definition: Definition, server: Server, source: str, level: Level) -> None:
         self.name = f"{source}.{definition.legal_name}"
-        self.display_name = definition.title
         self.description = definition.description
         self.source = source
         self.author = source
@@ -103,11 +101,13 @@ class McpTool(ExternalTool):
             answer = await self._call_server(params, context)
             return hide_secrets(build_result(answer, self._definition, self.name), secrets)
         except ToolError as error:
-            raise hide_secrets_in_error(error, secrets) from error
+            is_answered_read = error.code is ErrorCode.OUTCOME_UNKNOWN and not self._is_write(context)
+            told = read_error(self._server.title, error) if is_answered_read else error
+            raise hide_secrets_in_error(told, secrets) from error
 
-    async def _call_server(self, params: dict[str, Any], context: ToolContext) -> mcp_types.CallToolResult:
+    async def _call_server(self, params: dict[str, Any], context: ToolContext) -> Any:
         """Call the tool; repeat a read once if its connection was lost, never a write."""
-        level = context.level or self.level
+        is_write = self._is_write(context)
         seconds = self.timeout_s * SHARE_OF_TIME
         ends_at = time.monotonic() + seconds
         call = McpCall(
@@ -121,18 +121,21 @@ class McpTool(ExternalTool):
             try:
                 return await LOOP.run(send_call(self._server, call))
             except ConnectionLostError:
-                if level is not Level.READ:
+                if is_write:
                     raise
             again = replace(call, seconds=ends_at - time.monotonic())
             return await LOOP.run(send_call(self._server, again))
         except ConnectionLostError as error:
-            raise connection_lost_error(self._server.title, error.fault, level is not Level.READ) from error
+            raise connection_lost_error(self._server.title, error, is_write) from error
         except TimeoutError:
             raise ToolError(
                 ErrorCode.TIMEOUT,
                 f"{self._server.title} did not answer within {seconds:g} s.",
                 recovery_hint="Ask for less at once, or try again later.",
             ) from None
+
+    def _is_write(self, context: ToolContext) -> bool:
+        return (context.level or self.level) is not Level.READ
 
     def _report(self, context: ToolContext, progress: float, total: float | None, text: str | None) -> None:
         line = clean_line(text or "", MAX_PROGRESS_LENGTH)

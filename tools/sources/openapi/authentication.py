@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
-from urllib.parse import quote, urlencode
+from typing import Any, NamedTuple
+from urllib.parse import quote, quote_plus, urlencode
 
 from tools.contract import SHORTEST_SECRET, ErrorCode, ToolContext, ToolError
 from tools.network import ClientResponse, NetworkLimits, request
@@ -29,6 +29,8 @@ _MAX_FETCH_S = 15.0
 _EXPIRY_MARGIN_S = 30.0
 _DEFAULT_LIFETIME_S = 300.0
 _MAX_TOKENS = 1_000
+_REFUSALS = (400, 401)
+"""Statuses with which token servers refuse a way of authenticating that they do not support."""
 
 
 class AuthenticationKind(StrEnum):
@@ -62,7 +64,7 @@ class AuthenticationSettings:
 
     Attributes:
         service: the name of the organization's credentials.
-        place, name: for an API key: header, query or cookie, and its name there.
+        place, name: for an API key: header, query, cookie or body, and its name there.
         token_url, scopes: for OAuth 2.
     """
 
@@ -73,6 +75,12 @@ class AuthenticationSettings:
     token_url: str = ""
     scopes: tuple[str, ...] = ()
 
+    @property
+    def body_names(self) -> frozenset[str]:
+        """The fields of a body that the connection fills, and no model."""
+        in_body = self.kind is AuthenticationKind.API_KEY and self.place == "body"
+        return frozenset({self.name} if in_body else ())
+
 
 @dataclass(frozen=True)
 class RequestCredentials:
@@ -80,12 +88,21 @@ class RequestCredentials:
 
     Attributes:
         query: one encoded pair, or empty.
+        body: fields of the body.
         secrets: encoded secrets to hide in the response; the credentials themselves are always hidden.
     """
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     query: str = field(default="", repr=False)
+    body: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: frozenset[str] = field(default_factory=frozenset, repr=False)
+
+
+class _TokenRequest(NamedTuple):
+    """A request for a token, in which the client authenticates by a header or by fields of the form."""
+
+    form: Mapping[str, str]
+    headers: Mapping[str, str]
 
 
 class TokenCache:
@@ -173,6 +190,9 @@ def _build_api_key(settings: AuthenticationSettings, key: str) -> RequestCredent
         return RequestCredentials(
             query=f"{quote(settings.name, safe='')}={encoded}", secrets=_select_secrets(key, encoded)
         )
+    if settings.place == "body":
+        written = (json.dumps(key)[1:-1], json.dumps(key, ensure_ascii=False)[1:-1], quote_plus(key))
+        return RequestCredentials(body={settings.name: key}, secrets=_select_secrets(key, encoded, *written))
     if settings.place == "cookie":
         return RequestCredentials({"Cookie": f"{settings.name}={encoded}"}, secrets=_select_secrets(key, encoded))
     return RequestCredentials({settings.name: key}, secrets=_select_secrets(key))
@@ -199,32 +219,46 @@ def _build_token_key(settings: AuthenticationSettings, context: ToolContext, val
 def _fetch_token(
     settings: AuthenticationSettings, context: ToolContext, values: Mapping[str, str], deadline: Deadline
 ) -> tuple[str, float]:
-    """Fetch a token as in RFC 6749, 4.4: the client uses Basic authentication, with its id and secret form-encoded."""
+    """Fetch a token as in RFC 6749, 4.4: the client uses Basic authentication, with its id and secret form-encoded.
+
+    A server that refuses this gets the credentials in the body, as 2.3.1 allows.
+    """
     form = {"grant_type": "client_credentials"}
     if settings.scopes:
         form["scope"] = " ".join(settings.scopes)
     basic = _encode_basic(quote(values["client_id"], safe=""), quote(values["client_secret"], safe=""))
-    headers = {
-        "Authorization": f"Basic {basic}",
-        "Content-Type": "application/x-www-form-urlencoded",
-        "Accept": "application/json",
-    }
+    answer = _ask_for_token(settings, context, deadline, _TokenRequest(form, {"Authorization": f"Basic {basic}"}))
+    if answer.status in _REFUSALS:
+        client = {name: values[name] for name in settings.kind.fields}
+        answer = _ask_for_token(settings, context, deadline, _TokenRequest({**form, **client}, {}))
+    return _parse_token(answer, settings.service)
+
+
+def _ask_for_token(
+    settings: AuthenticationSettings,
+    context: ToolContext,
+    deadline: Deadline,
+    sent: _TokenRequest,
+) -> ClientResponse:
     try:
         seconds = min(_MAX_FETCH_S, deadline.remaining())
         limits = NetworkLimits(total_s=seconds, response_bytes=100_000, redirects=0)
-        answer = request(
+        return request(
             "POST",
             settings.token_url,
             reach=context.reach,
-            headers=headers,
-            body=urlencode(form).encode(),
+            headers={
+                **sent.headers,
+                "Content-Type": "application/x-www-form-urlencoded",
+                "Accept": "application/json",
+            },
+            body=urlencode(sent.form).encode(),
             limits=limits,
         )
     except ToolError as error:
         raise ToolError(
             error.code, f"No access token: {error.message}", recovery_hint=error.recovery_hint, attempted=False
         ) from error
-    return _parse_token(answer, settings.service)
 
 
 def _parse_token(answer: ClientResponse, service: str) -> tuple[str, float]:

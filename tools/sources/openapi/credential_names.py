@@ -3,6 +3,7 @@
 import re
 
 from tools.sources.openapi.names import word_set
+from tools.sources.openapi.references import UnsupportedOperationError
 
 _IN_EVERY_PLACE = word_set(
     "authorization proxyauthorization apikey xapikey accesstoken xaccesstoken authtoken xauthtoken "
@@ -16,12 +17,20 @@ _EXCEPT_IN_BODIES = word_set(
 _HEADER_ENDINGS = ("apikey", "token", "authorization", "secret", "credential", "credentials", "password")
 _PATH_ENDINGS = ("apikey", "token", "secret")
 _DESCRIBES_CREDENTIAL = re.compile(
-    r"\bapi[ _-]?key\b|\b(?:access|auth|authentication|authorization|bearer|oauth|jwt)[ _-]?token\b"
+    r"\bapi[ _`-]{0,3}(?:key|secret)\b|\b(?:access|auth|authentication|authorization|bearer|oauth|jwt)[ _-]?token\b"
     r"|\bauthenticat|\bcredentials?\b",
     re.IGNORECASE,
 )
 _METHOD_OVERRIDES = word_set("xhttpmethodoverride xhttpmethod xmethodoverride httpmethodoverride methodoverride")
-_AMBIGUOUS = frozenset({"key", "token", "auth", "apitoken", "usertoken", "sessiontoken", "xtoken"})
+_AMBIGUOUS = frozenset({"key", "token", "auth", "secret", "apitoken", "usertoken", "sessiontoken", "xtoken"})
+
+
+class ForbiddenParamError(UnsupportedOperationError):
+    """A value that needs a name no model may use; the message names it, as part of a sentence."""
+
+
+class ProvidedParamError(ForbiddenParamError):
+    """A value with a name that the connection fills."""
 
 
 def is_credential(name: str, place: str, description: str = "") -> bool:

@@ -24,30 +24,39 @@ _VARIABLE = re.compile(r"\{([^{}]+)\}")
 _VERSION = re.compile(r"2\.0|3\.[012](\.\d+)?")
 
 
-def read_description(text: str, *, limits: DocumentLimits | None = None, base_url: str = "") -> ApiDescription:
+def read_description(
+    text: str,
+    *,
+    limits: DocumentLimits | None = None,
+    base_url: str = "",
+    provided: frozenset[str] = frozenset(),
+) -> ApiDescription:
     """Read the description in the text; an invalid operation is skipped with the reason.
 
     Args:
         base_url: the admin's address for the operations; operations of another server are skipped.
+        provided: the fields of bodies that the connection fills, and no model.
 
     Raises:
         DocumentError: the text cannot be read: too large, neither JSON nor YAML, or not a supported description.
     """
     bounds = limits or DocumentLimits()
-    return _DescriptionReader(read_document(text, bounds), bounds, base_url).read()
+    return _DescriptionReader(read_document(text, bounds), bounds, base_url, provided).read()
 
 
 class _DescriptionReader:
-    def __init__(self, document: dict[str, Any], limits: DocumentLimits, base_url: str) -> None:
+    def __init__(
+        self, document: dict[str, Any], limits: DocumentLimits, base_url: str, provided: frozenset[str]
+    ) -> None:
         self._document = document
         self._most = limits.operations
         version = str(document.get("swagger") or document.get("openapi") or "")
         if not _VERSION.fullmatch(version):
             raise DocumentError(f"its version is {version[:20]!r}; expected openapi: 3.x or swagger: '2.0'")
         self._is_swagger = version == "2.0"
-        self._references = References(document, time.monotonic() + limits.seconds)
+        self._references = References(document, time.thread_time() + limits.seconds)
         self._schemes = read_security_schemes(document, self._references)
-        self._parameters = ParameterReader(self._references, list_api_keys(self._schemes))
+        self._parameters = ParameterReader(self._references, list_api_keys(self._schemes), provided)
         self._base_url = base_url
         self._skipped: list[SkippedOperation] = []
 

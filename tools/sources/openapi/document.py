@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,9 @@ from tools.contract import make_storable
 
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+_EVENTS_PER_CHECK = 10_000
+_UNSTORABLE = re.compile(r"\\u0000|\\u[dD][89a-fA-F]|\\x00|\\0|\x00")
+"""Escapes that may stand for a character that no database stores; a pair of surrogates is one, too."""
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,30})")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]{1,30}\.[0-9]{0,30}|\.[0-9]{1,30}|[0-9]{1,30}(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?")
 _WORDS: dict[str, Any] = {
@@ -32,17 +36,19 @@ class DocumentLimits:
 
     Attributes:
         size: bytes of its text.
-        nodes: values in a YAML text; each use of an alias counts in full.
+        nodes: values; each use of an alias counts in full. One takes at most about 150 bytes of memory.
         operations: operations to read; later ones are skipped.
         depth: levels of nesting.
-        seconds: time for reading the operations; those not read by then are skipped.
+        seconds: processor time for reading the operations; those not read by then are skipped.
+        parsing_s: processor time for parsing a YAML text.
     """
 
-    size: int = 20_000_000
-    nodes: int = 1_000_000
+    size: int = 64_000_000
+    nodes: int = 4_000_000
     operations: int = 10_000
     depth: int = 200
     seconds: float = 30.0
+    parsing_s: float = 120.0
 
 
 def read_document(text: str, limits: DocumentLimits) -> dict[str, Any]:
@@ -55,17 +61,24 @@ def read_document(text: str, limits: DocumentLimits) -> dict[str, Any]:
     if size > limits.size:
         raise DocumentError(f"the description has {size:,} bytes; the limit is {limits.size:,}")
     plain = text.removeprefix("\ufeff")
-    document = _parse_json(plain) if plain.lstrip()[:1] == "{" else None
+    document = _parse_json(plain, limits) if plain.lstrip()[:1] == "{" else None
     if document is None:
         document = _parse_yaml(plain, limits)
     _refuse_depth(document, limits.depth)
     if not isinstance(document, dict):
         raise DocumentError(f"the description is {type(document).__name__}, not an object")
+    if size == len(text.encode("utf-8", "ignore")) and not _UNSTORABLE.search(plain):
+        return document  # a copy of it would be as large
     return make_storable(document)  # type: ignore[no-any-return]
 
 
-def _parse_json(text: str) -> Any:
-    """Parse JSON; return None if it is not JSON, because YAML may also begin with a brace."""
+def _parse_json(text: str, limits: DocumentLimits) -> Any:
+    """Parse JSON; return None if it is not JSON, because YAML may also begin with a brace.
+
+    Its values are counted before any is made, by the signs that begin or separate them, also those inside texts.
+    """
+    if sum(text.count(sign) for sign in ",[{") > limits.nodes:
+        raise DocumentError(f"the description contains more than {limits.nodes:,} values")
     try:
         return json.loads(text)
     except ValueError:
@@ -91,9 +104,12 @@ def _list_children(node: Any) -> Iterator[Any]:
 
 def _parse_yaml(text: str, limits: DocumentLimits) -> Any:
     builder = _DocumentBuilder(limits)
+    ends_at = time.thread_time() + limits.parsing_s
     try:
-        for event in yaml.parse(text, Loader=_Parser):
+        for number, event in enumerate(yaml.parse(text, Loader=_Parser)):
             builder.handle(event)
+            if number % _EVENTS_PER_CHECK == 0 and time.thread_time() > ends_at:
+                raise DocumentError("the description takes too long to parse; JSON is faster than YAML")
     except yaml.MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise DocumentError(f"{where}this is neither JSON nor YAML: {error.problem}") from None

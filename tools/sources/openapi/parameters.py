@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl
 
-from tools.sources.openapi.credential_names import is_credential, may_change_method
+from tools.sources.openapi.credential_names import ForbiddenParamError, is_credential, may_change_method
 from tools.sources.openapi.names import choose_param_name, one_line, word_set
 from tools.sources.openapi.operations import OperationBody, Placement
 from tools.sources.openapi.references import References, UnsupportedOperationError
-from tools.sources.openapi.schemas import ForbiddenParamError, SchemaReader, Shape
+from tools.sources.openapi.schemas import SchemaReader, Shape
 
 _VARIABLE = re.compile(r"\{([^{}/]+)\}")
 _PLACES = ("path", "query", "header", "cookie")
@@ -71,11 +71,14 @@ class ParameterReader:
 
     Args:
         keys: place and name, in lower case, of the API keys in the document's security schemes.
+        provided: the fields of bodies that the connection fills.
     """
 
-    def __init__(self, references: References, keys: frozenset[tuple[str, str]]) -> None:
+    def __init__(
+        self, references: References, keys: frozenset[tuple[str, str]], provided: frozenset[str] = frozenset()
+    ) -> None:
         self._references = references
-        self._schemas = SchemaReader(references, keys)
+        self._schemas = SchemaReader(references, keys, provided)
         self._keys = keys
         self._left = _MAX_IN_TOTAL
 

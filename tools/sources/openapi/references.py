@@ -35,7 +35,7 @@ class References:
     """The references of one document.
 
     Args:
-        ends_at: a time of the monotonic clock; no reference is resolved after it.
+        ends_at: a processor time of this thread; no reference is resolved after it.
     """
 
     def __init__(self, document: Mapping[str, Any], ends_at: float = math.inf) -> None:
@@ -44,7 +44,7 @@ class References:
 
     def check_time(self) -> None:
         """Raise UnsupportedOperationError if reading the description has taken too long."""
-        if time.monotonic() >= self._ends_at:
+        if time.thread_time() >= self._ends_at:
             raise UnsupportedOperationError("the description takes too long to read")
 
     def resolve(self, node: Any, trail: frozenset[str] = frozenset()) -> ResolvedNode:

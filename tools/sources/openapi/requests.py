@@ -14,6 +14,8 @@ from tools.sources.openapi.paths import has_path_traversal
 from tools.sources.openapi.schemas import restore_api_names
 
 _SEPARATORS = {"spaceDelimited": "%20", "pipeDelimited": "%7C", "tabDelimited": "%09"}
+_WITHOUT_BODY = ("GET", "HEAD")
+_JSON = "application/json"
 _PATH_TEXT = "/:@!$&'()*+,;=~-._%"
 
 
@@ -35,12 +37,17 @@ class ApiRequest:
     fixed_query: str = ""
 
 
-def build_request(operation: ApiOperation, params: Mapping[str, Any]) -> ApiRequest:
+def build_request(
+    operation: ApiOperation, params: Mapping[str, Any], credentials: Mapping[str, str] | None = None
+) -> ApiRequest:
     """Build the request for canonical params.
+
+    Args:
+        credentials: fields to add to the body; GET and HEAD requests have none.
 
     Raises:
         ToolError: INVALID_PARAMETER, a value would leave its place in the path, cannot be written in a header, or
-            contains a name that no model may use.
+            contains a name that no model may use; or the body cannot hold the credentials.
     """
     given = [
         (each, restore_api_names(params[each.shown], each.names))
@@ -62,7 +69,8 @@ def build_request(operation: ApiOperation, params: Mapping[str, Any]) -> ApiRequ
     cookies = [pair for each, value in given if each.place == "cookie" for pair in _encode_query(each, value)]
     if cookies:
         headers["Cookie"] = "; ".join(cookies)
-    content_type, body = _encode_body(operation.body, params)
+    added = (credentials or {}) if operation.method not in _WITHOUT_BODY else {}
+    content_type, body = _encode_body(operation.body, params, added)
     if content_type:
         headers["Content-Type"] = content_type
     return ApiRequest(operation.method, _fill_path(path, segments), "&".join(query), headers, body, fixed)
@@ -191,23 +199,38 @@ def _encode_deep_object(name: str, value: Any) -> Iterator[str]:
         yield f"{quote(name, safe='')}={quote(_to_text(value), safe='')}"
 
 
-def _encode_body(body: OperationBody | None, params: Mapping[str, Any]) -> tuple[str, bytes | None]:
-    """Encode the body and return its content type and content; JSON keeps explicit nulls."""
-    if body is None or (body.shown and body.shown not in params):
-        return "", None
-    given = params[body.shown] if body.shown else {shown: params[shown] for shown in body.names if shown in params}
-    if not (body.shown or given or body.required):
+def _encode_body(
+    body: OperationBody | None, params: Mapping[str, Any], added: Mapping[str, str]
+) -> tuple[str, bytes | None]:
+    """Encode the body with the added fields and return its content type and content; JSON keeps explicit nulls."""
+    if body is None or (body.shown and body.shown not in params and not added):
+        return (_JSON, _write_json(added)) if added else ("", None)
+    own = {shown: params[shown] for shown in body.names if shown in params}
+    given = params.get(body.shown, {}) if body.shown else own
+    if not (body.shown or given or body.required or added):
         return "", None
     value = restore_api_names(given, body.names)
-    top = [name for name in value if may_change_method(name)] if isinstance(value, dict) else []
+    filled = {name.lower() for name in added}
+    names = value if isinstance(value, dict) else ()
+    top = [name for name in names if may_change_method(name) or name.lower() in filled]
     _refuse_names(body.shown or "body", [*top, *_find_credentials(value)])
+    if added:
+        if not isinstance(value, dict):
+            raise _build_param_error(
+                body.shown, "the API’s key is sent in this body, which must be an object", "an object"
+            )
+        value = {**value, **added}
     if body.media_type == "application/x-www-form-urlencoded":
         return body.media_type, urlencode(_list_form_pairs(value)).encode()
     if body.media_type == "multipart/form-data":
         return _encode_multipart(_list_form_pairs(value))
     if body.media_type.startswith("text/") and body.media_type != "text/json":
         return f"{body.media_type}; charset=utf-8", _to_text(value).encode()
-    return body.media_type, json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return body.media_type, _write_json(value)
+
+
+def _write_json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _list_form_pairs(value: Any) -> list[tuple[str, str]]:

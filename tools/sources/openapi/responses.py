@@ -3,9 +3,12 @@
 import json
 import re
 from collections.abc import Iterator
+from email.message import Message
+from mimetypes import guess_extension
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
-from tools.contract import ErrorCode, ToolError, ToolResult
+from tools.contract import ErrorCode, ResultFile, ToolError, ToolResult
 from tools.network import ClientResponse
 
 _MAX_EXCERPT_LENGTH = 300
@@ -59,8 +62,19 @@ def build_result(answer: ClientResponse, summary: str) -> ToolResult:
         return ToolResult.ok(answer.text, line, **metadata)
     size = len(answer.content)
     return ToolResult.ok(
-        {"content_type": media_type, "bytes": size}, f"{line}, {size:,} bytes of {media_type}", **metadata
+        {"content_type": media_type, "bytes": size},
+        f"{line}, {size:,} bytes of {media_type}",
+        files=[ResultFile(_name_file(answer, media_type), answer.content, media_type)],
+        **metadata,
     )
+
+
+def _name_file(answer: ClientResponse, media_type: str) -> str:
+    """Return the name that the response gives its file, or the last part of its address, with a fitting ending."""
+    header = Message()
+    header["content-disposition"] = answer.headers.get("content-disposition", "")
+    name = header.get_filename() or unquote(urlsplit(answer.url).path.rstrip("/").rpartition("/")[2]) or "file"
+    return name if "." in name else f"{name}{guess_extension(media_type) or ''}"
 
 
 def raise_for_status(answer: ClientResponse, summary: str, *, has_side_effects: bool) -> None:
@@ -75,12 +89,8 @@ def raise_for_status(answer: ClientResponse, summary: str, *, has_side_effects: 
     code = _CODES.get(status, ErrorCode.OPERATION_FAILED)
     if has_side_effects and (status >= 500 or status in (301, 302)):
         code = ErrorCode.OUTCOME_UNKNOWN
-    excerpt = extract_excerpt(answer).removesuffix(".")
-    raise ToolError(
-        code,
-        f"{summary} failed with {status}{f': {excerpt}' if excerpt else ''}.",
-        recovery_hint=_choose_hint(code, answer),
-    )
+    hint, words = _choose_hint(code, answer), extract_excerpt(answer)
+    raise ToolError(code, f"{summary} failed with {status}.", recovery_hint=hint, words=words)
 
 
 def extract_excerpt(answer: ClientResponse) -> str:

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tools.sources.json_schema import compile_linear_pattern
-from tools.sources.openapi.credential_names import explain_forbidden_name
+from tools.sources.openapi.credential_names import ForbiddenParamError, ProvidedParamError, explain_forbidden_name
 from tools.sources.openapi.names import avoid_reserved_name, one_line
 from tools.sources.openapi.references import CycleError, References, UnsupportedOperationError
 
@@ -26,10 +27,6 @@ _MAX_DEFAULT_LENGTH = 200
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
-
-
-class ForbiddenParamError(UnsupportedOperationError):
-    """A value that needs a name no model may use; the message names it, as part of a sentence."""
 
 
 class _TooLargeError(Exception):
@@ -55,12 +52,20 @@ class SchemaReader:
 
     Args:
         keys: place and name, in lower case, of the API keys in the document's security schemes.
+        provided: the fields of bodies that the connection fills.
     """
 
-    def __init__(self, references: References, keys: frozenset[tuple[str, str]] = frozenset()) -> None:
+    def __init__(
+        self,
+        references: References,
+        keys: frozenset[tuple[str, str]] = frozenset(),
+        provided: frozenset[str] = frozenset(),
+    ) -> None:
         self._references = references
         self._keys = keys
+        self._provided = provided
         self._left = _MAX_IN_TOTAL
+        self._bodies: dict[str, Shape] = {}  # by reference: operations share them
 
     def read_body(self, schema: Any) -> Shape:
         """Read a body's schema, at most 1,500 parts: deeper and recursive parts accept any object.
@@ -68,8 +73,18 @@ class SchemaReader:
         Raises:
             ForbiddenParamError, UnsupportedOperationError: no model may provide it, or it cannot be read.
         """
+        reference = schema["$ref"] if isinstance(schema, dict) and schema.keys() == {"$ref"} else None
+        if not isinstance(reference, str):
+            return self._read_body(schema)
+        if reference not in self._bodies:
+            self._bodies[reference] = self._read_body(schema)
+        return replace(self._bodies[reference], schema=dict(self._bodies[reference].schema))
+
+    def _read_body(self, schema: Any) -> Shape:
 
         def explain(name: str, description: str, depth: int) -> str:
+            if depth == 0 and name in self._provided:
+                raise ProvidedParamError
             return explain_forbidden_name(name, "body", description, is_top=depth == 0)
 
         return self._read_within_limits(schema, _MAX_BODY_PARTS, explain)
@@ -160,15 +175,17 @@ class _SchemaAttempt:
         given: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}
         converted, names, is_partial = dict[str, Any](), Names(), False
         for name in required - given.keys():
-            self._refuse_forbidden(name, "", depth)
+            with suppress(ProvidedParamError):
+                self._refuse_forbidden(name, "", depth)
         for name, schema in given.items():
             try:
                 shape = self.read_shape(schema, depth + 1, trail)
                 if shape.schema.pop("readOnly", False) is True:
                     continue
                 self._refuse_forbidden(name, str(shape.schema.get("description", "")), depth)
-            except ForbiddenParamError:
-                if name in required and not self._is_read_only(schema):
+            except ForbiddenParamError as error:
+                is_missed = name in required and not isinstance(error, ProvidedParamError)
+                if is_missed and not self._is_read_only(schema):
                     raise
                 is_partial = True
                 continue

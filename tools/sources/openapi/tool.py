@@ -96,12 +96,11 @@ class OpenAPITool(ExternalTool):
         self.operation = operation
         self.connection = connection
         self.name = f"{connection.source}.{operation.name}"
-        self.display_name = operation.summary
         self.description = operation.description
         self.carries_requests = bool(explain_embedded_requests(vars(operation)))
         is_explained = operation.level is Level.DESTRUCTIVE or not self.carries_requests
         self.level = (level or operation.level) if is_explained else Level.DESTRUCTIVE
-        self.author = self.source = connection.title or connection.source
+        self.author = self.source = connection.source
         self.timeout_s: float = connection.timeout_s
         self._tokens = tokens
 
@@ -126,7 +125,7 @@ class OpenAPITool(ExternalTool):
             ToolError: MISSING_PARAM or INVALID_PARAMETER, also for a value that cannot be part of a request.
         """
         params = super().check_params(raw)
-        build_request(self.operation, params)
+        build_request(self.operation, params, dict.fromkeys(self.connection.authentication.body_names, ""))
         return params
 
     def sentence(self, params: Mapping[str, Any], preview: Preview) -> str:
@@ -138,9 +137,9 @@ class OpenAPITool(ExternalTool):
         return f"{self._describe_request(build_request(self.operation, params))}…"
 
     def execute(self, params: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        outgoing = build_request(self.operation, params)
         deadline = Deadline(self.timeout_s * SHARE_OF_TIME)
         credentials = self._authenticate(context, deadline)
+        outgoing = build_request(self.operation, params, credentials.body)
         try:
             answer = self._send(outgoing, credentials, context, deadline)
             if answer.status == 401 and self._prepare_retry(context):

@@ -155,7 +155,7 @@ def read_prose() -> str:
 
     The page about provenance is left out, because it names disguises that cannot be seen.
     """
-    pages = (path for path in sorted((ROOT / "docs").glob("*.md")) if path.name != "provenance.md")
+    pages = (path for path in sorted((ROOT / "docs").rglob("*.md")) if path.name != "provenance.md")
     return "\n".join(path.read_text(encoding="utf-8") for path in pages)
 
 

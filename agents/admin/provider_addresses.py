@@ -1,0 +1,73 @@
+"""Addresses of providers as people type them: without `https://` or `http://`, both are tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agents.employees.provider_settings import explain_refused_address, find_address_problem
+from agents.providers.base import ProviderError
+
+LOOKUP_TIMEOUT_S = 2.0
+TRY_TIMEOUT_S = 5.0
+SCHEMES = ("https", "http")
+
+
+@dataclass(frozen=True)
+class FoundAddress:
+    """The address for what a person typed.
+
+    Attributes:
+        fault: the reason why it is not accepted.
+        note: which of two addresses was found to work, in a sentence.
+    """
+
+    address: str
+    fault: str = ""
+    note: str = ""
+
+
+def find_address(kind: str, typed: str) -> FoundAddress:
+    """Find the address that was meant, and the reason if it is not accepted."""
+    typed = typed.strip()
+    if not typed or "://" in typed:
+        return FoundAddress(typed, _explain_refusal(kind, typed))
+    problems: dict[str, ProviderError | None] = {}
+    for scheme in SCHEMES:
+        address = f"{scheme}://{typed}"
+        if fault := _explain_refusal(kind, address):
+            return FoundAddress(address, fault)
+        problems[scheme] = _try(kind, address)
+    return _choose(typed, problems)
+
+
+def _choose(typed: str, problems: dict[str, ProviderError | None]) -> FoundAddress:
+    """Choose the scheme over which the server answers as a model's server, else the one over which it answers."""
+    working = [scheme for scheme in SCHEMES if problems[scheme] is None]
+    answering = [scheme for scheme in SCHEMES if not _is_silent(problems[scheme])]
+    found = next(iter([*working, *answering]), None)
+    if found is None:
+        fault = f"Nothing answers at https://{typed} or http://{typed}."
+        advice = "Start the server, or begin the address with https:// or http://."
+        return FoundAddress(typed, f"{fault} {advice}")
+    note = f"{typed} answers over {found}. The address is saved as {found}://{typed}."
+    return FoundAddress(f"{found}://{typed}", note=note)
+
+
+def _try(kind: str, address: str) -> ProviderError | None:
+    """Send the server a free request without a key; return the error, or None if it works."""
+    try:
+        find_address_problem(kind, address, TRY_TIMEOUT_S)
+    except ProviderError as error:
+        return error
+    return None
+
+
+def _is_silent(error: ProviderError | None) -> bool:
+    return error is not None and error.code in ("unreachable", "timeout", "bad_settings")
+
+
+def _explain_refusal(kind: str, address: str) -> str:
+    try:
+        return explain_refused_address(kind, address, LOOKUP_TIMEOUT_S)
+    except ProviderError:
+        return ""

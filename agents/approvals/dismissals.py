@@ -1,0 +1,68 @@
+"""Dismissals: a person ends a card whose call is not needed any more, and nothing runs."""
+
+from __future__ import annotations
+
+from agents.accounts.models import Membership
+from agents.approvals.claims import refuse_claimed
+from agents.approvals.decisions import (
+    Decision,
+    check_limits,
+    is_repeated,
+    publish_and_audit,
+    record_decision,
+    refuse_undecidable,
+)
+from agents.approvals.done_already import is_shown_as_done
+from agents.approvals.own_cards import find_own_card, lock_own_card, require_approver
+from agents.approvals.unstarted_cards import compute_current_effect
+from agents.platform.refusals import Conflict, StaleDigest
+from agents.runs.engine import next_step
+from agents.runs.engine.card_sentences import CallEffect
+from agents.runs.engine.cards import replace_card
+from agents.runs.engine.results import end_unexecuted
+from agents.runs.models import Approval, ApprovalStatus, CallStatus
+from tools.contract import ErrorCode, ToolError
+
+
+def dismiss(member: Membership, approval_id: int, decision: Decision) -> Approval:
+    """End a card whose call would change nothing any more; the employee reads that nothing had to be done.
+
+    The target is looked at again first. A card that says "already done" and no longer is gets replaced.
+
+    Raises:
+        Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed
+        Conflict: the call would still change something, or it is not known what.
+    """
+    require_approver(member)
+    check_limits(decision)
+    card = find_own_card(member, approval_id)
+    if is_repeated(member, card, decision, (ApprovalStatus.ANSWERED,)):
+        return card
+    refuse_undecidable(card, decision.digest)
+    effect = compute_current_effect(card)
+    if not isinstance(effect, CallEffect) or not effect.preview.is_done:
+        return _refuse(member, card, decision, effect)
+    with lock_own_card(member, approval_id) as (tx, card):
+        if is_repeated(member, card, decision, (ApprovalStatus.ANSWERED,)):
+            return card
+        refuse_undecidable(card, decision.digest)
+        refuse_claimed(card, decision.despite_claim_of)
+        record_decision(member, card, decision, ApprovalStatus.ANSWERED)
+        fact = effect.sentence.replace("**", "").removesuffix(".")
+        words = f"A person dismissed this call, because nothing had to be done. {fact}."
+        hint = "Nothing needs to be done; continue with the task."
+        done = ToolError(ErrorCode.INVALID_OPERATION, words, recovery_hint=hint, attempted=False)
+        end_unexecuted(tx, card.tool_call, CallStatus.REJECTED, done)
+        publish_and_audit(tx, member, card, decision.reason)
+        next_step.wake_if_possible(tx, member.user.get_username())
+    return find_own_card(member, approval_id)
+
+
+def _refuse(member: Membership, card: Approval, decision: Decision, effect: CallEffect | ToolError) -> Approval:
+    """Refuse to dismiss a card whose call is still needed; replace the card first if it says something else."""
+    if is_shown_as_done(card) and isinstance(effect, CallEffect):
+        with lock_own_card(member, card.pk) as (tx, locked):
+            refuse_undecidable(locked, decision.digest)
+            newest = replace_card(tx, locked, effect, "This was done already, but the target has changed since.")
+        raise StaleDigest("the target has changed since the card was shown", digest=newest.digest)
+    raise Conflict("the call would still change something: approve or deny it", approval_status=card.status)

@@ -1,0 +1,129 @@
+"""Cards whose call would change nothing any more: what is already so, and which run or person did it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from agents.approvals.unstarted_cards import compute_effect_now
+from agents.approvals.warnings.marks import get_family, get_preview, is_done
+from agents.runs.engine.card_sentences import EXISTS, CallEffect
+from agents.runs.models import Approval, ApprovalStatus, CallStatus
+from tools.records.models import RecordChange
+
+MAX_LISTED = 3
+MAX_SEARCHED = 100
+"""The number of the newest started calls in which the one is looked for that did it."""
+
+
+@dataclass(frozen=True)
+class DoneTarget:
+    """A target that already has the wanted values, by name; a deleted one has no values."""
+
+    label: str
+    values: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class DoneAlready:
+    """The values that a card asks for and that are already so.
+
+    Attributes:
+        targets: the first of them.
+        more: the number of the others.
+        run_id, actor: the run, or else the person, that did it; None and empty if that is not known.
+        at: the time of that.
+    """
+
+    targets: tuple[DoneTarget, ...]
+    more: int
+    run_id: int | None = None
+    actor: str = ""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class _Doing:
+    """A change that made one target what it is."""
+
+    run_id: int | None
+    actor: str
+    at: datetime
+
+
+def find_done(card: Approval, *, is_stale: bool) -> DoneAlready | None:
+    """Find what a waiting card asks for and is already so; None if its call would still change something.
+
+    Args:
+        is_stale: the targets are known to have changed since the card was made, so its effect is computed again.
+    """
+    preview = get_preview(card)
+    if is_stale:
+        effect = compute_effect_now(card)
+        preview = effect.preview.as_json() if isinstance(effect, CallEffect) else {}
+    if not is_done(preview):
+        return None
+    targets = preview["targets"]
+    shown = tuple(DoneTarget(str(each["label"]), _list_values(each)) for each in targets[:MAX_LISTED])
+    doing = _find_change(card, targets[0]) or _find_call(card, targets[0])
+    done = DoneAlready(shown, len(targets) - len(shown))
+    return done if doing is None else DoneAlready(shown, done.more, doing.run_id, doing.actor, doing.at)
+
+
+def is_shown_as_done(card: Approval) -> bool:
+    """Return True if the card itself says that everything is already as wanted."""
+    return is_done(get_preview(card))
+
+
+def _list_values(target: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return () if target["after"] == {EXISTS: False} else tuple(target["after"].items())
+
+
+def _find_change(card: Approval, target: dict[str, Any]) -> _Doing | None:
+    """Find the newest change of a record to the wanted values in its history."""
+    if get_family(card) != "data" or not str(target["id"]).isdecimal():
+        return None
+    own = RecordChange.objects.filter(record_id=int(target["id"]), record__organization_id=card.organization_id)
+    for change in own.order_by("-pk")[:MAX_SEARCHED]:
+        if _has_values(change.after, target["after"]):
+            run_id = int(change.run_id) if change.run_id.isdecimal() else None
+            return _Doing(run_id, change.actor, change.at)
+    return None
+
+
+def _find_call(card: Approval, target: dict[str, Any]) -> _Doing | None:
+    """Find the newest call of the same family that a person let change this target to the wanted values."""
+    started = Approval.objects.filter(
+        organization_id=card.organization_id,
+        status=ApprovalStatus.CONSUMED,
+        tool_call__status=CallStatus.SUCCEEDED,
+        tool_call__tool__startswith=f"{get_family(card)}.",
+    )
+    found = [
+        _Doing(run_id, "", at)
+        for run_id, at, preview in started.order_by("-pk").values_list("run_id", "consumed_at", "preview")[
+            :MAX_SEARCHED
+        ]
+        if at is not None and any(_did(each, target) for each in _list_targets(preview))
+    ]
+    return max(found, key=lambda doing: doing.at, default=None)
+
+
+def _list_targets(preview: Any) -> Iterator[dict[str, Any]]:
+    targets = preview.get("targets") if isinstance(preview, dict) else None
+    return (each for each in targets or () if isinstance(each, dict))
+
+
+def _did(each: dict[str, Any], target: dict[str, Any]) -> bool:
+    key = "id" if target["id"] else "label"
+    if each.get(key) != target[key]:
+        return False
+    if target["after"] == {EXISTS: False}:
+        return bool(each.get("before")) and not each.get("after")
+    return _has_values(each.get("after") or {}, target["after"])
+
+
+def _has_values(after: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    return all(name in after and after[name] == value for name, value in wanted.items())

@@ -1,0 +1,31 @@
+"""The compiled queries for cards that have expired or were not started in time."""
+
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from agents.platform.queries.compiled import compile_ids
+from agents.runs.engine.timing import timing
+from agents.runs.models import (
+    IS_PENDING,
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    Origin,
+)
+
+MAX_PREVIEWS = 2
+
+
+def _select_expired_cards() -> QuerySet[Approval]:
+    expiring = (ApprovalKind.APPROVAL, ApprovalKind.QUESTION)
+    return Approval.objects.filter(IS_PENDING, kind__in=expiring, expires_at__lte=Now())
+
+
+def _select_unstarted_cards() -> QuerySet[Approval]:
+    """Select approved cards that were not started in time, in random order: one that fails must block no other."""
+    late = Approval.objects.filter(status=ApprovalStatus.APPROVED, start_after__lt=Now() - timing().approval_validity)
+    return late.exclude(run__origin=Origin.ASK).order_by("?")
+
+
+EXPIRED_CARDS = compile_ids(_select_expired_cards)
+UNSTARTED_CARDS = compile_ids(_select_unstarted_cards, MAX_PREVIEWS)

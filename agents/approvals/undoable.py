@@ -1,0 +1,52 @@
+"""A member's approvals that can still be undone: single ones, and bulks as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from agents.accounts.models import Membership
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, WithheldBulk
+
+MAX_UNDOABLE = 1_000
+
+
+@dataclass(frozen=True)
+class Undoable:
+    """One approval, or the approvals of one bulk.
+
+    Attributes:
+        approval_id, sentence: those of the first approval.
+        bulk_id: None for a single approval.
+        until: the time at which the first of the calls may start.
+    """
+
+    approval_id: int
+    sentence: str
+    until: datetime
+    bulk_id: UUID | None = None
+    count: int = 1
+
+
+def list_undoable(member: Membership) -> list[Undoable]:
+    """List this member's approvals that can still be undone, oldest first; at most 1,000 are looked at."""
+    mine = Approval.objects.filter(organization_id=member.organization_id, decided_by_id=member.user_id)
+    waiting = mine.filter(status=ApprovalStatus.APPROVED, start_after__gt=Now(), tool_call__status=CallStatus.APPROVED)
+    columns = ("pk", "sentence", "start_after", "bulk_id")
+    rows = waiting.filter(~WithheldBulk.find_for_approval()).order_by("decided_at", "pk").values_list(*columns)
+    return list(_join_bulks(list(rows[:MAX_UNDOABLE])))
+
+
+def _join_bulks(rows: list[tuple[int, str, datetime, UUID | None]]) -> Iterator[Undoable]:
+    seen = set()
+    for pk, sentence, until, bulk_id in rows:
+        if bulk_id is None:
+            yield Undoable(pk, sentence, until)
+        elif bulk_id not in seen:
+            seen.add(bulk_id)
+            ends = [end for _, _, end, other in rows if other == bulk_id]
+            yield Undoable(pk, sentence, min(ends), bulk_id, len(ends))

@@ -1,0 +1,151 @@
+"""Undo of a bulk approval: one row withholds all its calls at once, then workers renew the cards one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Count, Q, QuerySet
+from django.db.models.functions import Now
+
+from agents.accounts import audit
+from agents.accounts.models import Membership
+from agents.approvals.decisions import renew_undone
+from agents.approvals.own_cards import require_approver
+from agents.approvals.unstarted_cards import compute_effect_to_show
+from agents.platform import notify
+from agents.platform.error_boundary import log_and_continue
+from agents.platform.refusals import Conflict, NotFound
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, WithheldBulk
+
+UNDOABLE_FOR = timedelta(days=1)
+"""The age up to which a bulk approval can be undone, if any of its calls still waits."""
+CARDS_AT_ONCE = 20
+"""The cards that a worker renews before it looks again if it has to stop."""
+
+
+@dataclass(frozen=True)
+class WithheldState:
+    """The state of an undone bulk approval.
+
+    Attributes:
+        cards: the approvals of the bulk.
+        started: those whose calls had started before; final once `left` is 0.
+        left: those that are withheld and not renewed yet.
+    """
+
+    bulk_id: UUID
+    cards: int
+    started: int
+    left: int
+
+    @property
+    def waiting_again(self) -> int:
+        """The number of approvals that are undone; another card of the call waits in place of each."""
+        return self.cards - self.started - self.left
+
+    @property
+    def text(self) -> str:
+        """The state in words: `120 had already started. 180 are waiting again.`"""
+        so_far = " so far" if self.left else ""
+        started = f"{self.started:,} had already started{so_far}. " if self.started else ""
+        left = f" {self.left:,} more follow and will not start." if self.left else ""
+        return f"{started}{self.waiting_again:,} {'is' if self.waiting_again == 1 else 'are'} waiting again.{left}"
+
+
+def withhold(member: Membership, bulk_id: UUID) -> WithheldState:
+    """Undo a bulk approval of this member: from the commit on, none of its calls starts any more.
+
+    Repeating it changes nothing.
+
+    Raises:
+        Forbidden
+        NotFound: this member approved no such bulk since yesterday.
+    """
+    require_approver(member)
+    state = _count(_select_bulk(member.organization_id, member.user_id, bulk_id), bulk_id)
+    if not state.cards:
+        raise NotFound(f"there is no bulk approval {bulk_id} of yours")
+    with transaction.atomic():
+        _, is_new = WithheldBulk.objects.get_or_create(
+            organization_id=member.organization_id, user_id=member.user_id, bulk_id=bulk_id
+        )
+        if is_new:
+            told = {"bulk": str(bulk_id), "cards": state.cards}
+            actor, subject = f"user:{member.user.get_username()}", f"organization:{member.organization_id}"
+            audit.append(member.organization_id, [audit.NewEntry(actor, "bulk_undone", subject, told)])
+        transaction.on_commit(notify.request_renewal)
+        transaction.on_commit(partial(notify.ring_inbox, member.organization_id))
+    return state
+
+
+def read_state(member: Membership, bulk_id: UUID) -> WithheldState:
+    """Read how far the undo of a bulk approval is: this member's, or else that of another member.
+
+    Raises:
+        NotFound: nobody has undone such a bulk.
+    """
+    rows = WithheldBulk.objects.filter(organization_id=member.organization_id, bulk_id=bulk_id)
+    row = rows.filter(user_id=member.user_id).first() or rows.first()
+    if row is None:
+        raise NotFound(f"there is no undone bulk approval {bulk_id}")
+    return _count(_select_bulk(row.organization_id, row.user_id, bulk_id), bulk_id)
+
+
+def refuse_undone(member: Membership, bulk_id: UUID | None) -> None:
+    """Raise Conflict if this member has undone the bulk: nothing that is added to it would start."""
+    if bulk_id is not None and _select_own(member).filter(bulk_id=bulk_id).exists():
+        raise Conflict(f"the bulk {bulk_id} was undone; decide with another bulk_id")
+
+
+def renew_some() -> bool:
+    """Renew some cards of withheld bulks, each under its run's lock; return False if none could be renewed.
+
+    Their order is random, so that several workers rarely choose the same.
+    """
+    withheld = Approval.objects.filter(WithheldBulk.find_for_approval(), status=ApprovalStatus.APPROVED)
+    done = 0
+    for card_id in list(withheld.order_by("?").values_list("pk", flat=True)[:CARDS_AT_ONCE]):
+        with log_and_continue(f"renewing card {card_id}"):
+            done += _renew(card_id)
+    return done > 0
+
+
+def _renew(card_id: int) -> bool:
+    cards = Approval.objects.filter(pk=card_id, status=ApprovalStatus.APPROVED, tool_call__status=CallStatus.APPROVED)
+    cards = cards.select_related("tool_call", "decided_by")
+    card = cards.first()
+    if card is None:
+        return False
+    effect = compute_effect_to_show(card)
+    with run_transaction(card.run_id) as tx:
+        card = cards.first()
+        if card is None or card.decided_by is None:
+            return False
+        renew_undone(tx, card, effect, card.decided_by)
+        return True
+
+
+def _select_own(member: Membership) -> QuerySet[WithheldBulk]:
+    return WithheldBulk.objects.filter(organization_id=member.organization_id, user_id=member.user_id)
+
+
+def _select_bulk(organization_id: int, user_id: int, bulk_id: UUID) -> QuerySet[Approval]:
+    """Select this person's approvals of the bulk, in any state."""
+    recent = Approval.objects.filter(
+        organization_id=organization_id, decided_at__gt=Now() - UNDOABLE_FOR, start_after__isnull=False
+    )
+    return recent.filter(bulk_id=bulk_id, decided_by_id=user_id)
+
+
+def _count(bulk: QuerySet[Approval], bulk_id: UUID) -> WithheldState:
+    counts = bulk.order_by().aggregate(
+        cards=Count("pk"),
+        started=Count("pk", filter=Q(status=ApprovalStatus.CONSUMED)),
+        left=Count("pk", filter=Q(status=ApprovalStatus.APPROVED)),
+    )
+    return WithheldState(bulk_id, **counts)

@@ -1,0 +1,44 @@
+"""The compiled queries for asks and runs of agents elsewhere that are due."""
+
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from agents.gateway.models import AgentRun
+from agents.platform.queries.compiled import compile_ids
+from agents.runs.models import (
+    ENDED,
+    IS_UNFINISHED,
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Origin,
+    Run,
+    RunStatus,
+    ToolCall,
+)
+
+
+def _select_resting_runs() -> QuerySet[Run]:
+    """Select runs of agents that run elsewhere in which nothing is open, and to which no request came in time."""
+    return Run.objects.filter(IS_UNFINISHED, status=RunStatus.WAITING, origin=Origin.MCP, next_wake_at__lte=Now())
+
+
+def _select_unredeemed_asks() -> QuerySet[Approval]:
+    """Select approvals of asks that were not redeemed in time."""
+    return Approval.objects.filter(status=ApprovalStatus.APPROVED, run__origin=Origin.ASK, valid_until__lte=Now())
+
+
+def _select_silent_asks() -> QuerySet[ToolCall]:
+    """Select redeemed asks whose agent did not say in time what happened."""
+    return ToolCall.objects.filter(status=CallStatus.EXECUTING, run__origin=Origin.ASK, deadline_at__lte=Now())
+
+
+def _select_keyless_runs() -> QuerySet[AgentRun]:
+    """Select open runs of agent keys that do not work any more."""
+    return AgentRun.without_key().exclude(run__status__in=ENDED).filter(run__cancel_requested_at=None)
+
+
+RESTING_RUNS = compile_ids(_select_resting_runs)
+UNREDEEMED_ASKS = compile_ids(_select_unredeemed_asks)
+SILENT_ASKS = compile_ids(_select_silent_asks)
+KEYLESS_RUNS = compile_ids(_select_keyless_runs, pk="run_id")

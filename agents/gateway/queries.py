@@ -1,0 +1,123 @@
+"""The compiled queries of a request from elsewhere: its key, the run that takes it, and the state of its call."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.contrib.auth.models import User
+from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
+
+from agents.accounts.models import Membership, Organization
+from agents.employees.models import Employee
+from agents.gateway.models import AgentKey, AgentRun
+from agents.platform.queries.compiled import CompiledListQuery, CompiledQuery, ModelColumns
+from agents.runs.models import ENDED, Approval, ApprovalStatus, CallStatus, Event, EventType, Origin, Run, ToolCall
+from tools.contract import Level
+
+MAX_CALLS_OF_A_RUN = 500
+"""Requests after which the next one starts a new run: what one costs grows with the length of its run."""
+_AT_WORK = (CallStatus.APPROVED, CallStatus.EXECUTING)
+_READING = (Level.READ.value, Level.DRAFT.value)
+
+
+class KeyOwner(NamedTuple):
+    """A working agent key with its member and its employee."""
+
+    key: AgentKey
+    member: Membership
+    user: User
+    employee: Employee
+    organization: Organization
+
+
+KEY_OWNER = CompiledQuery(
+    KeyOwner,
+    lambda key_hash: (
+        AgentKey.usable().filter(hash=key_hash, membership__organization_id=F("employee__organization_id")).order_by()
+    ),
+    placeholders=("the hash of a key",),
+    key=ModelColumns(AgentKey),
+    member=ModelColumns(Membership, "membership__"),
+    user=ModelColumns(User, "membership__user__"),
+    employee=ModelColumns(Employee, "employee__"),
+    organization=ModelColumns(Organization, "employee__organization__"),
+)
+
+
+class RunOfKey(NamedTuple):
+    """A run that takes calls of a key."""
+
+    run_id: int
+
+
+def _select_usable_runs(key_id: int) -> QuerySet[AgentRun]:
+    writing = ToolCall.objects.filter(run_id=OuterRef("run_id"), status__in=_AT_WORK).exclude(level__in=_READING)
+    runs = AgentRun.objects.filter(key_id=key_id, run__origin=Origin.MCP).exclude(run__status__in=ENDED)
+    usable = runs.filter(~Exists(writing), run__pass_number__lt=MAX_CALLS_OF_A_RUN, run__cancel_requested_at=None)
+    return usable.order_by("-run_id")
+
+
+RUNS_OF_SESSION = CompiledQuery(
+    RunOfKey, lambda key_id, session_id: _select_usable_runs(key_id).filter(session_id=session_id)[:1]
+)
+RUNS_WITHOUT_SESSION = CompiledQuery(RunOfKey, lambda key_id: _select_usable_runs(key_id).filter(session_id=None)[:1])
+"""A run whose approved write is at work takes no call, because a run does nothing else meanwhile."""
+
+
+class AgentCall(NamedTuple):
+    """A call with its run, and the newest card about it that is not decided, or is approved and not used up."""
+
+    call: ToolCall
+    run: Run
+    card_id: int | None
+    expires_at: datetime | None
+
+
+_CARDS = Approval.objects.filter(
+    tool_call=OuterRef("pk"), status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
+).order_by("-sequence")
+
+
+def _compile_call(build: Callable[..., QuerySet[ToolCall]]) -> CompiledQuery[AgentCall]:
+    return CompiledQuery(
+        AgentCall,
+        build,
+        call=ModelColumns(ToolCall),
+        run=ModelColumns(Run, "run__"),
+        card_id=Subquery(_CARDS.values("pk")[:1]),
+        expires_at=Subquery(_CARDS.values("expires_at")[:1]),
+    )
+
+
+AGENT_CALL = _compile_call(lambda call_id: ToolCall.objects.filter(pk=call_id).order_by())
+CALL_OF_KEY = _compile_call(
+    lambda call_id, key_id: ToolCall.objects.filter(
+        pk=call_id, run__agent_run__key_id=key_id, parent_call=None
+    ).order_by()
+)
+"""The same, if this key has requested it itself."""
+
+
+class AwaitedCall(NamedTuple):
+    """The status of a call that somebody waits for."""
+
+    pk: int
+    status: str
+
+
+AWAITED_CALLS = CompiledListQuery(AwaitedCall, lambda call_id: ToolCall.objects.filter(pk__in=[call_id]).order_by())
+
+
+class ProgressReport(NamedTuple):
+    """An event in which a call reports its progress."""
+
+    seq: int
+    payload: dict[str, Any]
+
+
+PROGRESS_SINCE = CompiledQuery(
+    ProgressReport,
+    lambda run_id, after: Event.objects.filter(run_id=run_id, type=EventType.TOOL_PROGRESS, seq__gt=after).order_by(
+        "seq"
+    ),
+)

@@ -1,0 +1,244 @@
+"""Suggested standing grants: the narrowest terms that cover the calls which people keep approving."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from django.db.models import OuterRef, Subquery, Sum
+from django.utils import timezone
+
+from agents.accounts.models import Membership
+from agents.employees.toolboxes import load_toolbox
+from agents.insight.models import EmployeeFigures, FiguresHead
+from agents.platform.refusals import Invalid
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
+from agents.standing_grants.drafts import GrantDraft, check_draft, draft_equal, read_value
+from agents.standing_grants.making import list_usable
+from agents.standing_grants.models import MAX_DAYS, StandingGrant
+from agents.standing_grants.past_calls import CallColumns, DraftedGrant, PastCall, read_past_call
+from tools.contract import Level, Tool, canonical_json, find_named_hosts
+from tools.toolbox import Toolbox
+from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.standing_grants import list_destinations, list_paths
+
+LEAST_APPROVALS = 5
+PERIOD = timedelta(days=30)
+SHORTEST_LOOK = timedelta(seconds=2)
+"""A faster approval may be careless, and does not count."""
+MAX_VALUES = 10
+"""The most different values of a param that become "one of"."""
+MAX_READ = 1_000
+"""The most approvals that are read for the suggestions of one page, newest first."""
+MAX_DENIED = 500
+"""The most denials that are read, newest first; see `_keep_wholly_read`."""
+_APPROVED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A draft that would have answered these approved cards and no denied card.
+
+    Attributes:
+        cards: the ids of the approved cards, newest first.
+    """
+
+    draft: GrantDraft
+    tool: Tool
+    cards: tuple[int, ...]
+
+    @cached_property
+    def drafted(self) -> DraftedGrant:
+        """The draft to compare past cards with."""
+        return DraftedGrant.of(self.draft, self.tool)
+
+    @property
+    def pair(self) -> tuple[int | None, str]:
+        """The employee and the tool that it is about."""
+        return self.draft.employee_id, self.draft.tool
+
+    def would_answer(self, call: PastCall) -> bool:
+        """Return True if the draft answers the call, as if nothing had changed since."""
+        return self.drafted.answers(call)
+
+
+class _Approved(NamedTuple):
+    """A card that a person approved.
+
+    Attributes:
+        freed_at: the time of the person's decision before it.
+    """
+
+    pk: int
+    shape: str
+    requested_at: datetime
+    decided_at: datetime
+    freed_at: datetime | None
+    definition_hash: str
+    call: CallColumns
+
+    @property
+    def is_considered(self) -> bool:
+        """True if the person took at least two seconds, from the card's request or their decision before it."""
+        began = max(self.requested_at, self.freed_at or self.requested_at)
+        return self.decided_at - began >= SHORTEST_LOOK
+
+
+def find_suggestions(member: Membership, employee_id: int | None = None) -> list[Suggestion]:
+    """Find the suggestions for the organization or for one employee, sorted by their number of approvals.
+
+    Costs three queries, however many shapes there are.
+    """
+    organization_id = member.organization_id
+    groups: dict[tuple[int, str], list[_Approved]] = defaultdict(list)
+    for card in _load_approved(organization_id, employee_id=employee_id):
+        groups[card.call.run__employee_id, card.shape].append(card)
+    toolbox = load_toolbox(organization_id)
+    found = [each for cards in groups.values() if (each := _draft_suggestion(organization_id, toolbox, cards))]
+    existing = list(list_usable(organization_id)) if found else []
+    kept = [each for each in found if not _is_covered(each, existing)]
+    return sorted(_drop_denied(organization_id, kept), key=lambda each: -len(each.cards))
+
+
+def suggest_for_card(card: Approval) -> Suggestion | None:
+    """Find the suggestion that would answer this waiting card; None if there is none."""
+    approved = _load_approved(card.organization_id, employee_id=card.run.employee_id, shape=card.shape)
+    found = _draft_suggestion(card.organization_id, load_toolbox(card.organization_id), approved)
+    if found is None or not found.would_answer(read_past_call(card)):
+        return None
+    return next(iter(_drop_denied(card.organization_id, [found])), None)
+
+
+def _load_approved(organization_id: int, *, employee_id: int | None, shape: str = "") -> list[_Approved]:
+    """Load the single cards that people approved in the last 30 days, newest first.
+
+    An answer of a standing grant is not its maker's decision.
+    """
+    rows = Approval.objects.filter(
+        organization_id=organization_id,
+        decided_at__gte=timezone.now() - PERIOD,
+        kind=ApprovalKind.APPROVAL,
+        status__in=_APPROVED,
+        standing_grant=None,
+        bulk_id=None,
+        broke_glass=False,
+    ).exclude(shape="")
+    if shape:
+        rows = rows.filter(shape=shape)
+    if employee_id is not None:
+        rows = rows.filter(run__employee_id=employee_id)
+    before = Approval.objects.filter(
+        organization_id=organization_id,
+        decided_by=OuterRef("decided_by"),
+        decided_at__lt=OuterRef("decided_at"),
+        standing_grant=None,
+    ).order_by("-decided_at")
+    newest = rows.annotate(freed_at=Subquery(before.values("decided_at")[:1])).order_by("-decided_at", "-pk")
+    own = (*_Approved._fields[:5], "tool_call__definition_hash")
+    found = newest.values_list(*own, *CallColumns._fields)[:MAX_READ]
+    return [_Approved._make((*row[: len(own)], CallColumns._make(row[len(own) :]))) for row in found]
+
+
+def _drop_denied(organization_id: int, found: Iterable[Suggestion]) -> list[Suggestion]:
+    """Drop the suggestions that would have answered a call that a person denied in the last 30 days.
+
+    Every denial of the tool counts: also one in bulk, and one of another shape, because a param may be optional.
+    """
+    left = list(found)
+    if not left:
+        return []
+    denied = Approval.objects.filter(
+        organization_id=organization_id,
+        decided_at__gte=timezone.now() - PERIOD,
+        kind=ApprovalKind.APPROVAL,
+        status=ApprovalStatus.DENIED,
+        tool_call__tool__in={each.tool.name for each in left},
+        run__employee_id__in={each.draft.employee_id for each in left},
+    )
+    rows = list(denied.order_by("-decided_at").values_list(*CallColumns._fields)[: MAX_DENIED + 1])
+    calls = [CallColumns(*row) for row in rows[:MAX_DENIED]]
+    if len(rows) > MAX_DENIED:
+        left = _keep_wholly_read(left, Counter(call.pair for call in calls))
+    for call in calls:
+        if any(each.pair == call.pair for each in left):
+            past = call.as_past_call()
+            left = [each for each in left if each.pair != call.pair or not each.would_answer(past)]
+    return left
+
+
+def _keep_wholly_read(found: Iterable[Suggestion], read: Mapping[tuple[int | None, str], int]) -> list[Suggestion]:
+    """Keep the suggestions for an employee and tool of which every denial was read, by the counted figures.
+
+    One that was not read might be of a call that the suggestion would have answered.
+    """
+    since = (timezone.now() - PERIOD).astimezone(UTC).date()
+    figures = EmployeeFigures.objects.filter(employee_id__in={each.draft.employee_id for each in found})
+    sums = figures.filter(day__gte=since, denied__gt=0).order_by().values_list("employee_id", "tool")
+    denied = {(employee_id, tool): many for employee_id, tool, many in sums.annotate(many=Sum("denied"))}
+    head = FiguresHead.objects.filter(pk=FiguresHead.ONLY).first()
+    is_counted = head is not None and head.is_done and head.event_id > 0
+    return [each for each in found if is_counted and denied.get(each.pair, 0) <= read.get(each.pair, 0)]
+
+
+def _draft_suggestion(organization_id: int, toolbox: Toolbox, cards: Sequence[_Approved]) -> Suggestion | None:
+    """Draft the suggestion of approved cards of one employee and shape; None if too few show care."""
+    approved = [card for card in cards if card.is_considered]
+    if len(approved) < LEAST_APPROVALS or approved[0].call.level == Level.DESTRUCTIVE.value:
+        return None
+    tool = toolbox.get_tool(approved[0].call.tool_call__tool)
+    if tool is None or tool.definition_hash != approved[0].definition_hash:
+        return None
+    try:
+        draft = _draft_narrowest([card.call for card in approved], tool)
+        check_draft(organization_id, draft)
+    except Invalid:
+        return None
+    found = Suggestion(draft, tool, ())
+    answered = tuple(card.pk for card in approved if found.would_answer(card.call.as_past_call()))
+    return replace(found, cards=answered) if len(answered) >= LEAST_APPROVALS else None
+
+
+def _draft_narrowest(calls: Sequence[CallColumns], tool: Tool) -> GrantDraft:
+    """Draft the narrowest terms that cover these calls of one shape and one employee.
+
+    Raises:
+        Invalid: a param cannot be named.
+    """
+    first = draft_equal(calls[0].tool_call__tool, calls[0].run__employee_id, calls[0].params)
+    paths = sorted(set().union(*(list_paths(call.params) or () for call in calls)))
+    destinations = list_destinations(paths, tool.destination_params | tool.address_params)
+    conditions = [
+        condition
+        for path in paths
+        for condition in _narrow(path, [read_value(call.params, path) for call in calls], path in destinations)
+    ]
+    return replace(first, params=tuple(paths), conditions=tuple(conditions), lifetime=timedelta(days=MAX_DAYS))
+
+
+def _narrow(path: str, values: Iterable[Any], is_destination: bool) -> list[Condition]:
+    """Return the narrowest conditions that all values of a param meet; none if it varies freely."""
+    present = [value for value in values if value is not None]
+    different = {canonical_json(value): value for value in present}
+    if len(different) == 1:
+        return [Condition(path, Rule.EQUALS, present[0])]
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in present):
+        return [Condition(path, Rule.MINIMUM, min(present)), Condition(path, Rule.MAXIMUM, max(present))]
+    if len(different) <= MAX_VALUES:
+        return [Condition(path, Rule.ONE_OF, list(different.values()))]
+    hosts = {host for value in present for host in find_named_hosts({path: value}, frozenset({path}))}
+    return [Condition(path, Rule.HOST, min(hosts))] if len(hosts) == 1 and is_destination else []
+
+
+def _is_covered(suggestion: Suggestion, existing: Iterable[StandingGrant]) -> bool:
+    """Return True if a standing grant in force has the same tool and conditions for this employee."""
+    wanted = sorted(canonical_json(condition.as_json()) for condition in suggestion.draft.conditions)
+    return any(
+        grant.tool == suggestion.draft.tool
+        and grant.employee_id in (None, suggestion.draft.employee_id)
+        and sorted(map(canonical_json, grant.conditions)) == wanted
+        for grant in existing
+    )

@@ -1,0 +1,32 @@
+"""Failures of our own: the log has the reason, which the agent never sees, because it may hold a key, a path or SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+
+from agents.platform.error_boundary import log_and_continue
+
+Args = ParamSpec("Args")
+Answer = TypeVar("Answer")
+FAILED = "Gadget failed to answer; the reason is in its log. Try again later."
+
+
+def hide_failures(handle: Callable[Args, Coroutine[Any, Any, Answer]]) -> Callable[Args, Coroutine[Any, Any, Answer]]:
+    """Answer an unexpected exception of the handler with an internal error: the SDK would send the exception's text."""
+
+    @wraps(handle)
+    async def answer(*args: Args.args, **kwargs: Args.kwargs) -> Answer:
+        refusal = MCPError(types.INTERNAL_ERROR, FAILED)
+        with log_and_continue("an MCP request"):
+            try:
+                return await handle(*args, **kwargs)
+            except MCPError as error:
+                refusal = error
+        raise refusal
+
+    return answer

@@ -1,0 +1,101 @@
+"""Checks of messages before the SDK reads them: it would leave some unanswered, and refuse some clients."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import mcp_types as types
+from mcp.server.streamable_http import check_accept_headers
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, KNOWN_PROTOCOL_VERSIONS
+from starlette.requests import Request
+
+_VERSION_HEADER = MCP_PROTOCOL_VERSION_HEADER.lower()
+_BOTH = b"application/json, text/event-stream"
+
+Scope = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class BadMessage(Exception):
+    """A message that is refused.
+
+    Attributes:
+        message_id: the message's own id, if that can be used.
+    """
+
+    code: int
+    text: str
+    message_id: str | int | None = None
+    data: Any = None
+
+
+def read_message(body: bytes) -> dict[str, Any]:
+    """Read one JSON-RPC message; a request whose id cannot be used would otherwise never be answered.
+
+    Raises:
+        BadMessage
+    """
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        raise BadMessage(types.PARSE_ERROR, "The body is not JSON.") from None
+    if not isinstance(message, dict):
+        raise BadMessage(types.INVALID_REQUEST, "The body must be one JSON-RPC message; batches are not served.")
+    message_id = message.get("id")
+    if "id" in message and (isinstance(message_id, bool) or not isinstance(message_id, str | int)):
+        raise BadMessage(types.INVALID_REQUEST, "id must be a string or an integer.")
+    if message.get("jsonrpc") != "2.0":
+        raise BadMessage(types.INVALID_REQUEST, 'jsonrpc must be "2.0".', message_id)
+    if not isinstance(message.get("method"), str) and not message.keys() & {"result", "error"}:
+        raise BadMessage(types.INVALID_REQUEST, "method must be a string.", message_id)
+    if not isinstance(message.get("params"), dict | None):
+        raise BadMessage(types.INVALID_PARAMS, "params must be an object.", message_id)
+    return message
+
+
+def check_version(scope: Scope, message: dict[str, Any]) -> None:
+    """Refuse a revision of the protocol that is not served, and name those that are.
+
+    Raises:
+        BadMessage
+    """
+    named = read_header(scope, _VERSION_HEADER)
+    if named is not None and named not in KNOWN_PROTOCOL_VERSIONS:
+        supported = list(KNOWN_PROTOCOL_VERSIONS)
+        text = f"Unsupported protocol version. Supported versions: {', '.join(supported)}."
+        data = {"supported": supported, "requested": named[:100]}
+        raise BadMessage(types.UNSUPPORTED_PROTOCOL_VERSION, text, message.get("id"), data)
+
+
+def opens_session(scope: Scope, message: dict[str, Any]) -> bool:
+    """Return True for the request with which a client of an earlier revision begins."""
+    named = read_header(scope, _VERSION_HEADER)
+    return message.get("method") == "initialize" and (named is None or named in HANDSHAKE_PROTOCOL_VERSIONS)
+
+
+def takes_only_json(scope: Scope) -> bool:
+    """Return True if the client reads JSON but no stream of events."""
+    return check_accept_headers(Request(scope)) == (True, False)
+
+
+def accept_both(scope: Scope) -> Scope:
+    """Return the scope of a request that accepts what the SDK demands, if the client accepts either or says nothing."""
+    if read_header(scope, "accept") is not None and not any(check_accept_headers(Request(scope))):
+        return scope
+    headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"accept"]
+    return {**scope, "headers": [*headers, (b"accept", _BOTH)]}
+
+
+def build_error(code: int, text: str, message_id: str | int | None = None, data: Any = None) -> bytes:
+    """Build the answer to a message that is refused."""
+    error = {"code": code, "message": text, **({"data": data} if data is not None else {})}
+    return json.dumps({"jsonrpc": "2.0", "id": message_id, "error": error}).encode()
+
+
+def read_header(scope: Scope, name: str) -> str | None:
+    """Return the first header of this name, in lower case letters."""
+    found = (value.decode("latin-1") for each, value in scope["headers"] if each.lower() == name.encode())
+    return next(found, None)

@@ -1,0 +1,65 @@
+"""Compute the due times of messages anew that were set while the clock was ahead."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from agents.notices.choices import load_pace_rules
+from agents.notices.models import ChannelKind, Delivery, DeliveryStatus
+from agents.notices.pace import PaceRules
+from agents.notices.sending import TRY_S, find_pause
+from agents.notices.web_push import LONGEST_WAIT_S
+from agents.runs.engine.timing import CLOCK_SLACK, timing
+
+LONGEST_DELAY = timedelta(hours=50)
+"""A daily digest, then the end of the quiet hours, each up to a day and an hour later."""
+MANY_TRIES = 100
+MAX_ROWS = 200
+
+
+def correct_due_times() -> int:
+    """Compute each due time anew that is later than the code can give from now; return their number."""
+    return _correct_tried() + _correct_untried()
+
+
+def _correct_tried() -> int:
+    """Try messages again soon whose pause is too long; not at once, because somebody may be sending them."""
+    pause, push_pause = find_pause(MANY_TRIES), timedelta(seconds=LONGEST_WAIT_S * timing().scale)
+    is_push = Q(channel__kind=ChannelKind.PUSH)
+    too_late = Q(due_at__gt=Now() + pause + CLOCK_SLACK) & ~is_push
+    too_late |= Q(due_at__gt=Now() + max(pause, push_pause) + CLOCK_SLACK) & is_push
+    with transaction.atomic():
+        rows = _lock(Delivery.objects.filter(too_late, tries__gt=0))
+        soon = Now() + timedelta(seconds=TRY_S * timing().scale)
+        return Delivery.objects.filter(pk__in=[row.pk for row in rows]).update(due_at=soon)
+
+
+def _correct_untried() -> int:
+    """Give messages that were made while the clock was ahead the time that their person's choices give from now."""
+    was_ahead = Q(created_at__gt=Now() + CLOCK_SLACK) | Q(due_at__gt=Now() + LONGEST_DELAY + CLOCK_SLACK)
+    with transaction.atomic():
+        late = Delivery.objects.filter(was_ahead, due_at__gt=Now(), tries=0)
+        rows, now = _lock(late.select_related("notice", "channel")), timezone.now().replace(microsecond=0)
+        rules = load_pace_rules({row.channel.membership_id for row in rows})
+        corrected = 0
+        for row in rows:
+            due_at = _find_due_time(row, rules.get(row.channel.membership_id, PaceRules()), now)
+            if due_at < row.due_at:
+                corrected += Delivery.objects.filter(pk=row.pk).update(due_at=due_at)
+    return corrected
+
+
+def _find_due_time(delivery: Delivery, rules: PaceRules, now: datetime) -> datetime:
+    if delivery.channel.is_shared:
+        return now
+    return rules.find_due_time(delivery.notice.kind, now) or now
+
+
+def _lock(rows: QuerySet[Delivery]) -> list[Delivery]:
+    free = rows.filter(status=DeliveryStatus.WAITING).select_for_update(skip_locked=True, no_key=True, of=("self",))
+    return list(free.order_by(F("pk"))[:MAX_ROWS])

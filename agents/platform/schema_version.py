@@ -1,0 +1,95 @@
+"""The oldest code that may still run on the database: older code would misread what newer migrations made.
+
+Migrations that only add leave it alone, so that the version before goes on beside this one while machines change one by
+one. A migration that removes or changes something says so by `require_schema`, which writes one row.
+"""
+
+import functools
+from collections.abc import Set
+
+from django.conf import settings
+from django.db import connection, migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+from django.db.migrations.state import StateApps
+
+from agents.platform.models import OldestSchema
+
+SCHEMA_VERSION = 1
+"""The schema version of this code; it grows with each migration that uses `require_schema`."""
+ONLY_ROW_ID = 1
+NEWER_FIX = "Install that version or a later one here."
+MIGRATE_FIX = "python manage.py migrate"
+
+
+class SchemaTooNewError(Exception):
+    """The database was migrated by a newer version of Gadget, beside which this one may not run."""
+
+
+class NotMigratedError(Exception):
+    """The database lacks tables or columns that this code uses; the text says how to add them."""
+
+
+def require_schema(version: int, gadget: str) -> migrations.RunPython:
+    """Return the operation of a migration after which only code of this schema version or later may run.
+
+    Args:
+        gadget: the first version of Gadget whose code may, for people.
+    """
+
+    def write(apps: StateApps, _: BaseDatabaseSchemaEditor) -> None:
+        row = {"oldest": version, "gadget": gadget}
+        apps.get_model("platform", "OldestSchema").objects.update_or_create(pk=ONLY_ROW_ID, defaults=row)
+
+    return migrations.RunPython(write, migrations.RunPython.noop)
+
+
+def check_schema() -> None:
+    """Check that this code may run on the database as it is migrated now; it may if nothing is migrated yet.
+
+    Raises:
+        SchemaTooNewError: the text names both versions and says how to fix it.
+    """
+    ours = f"This is Gadget {settings.GADGET_VERSION} with schema version {SCHEMA_VERSION}"
+    row = OldestSchema.objects.first() if _has_table() else None
+    if row is not None and row.oldest > SCHEMA_VERSION:
+        needed = f"the database needs Gadget {row.gadget} or later, with schema version {row.oldest}"
+        raise SchemaTooNewError(f"{ours}, but {needed}. {NEWER_FIX}")
+    if row is None and (unknown := list_unknown_migrations()):
+        fault = f"another version migrated the database ({unknown[0]} is unknown) and allows no older code"
+        raise SchemaTooNewError(f"{ours}, but {fault}. {NEWER_FIX}")
+
+
+def list_unknown_migrations() -> list[str]:
+    """List the applied migrations that this code does not have, as `app.name`."""
+    return _name(MigrationRecorder(connection).applied_migrations().keys() - _list_own_migrations())
+
+
+def check_migrated() -> None:
+    """Do nothing if every migration of this code is applied.
+
+    Raises:
+        NotMigratedError: the text names the first missing migration and the command to run.
+    """
+    applied = MigrationRecorder(connection).applied_migrations()
+    missing = _name(_list_own_migrations() - applied.keys())
+    if missing and not applied:
+        raise NotMigratedError(f"The database is empty. Run: {MIGRATE_FIX}")
+    if missing:
+        count = "1 migration is" if len(missing) == 1 else f"{len(missing)} migrations are"
+        raise NotMigratedError(f"{count} not applied ({missing[0]}). Run: {MIGRATE_FIX}")
+
+
+@functools.cache
+def _list_own_migrations() -> frozenset[tuple[str, str]]:
+    return frozenset(MigrationLoader(None).disk_migrations)
+
+
+def _name(migrations_of_apps: Set[tuple[str, str]]) -> list[str]:
+    return sorted(f"{app}.{name}" for app, name in migrations_of_apps)
+
+
+def _has_table() -> bool:
+    with connection.cursor() as cursor:
+        return OldestSchema._meta.db_table in connection.introspection.table_names(cursor)

@@ -1,0 +1,35 @@
+"""Limits that a restore brought back and that an admin has not confirmed yet."""
+
+from django.db import models
+
+from agents.accounts.models.organization import Organization
+
+
+class RestoredLimit(models.Model):
+    """A row that limits something, as a restore left it; it goes away once an admin has confirmed it.
+
+    Attributes:
+        kind: the name of its kind (agents/restores/limits.py).
+        row_id: the id of the limiting row.
+        name: the row in words, for people.
+        restored: the values in the backup; None if the row was not in it.
+        newer: the values that the database held before the restore; None if it held no such row.
+        is_compared: the database before the restore was a newer one of the same organization.
+    """
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="restored_limits")
+    kind = models.CharField(max_length=20)
+    row_id = models.BigIntegerField()
+    name = models.CharField(max_length=200)
+    restored = models.JSONField(null=True)
+    newer = models.JSONField(null=True)
+    is_compared = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ("id",)
+        constraints = (
+            models.UniqueConstraint(fields=("organization", "kind", "row_id"), name="one_line_per_restored_limit"),
+        )
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,382 @@
+"""Each type of event in words, with its facts: the one place that panel, replay, transcript and webhooks read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from agents.runs import event_facts, event_words
+from agents.runs.engine.transaction import MACHINE
+from agents.runs.models import ApprovalStatus, Event, EventType
+from agents.runs.redaction import NOTHING_REDACTED, ReplayRedaction
+from agents.runs.status_labels import label_status
+
+Payload = Mapping[str, Any]
+Describer = Callable[[Payload, ReplayRedaction], "Description"]
+
+DECISIONS = frozenset({ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.ANSWERED})
+"""The states of a card that a person chose; Gadget says the reason of the others."""
+CARD_LOOKS = {
+    ApprovalStatus.APPROVED: ("good", "check"),
+    ApprovalStatus.ANSWERED: ("good", "check"),
+    ApprovalStatus.SUPERSEDED: ("", "rotate-ccw"),
+}
+"""The look and icon of a card's states; others are bad."""
+LEVEL_ICONS = {"read": "eye", "draft": "file-pen", "write": "pencil-line", "destructive": "triangle-alert"}
+
+
+@dataclass(frozen=True)
+class Description:
+    """An event as it is shown, from its payload alone.
+
+    Attributes:
+        words: what happened, without the texts below.
+        brief: the same in a few words, if `words` are long.
+        spoken: the words for a screen reader; empty if it says nothing, or if they depend on the call's row.
+        look: `good`, `bad`, `wait`, `pass`, another look of a run's status, or empty.
+        by: the name of who acted; empty for Gadget.
+        text, markdown: what a person or the employee wrote, or a tool returned: plain or formatted.
+        sentence: a card's sentence, with its bold parts.
+        values: inputs by name.
+        data: the data of a result.
+        call_id, title, level: the call that the event is about, its tool and its level.
+        card_id, next_card_id: the card that the event is about, and the one that replaced it.
+        pass_number: the pass that begins.
+        until: the time of the next try.
+        facts: what outsiders are told; no redaction applies to them.
+    """
+
+    words: str
+    brief: str = ""
+    spoken: str = ""
+    icon: str = "circle-alert"
+    look: str = ""
+    by: str = ""
+    text: str = ""
+    markdown: str = ""
+    sentence: str = ""
+    values: dict[str, Any] | None = None
+    data: Any = None
+    call_id: str = ""
+    title: str = ""
+    level: str = ""
+    card_id: str = ""
+    next_card_id: str = ""
+    pass_number: int = 0
+    until: datetime | None = None
+    facts: tuple[event_facts.EventFact, ...] = ()
+
+    @property
+    def short(self) -> str:
+        """The words that fit into a head."""
+        return self.brief or self.words
+
+
+class UndescribedEvent(LookupError):
+    """An event has a type without a description."""
+
+
+def describe(event: Event, redaction: ReplayRedaction = NOTHING_REDACTED) -> Description:
+    """Describe the event; the redaction leaves out parts of its texts, inputs and results.
+
+    Raises:
+        UndescribedEvent
+    """
+    write = DESCRIBERS.get(event.type)
+    if write is None:
+        raise UndescribedEvent(f"{str(event.type)!r} events are not described: add them to agents/runs/descriptions.py")
+    return write(event.payload, redaction)
+
+
+# The run
+
+
+def _describe_start(payload: Payload, _: ReplayRedaction) -> Description:
+    by = payload.get("by") or ""
+    facts = event_facts.list_start(payload)
+    return Description(
+        event_words.say_start(payload), f"Started by {by or 'a schedule'}", icon="play", by=by, facts=facts
+    )
+
+
+def _describe_title(payload: Payload, redaction: ReplayRedaction) -> Description:
+    title = redaction.redact_text(payload.get("title") or "")
+    return Description(
+        event_words.say_title(payload, title), brief="" if title else "No name was found", icon="file-text"
+    )
+
+
+def _describe_wait(payload: Payload, redaction: ReplayRedaction) -> Description:
+    if reason := redaction.redact_text(payload.get("reason") or ""):
+        return Description(f"{reason} Nothing more starts", reason, spoken=reason, icon="ban", look="wait")
+    if waits := event_words.say_waits(payload):
+        return Description(f"Waiting for {waits}", spoken=f"The run waits for {waits}", icon="clock", look="wait")
+    moment = "Waiting a moment: the approval can still be undone"
+    return Description(moment, spoken=moment, icon="clock", look="wait")
+
+
+def _describe_attention(_payload: Payload, _: ReplayRedaction) -> Description:
+    return Description(
+        "Needs attention: check whether the change happened, and report it on the card.",
+        "Needs attention: an outcome is unknown",
+        spoken="The run needs attention",
+        look="bad",
+    )
+
+
+def _describe_resumption(payload: Payload, redaction: ReplayRedaction) -> Description:
+    reason = redaction.redact_text(payload.get("reason") or "")
+    by = "" if payload.get("by") == MACHINE else payload.get("by") or ""
+    brief = reason or "Resumed"
+    return Description(f"{brief} by {by}" if by else brief, brief, spoken=reason, icon="play", by=by)
+
+
+def _describe_cancellation(payload: Payload, _: ReplayRedaction) -> Description:
+    by = payload.get("by") or ""
+    return Description(f"{by or 'Someone'} cancelled the run", spoken="Cancelling", icon="ban", by=by)
+
+
+def _describe_vote(payload: Payload, _: ReplayRedaction) -> Description:
+    by, needed = payload.get("by") or "", payload.get("still_needed")
+    brief = f"{by or 'Someone'} {'withdrew their approval' if payload.get('withdrawn') else 'approved'}"
+    words = f"{brief}. Still needed: {needed}" if needed else brief
+    return Description(words, brief, spoken=brief, icon="users", by=by, card_id=payload.get("approval_id") or "")
+
+
+def _describe_delay(payload: Payload, redaction: ReplayRedaction) -> Description:
+    words, reason = event_words.say_delay(payload), redaction.redact_text(payload.get("reason", ""))
+    spoken, until = f"{words}; trying again", datetime.fromisoformat(payload["retry_at"])
+    return Description(words, spoken=spoken, icon="hourglass", look="bad", text=reason, until=until)
+
+
+def _describe_end(payload: Payload, redaction: ReplayRedaction) -> Description:
+    label = label_status(payload["status"], payload["exit_reason"], payload.get("outcome", ""))
+    return Description(
+        label.text,
+        spoken=f"Run ended: {label.text}",
+        icon=label.icon,
+        look=label.look,
+        markdown=redaction.redact_text(payload.get("answer") or ""),
+        facts=event_facts.list_end(payload),
+    )
+
+
+# Passes and texts
+
+
+def _describe_pass(payload: Payload, _: ReplayRedaction) -> Description:
+    number = payload["pass_number"]
+    return Description(f"Pass {number}", icon="rotate-ccw", look="pass", pass_number=number)
+
+
+def _describe_answer(payload: Payload, redaction: ReplayRedaction) -> Description:
+    return Description("Employee", icon="bot", markdown=redaction.redact_text(payload["text"]))
+
+
+def _describe_thought(payload: Payload, redaction: ReplayRedaction) -> Description:
+    words = f"Reasoning in pass {payload['pass_number']}"
+    return Description(words, "Thought", icon="bot", text=redaction.redact_text(payload["text"]))
+
+
+def _describe_message(payload: Payload, redaction: ReplayRedaction) -> Description:
+    by, text = payload.get("by") or "", redaction.redact_text(payload["text"])
+    words = f"{by or 'Someone'} sent a message"
+    return Description(words, f"Message from {by or 'someone'}", spoken=words, icon="send", by=by, text=text)
+
+
+# Remarks about requests and answers
+
+
+def _describe_cut(payload: Payload, _: ReplayRedaction) -> Description:
+    words = event_words.say_cut(payload)
+    return Description(words, spoken=words, look="bad")
+
+
+def _describe_unusable(payload: Payload, redaction: ReplayRedaction) -> Description:
+    words = event_words.say_unusable(payload)
+    return Description(words, spoken=words, look="bad", text=redaction.redact_text(payload.get("text") or ""))
+
+
+def _describe_adaptation(payload: Payload, _: ReplayRedaction) -> Description:
+    return Description(event_words.say_adaptation(payload), "The request was adapted to the model's server")
+
+
+# Calls and their cards
+
+
+def _describe_call_start(payload: Payload, redaction: ReplayRedaction) -> Description:
+    brief = "The inputs are too large for the log" if payload.get("truncated") else "started"
+    icon = LEVEL_ICONS.get(payload.get("level", ""), "wrench")
+    about = {**_name_call(payload), "title": payload.get("display_name") or payload.get("tool") or "Call"}
+    words = redaction.redact_summary(payload.get("summary") or "")
+    return Description(words, brief, icon=icon, values=_redact_params(payload, redaction), **about)
+
+
+def _describe_progress(payload: Payload, redaction: ReplayRedaction) -> Description:
+    words = redaction.redact_summary(payload.get("text") or "")
+    return Description(words, icon="loader-circle", **_name_call(payload))
+
+
+def _describe_result(payload: Payload, redaction: ReplayRedaction) -> Description:
+    result = payload["result"]
+    look, icon, brief = ("good", "check", "Done") if result.get("success") else ("bad", "x", "Failed")
+    words = redaction.redact_summary(result.get("summary") or "")
+    return Description(
+        words,
+        words or brief,
+        icon=icon,
+        look=look,
+        markdown=redaction.redact_summary(result.get("markdown") or ""),
+        data=redaction.redact_data(payload.get("tool", ""), result.get("data")),
+        facts=event_facts.list_call_end(payload),
+        **_name_call(payload),
+    )
+
+
+def _describe_skip(payload: Payload, _: ReplayRedaction) -> Description:
+    brief = "This repeats an earlier call"
+    return Description(f"{brief}, whose result is used again.", brief, icon="equal", **_name_call(payload))
+
+
+def _describe_rejection(payload: Payload, redaction: ReplayRedaction) -> Description:
+    reason = redaction.redact_summary(payload.get("reason") or "")
+    return Description("Not carried out", icon="x", look="bad", text=reason, **_name_call(payload))
+
+
+def _describe_request(payload: Payload, redaction: ReplayRedaction) -> Description:
+    return Description(
+        "Approval needed",
+        icon="inbox",
+        look="wait",
+        sentence="" if redaction.values else payload.get("sentence", ""),
+        values=_redact_params(payload, redaction),
+        facts=event_facts.list_card(payload),
+        **_name_call(payload),
+    )
+
+
+def _describe_decision(payload: Payload, redaction: ReplayRedaction) -> Description:
+    """Describe the end of a card; Gadget's own reasons may repeat inputs, those of people are their texts."""
+    by, status = payload.get("decided_by") or "", ApprovalStatus(payload["status"])
+    look, icon = CARD_LOOKS.get(status, ("bad", "ban"))
+    redact = redaction.redact_text if status in DECISIONS else redaction.redact_summary
+    return Description(
+        f"{status.label} by {by}" if by and status in DECISIONS else str(status.label),
+        icon=icon,
+        look=look,
+        by=by,
+        text=redact(payload.get("reason") or ""),
+        next_card_id=payload.get("next_approval_id") or "",
+        facts=event_facts.list_decision(payload),
+        **_name_call(payload),
+    )
+
+
+def _describe_question(payload: Payload, redaction: ReplayRedaction) -> Description:
+    return Description(
+        "Question",
+        icon="circle-question-mark",
+        look="wait",
+        text=redaction.redact_text(payload["text"]),
+        facts=event_facts.list_question(payload),
+        **_name_call(payload),
+    )
+
+
+def _describe_reply(payload: Payload, redaction: ReplayRedaction) -> Description:
+    by = payload.get("by") or ""
+    return Description(
+        f"Answered by {by or 'someone'}",
+        icon="circle-question-mark",
+        look="good",
+        by=by,
+        text=redaction.redact_text(payload["text"]),
+        facts=event_facts.list_reply(payload),
+        **_name_call(payload),
+    )
+
+
+def _describe_resolution(payload: Payload, redaction: ReplayRedaction) -> Description:
+    """Describe what became known of a call; a late report says it in its reason alone."""
+    words = "" if payload["outcome"] == "late_report" else event_words.say_resolution(payload)
+    return Description(
+        words,
+        words or "Reported late",
+        icon="circle-check",
+        by=payload.get("by") or "",
+        text=redaction.redact_text(payload.get("reason") or ""),
+        facts=event_facts.list_resolution(payload),
+        **_name_call(payload),
+    )
+
+
+def _describe_late_effect(payload: Payload, redaction: ReplayRedaction) -> Description:
+    return Description(
+        "Marked as not done, but the tool says it happened",
+        icon="triangle-alert",
+        look="bad",
+        text=redaction.redact_summary(payload.get("summary") or ""),
+        facts=event_facts.list_late_effect(payload),
+        **_name_call(payload),
+    )
+
+
+def _name_call(payload: Payload) -> dict[str, Any]:
+    """Name the call and the card that the event is about; only some events have the level."""
+    return {
+        "call_id": payload["call_id"],
+        "title": payload.get("tool") or "Call",
+        "level": payload.get("level") or "",
+        "card_id": payload.get("approval_id") or "",
+    }
+
+
+def _redact_params(payload: Payload, redaction: ReplayRedaction) -> Any:
+    return redaction.redact_inputs(payload.get("tool", ""), payload.get("params") or {})
+
+
+RUN_EVENTS: dict[str, Describer] = {
+    EventType.RUN_STARTED: _describe_start,
+    EventType.RUN_TITLED: _describe_title,
+    EventType.RUN_WAITING: _describe_wait,
+    EventType.RUN_NEEDS_ATTENTION: _describe_attention,
+    EventType.RUN_RESUMED: _describe_resumption,
+    EventType.CANCEL_REQUESTED: _describe_cancellation,
+    EventType.APPROVAL_VOTED: _describe_vote,
+    EventType.PROVIDER_DELAYED: _describe_delay,
+    EventType.RUN_FINISHED: _describe_end,
+}
+"""The state of the run and what people do about it."""
+TEXT_EVENTS: dict[str, Describer] = {
+    EventType.PASS_STARTED: _describe_pass,
+    EventType.ASSISTANT_MESSAGE: _describe_answer,
+    EventType.ASSISTANT_THOUGHT: _describe_thought,
+    EventType.MESSAGE_ADDED: _describe_message,
+}
+"""Passes, and the texts of people and of the employee."""
+NOTE_EVENTS: dict[str, Describer] = {
+    EventType.ANSWER_CUT: _describe_cut,
+    EventType.ANSWER_UNUSABLE: _describe_unusable,
+    EventType.REQUEST_ADAPTED: _describe_adaptation,
+    EventType.USAGE_REPORTED: lambda payload, _: Description(event_words.say_usage(payload)),
+    EventType.HISTORY_SHORTENED: lambda payload, _: Description(event_words.say_shortening(payload)),
+}
+"""Remarks about requests and answers, whose words say everything."""
+CALL_EVENTS: dict[str, Describer] = {
+    EventType.TOOL_START: _describe_call_start,
+    EventType.TOOL_PROGRESS: _describe_progress,
+    EventType.TOOL_RESULT: _describe_result,
+    EventType.TOOL_SKIPPED: _describe_skip,
+    EventType.TOOL_REJECTED: _describe_rejection,
+    EventType.APPROVAL_REQUESTED: _describe_request,
+    EventType.APPROVAL_DECIDED: _describe_decision,
+    EventType.CALL_RESOLVED: _describe_resolution,
+    EventType.LATE_EFFECT: _describe_late_effect,
+    EventType.QUESTION_ASKED: _describe_question,
+    EventType.QUESTION_ANSWERED: _describe_reply,
+}
+"""The events of a call, which share its line."""
+DESCRIBERS: dict[str, Describer] = {**RUN_EVENTS, **TEXT_EVENTS, **NOTE_EVENTS, **CALL_EVENTS}
+"""By the type of an event, the function that describes it; a type without one is refused."""

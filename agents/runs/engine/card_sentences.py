@@ -1,0 +1,92 @@
+"""The sentence of a card: the tool's own words about an effect, or the tool's name and its params."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tools.builtin.record_sentences import format_name
+from tools.contract import ErrorCode, NothingToDo, Preview, Target, Tool, ToolError, canonical_json
+from tools.toolbox.isolation import BrokenPromise, run_isolated
+
+_SENTENCE_LENGTH = 1000
+EXISTS = "exists"
+"""The field that tells of a target that it was deleted meanwhile."""
+
+
+@dataclass(frozen=True)
+class CallEffect:
+    """The effect that a call would have, as its card shows it."""
+
+    sentence: str
+    preview: Preview
+
+
+def describe_effect(tool: Tool, params: dict[str, object], preview: Preview) -> CallEffect:
+    """Add the tool's sentence to the preview.
+
+    Raises:
+        BrokenPromise: what the tool returned is no sentence.
+    """
+    if preview.is_done:
+        return CallEffect(_describe_done(preview), preview)
+    try:
+        sentence = run_isolated(tool, "sentence", lambda: tool.sentence(tool.load_params(params), preview))
+    except BrokenPromise:
+        raise
+    except ToolError:
+        sentence = ""
+    return CallEffect(_shorten(sentence) if sentence.strip() else name_call(tool.title, params), preview)
+
+
+def describe_without_effect(tool: Tool, params: dict[str, object], problem: str) -> CallEffect:
+    """Describe a call whose effect is not known."""
+    return _describe_safely(tool, params, Preview.impossible(problem))
+
+
+def describe_refused(tool: Tool, params: dict[str, object], error: ToolError, shown: Any) -> CallEffect:
+    """Describe a call that its tool refuses since its card was made: it is done already, or cannot run any more.
+
+    Args:
+        shown: the preview as the card stores it.
+    """
+    done = error.preview if isinstance(error, NothingToDo) else _find_deleted(error, shown)
+    if done is not None and done.is_done:
+        return CallEffect(_describe_done(done), done)
+    return _describe_safely(tool, params, Preview.refused(error.message))
+
+
+def _find_deleted(error: ToolError, shown: Any) -> Preview | None:
+    """Return the effect of a deletion whose only target is not there any more; None for anything else."""
+    targets = shown.get("targets") if isinstance(shown, dict) else None
+    if error.code != ErrorCode.NOT_FOUND or not isinstance(targets, list) or len(targets) != 1:
+        return None
+    (target,) = targets
+    if not target.get("before") or target.get("after"):
+        return None
+    gone = Target(target.get("id", ""), target.get("label", ""), before={EXISTS: False}, after={EXISTS: False})
+    return Preview(str(shown.get("effect")), (gone,), reversible=False)
+
+
+def _describe_done(preview: Preview) -> str:
+    if preview.total > 1:
+        return f"Nothing to change: all {preview.total:,} already have these values"
+    (target,) = preview.targets
+    state = "no longer exists" if target.after == {EXISTS: False} else "already has these values"
+    return f"Nothing to change: {format_name(target.label)} {state}"
+
+
+def _describe_safely(tool: Tool, params: dict[str, object], preview: Preview) -> CallEffect:
+    try:
+        return describe_effect(tool, params, preview)
+    except BrokenPromise:
+        return CallEffect(name_call(tool.title, params), preview)
+
+
+def name_call(title: str, params: dict[str, object]) -> str:
+    """Return the sentence of a call whose tool has none."""
+    return _shorten(f"Use {title}: {canonical_json(params)}")
+
+
+def _shorten(sentence: str) -> str:
+    if len(sentence) <= _SENTENCE_LENGTH:
+        return sentence
+    return f"{sentence[:_SENTENCE_LENGTH]}… ({len(sentence) - _SENTENCE_LENGTH:,} more characters)"

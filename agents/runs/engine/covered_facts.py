@@ -1,0 +1,64 @@
+"""Facts on a card that another call of the same decision has made true or false, as its own card announced.
+
+Several cards may each say that the call creates a list. The first call creates it, so the others no longer do. Their
+person has read and approved exactly this, so it is no reason to ask again.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from django.db.models import Q
+
+from agents.runs.engine.cards import compute_digest
+from agents.runs.models import Approval, ApprovalStatus, CallStatus
+from tools.contract import Preview, Target
+
+MAX_COMPARED = 200
+"""The most started calls of one decision that are compared."""
+
+
+def is_covered(card: Approval, effect: Preview) -> bool:
+    """Return True if this effect differs from the card's only in facts that calls of the same decision have changed.
+
+    A fact is a yes or no about what another value of the same target names, such as a list, and never one of the
+    target's own values, which have a value before. The decision is the bulk of the card, or its person's approvals in
+    the same run before that call started.
+    """
+    shown = card.preview.get("targets") if isinstance(card.preview, dict) else None
+    if effect.problem or not isinstance(shown, list) or len(shown) != effect.total:
+        return False
+    pairs = list(zip(shown, effect.targets, strict=True))
+    as_shown = replace(effect, targets=tuple(_restore_facts(stored, target) for stored, target in pairs))
+    if compute_digest(card.tool_call, as_shown.as_json()) != card.digest:
+        return False
+    open_ = [stored["after"] for stored, target in pairs if stored["after"] != target.after]
+    announced = _load_announced(card)
+    return bool(open_) and all(after in announced for after in open_)
+
+
+def _restore_facts(stored: dict[str, Any], target: Target) -> Target:
+    """Return the target with each yes or no as the card shows it."""
+    shown = stored.get("after") or {}
+    facts = {
+        name: shown[name]
+        for name, value in target.after.items()
+        if isinstance(value, bool) and isinstance(shown.get(name), bool) and name not in target.before
+    }
+    names_another = any(not isinstance(value, bool) for name, value in shown.items() if name not in target.before)
+    return replace(target, after=target.after | facts) if names_another else target
+
+
+def _load_announced(card: Approval) -> list[dict[str, Any]]:
+    """Load what the cards of the same decision announced whose calls have succeeded since."""
+    together = Q(run_id=card.run_id) if card.bulk_id is None else Q(run_id=card.run_id) | Q(bulk_id=card.bulk_id)
+    started = Approval.objects.filter(
+        together,
+        organization_id=card.organization_id,
+        status=ApprovalStatus.CONSUMED,
+        decided_by_id=card.decided_by_id,
+        consumed_at__gte=card.decided_at,
+        tool_call__tool=card.tool_call.tool,
+        tool_call__status=CallStatus.SUCCEEDED,
+    )
+    previews = started.order_by("pk").values_list("preview", flat=True)[:MAX_COMPARED]
+    return [target["after"] for preview in previews for target in preview["targets"]]

@@ -1,0 +1,126 @@
+"""The facts of events that outsiders, such as webhooks, are told, as far as the events know them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from agents.runs.models import ApprovalStatus, RunStatus
+from tools.contract import ErrorCode
+
+UNKNOWN_CARD = "unknown_outcome"
+"""The kind of the card that asks what a call did."""
+_OUTCOMES = ("succeeded", "failed", "not_done")
+"""The ways in which the outcome of a call becomes known late."""
+
+
+class FactKind(StrEnum):
+    """The kinds of facts that outsiders are told."""
+
+    RUN_STARTED = "run.started"
+    RUN_FINISHED = "run.finished"
+    RUN_FAILED = "run.failed"
+    CARD_OPENED = "card.opened"
+    CARD_DECIDED = "card.decided"
+    CARD_EXPIRED = "card.expired"
+    CALL_EXECUTED = "call.executed"
+    ASK_ANSWERED = "ask.answered"
+    """A fact only if the run is an agent's ask."""
+
+
+@dataclass(frozen=True)
+class EventFact:
+    """A fact that outsiders are told.
+
+    Attributes:
+        ids: ids, kinds and times, never a value.
+        values: everything else.
+    """
+
+    kind: FactKind
+    ids: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+Payload = Mapping[str, Any]
+Facts = tuple[EventFact, ...]
+
+
+def list_start(payload: Payload) -> Facts:
+    """List the fact that a run started."""
+    return (EventFact(FactKind.RUN_STARTED, values=_take(payload, "by")),)
+
+
+def list_end(payload: Payload) -> Facts:
+    """List the fact that a run ended."""
+    kind = FactKind.RUN_FAILED if payload["status"] == RunStatus.FAILED else FactKind.RUN_FINISHED
+    return (EventFact(kind, _take(payload, "status", "exit_reason", "outcome"), _take(payload, "answer")),)
+
+
+def list_card(payload: Payload) -> Facts:
+    """List the fact that a card waits for a decision."""
+    ids = {"card": "approval", **_take(payload, "approval_id", "call_id", "level", "digest", "expires_at")}
+    return (EventFact(FactKind.CARD_OPENED, ids, _take(payload, "tool", "sentence", "params")),)
+
+
+def list_question(payload: Payload) -> Facts:
+    """List the fact that a question waits for an answer."""
+    ids = {"card": "question", **_take(payload, "approval_id", "call_id", "expires_at")}
+    return (EventFact(FactKind.CARD_OPENED, ids, _take(payload, "text", "choices")),)
+
+
+def list_decision(payload: Payload) -> Facts:
+    """List the facts about a closed card; one that another card replaces is no answer to an ask."""
+    kind = FactKind.CARD_EXPIRED if payload["status"] == ApprovalStatus.EXPIRED else FactKind.CARD_DECIDED
+    ids = {"card": "approval", **_take(payload, "approval_id", "call_id", "status")}
+    closed = EventFact(kind, ids, _take(payload, "decided_by", "reason"))
+    if payload["status"] == ApprovalStatus.SUPERSEDED:
+        return (closed,)
+    return (closed, EventFact(FactKind.ASK_ANSWERED, _take(payload, "approval_id")))
+
+
+def list_reply(payload: Payload) -> Facts:
+    """List the fact that a question was answered."""
+    ids = {"card": "question", **_take(payload, "approval_id", "call_id"), "status": "answered"}
+    values = {"decided_by": payload.get("by"), **_take(payload, "text")}
+    return (EventFact(FactKind.CARD_DECIDED, ids, values),)
+
+
+def list_call_end(payload: Payload) -> Facts:
+    """List the facts about the end of a call; if nobody knows its outcome, a card asks for it."""
+    result = payload["result"]
+    is_unknown = (result.get("error") or {}).get("code") == ErrorCode.OUTCOME_UNKNOWN
+    status = "unknown" if is_unknown else "succeeded" if result.get("success") else "failed"
+    ids = {"call_id": payload["call_id"], "status": status, **_take(payload, "duration_ms")}
+    ended = EventFact(FactKind.CALL_EXECUTED, ids, _take(payload, "tool", "result"))
+    return (ended, _build_unknown_card(FactKind.CARD_OPENED, payload)) if is_unknown else (ended,)
+
+
+def list_resolution(payload: Payload) -> Facts:
+    """List the facts about an outcome that became known; a late report closes no card."""
+    outcome, facts = payload["outcome"], []
+    if outcome in _OUTCOMES:
+        ids = {"call_id": payload["call_id"], "status": outcome}
+        facts.append(EventFact(FactKind.CALL_EXECUTED, ids, _take(payload, "by", "reason")))
+    if outcome != "late_report":
+        facts.append(_build_unknown_card(FactKind.CARD_DECIDED, payload, status=outcome))
+    return tuple(facts)
+
+
+def list_late_effect(payload: Payload) -> Facts:
+    """List the facts about a call that has happened after all."""
+    ids = {"call_id": payload["call_id"], "status": "happened_after_all"}
+    happened = EventFact(FactKind.CALL_EXECUTED, ids, _take(payload, "summary"))
+    return (happened, _build_unknown_card(FactKind.CARD_OPENED, payload))
+
+
+def _build_unknown_card(kind: FactKind, payload: Payload, **more: str) -> EventFact:
+    """Build the fact about the card that asks what the call did; the event does not name it."""
+    return EventFact(kind, {"card": UNKNOWN_CARD, "call_id": payload["call_id"], **more})
+
+
+def _take(payload: Payload, *names: str) -> dict[str, Any]:
+    """Take the fields that the payload has; older events may lack some."""
+    return {name: payload[name] for name in names if name in payload}

@@ -1,0 +1,111 @@
+"""Sentences of descriptions that are put together from several fields of an event."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agents.runs.engine.ending import CUT_OFF_WORDS
+from agents.runs.engine.transaction import MACHINE
+
+UNUSABLE = ("answer_cut", "answer_filtered", "call_as_text", "missing_call", "empty_answer")
+"""The codes of providers' errors about an answer that came."""
+MANY_MISSED = 100
+"""The number of missed runs at which a schedule stops counting."""
+RESOLUTIONS = {
+    "succeeded": "It happened, reported by",
+    "not_done": "It did not happen, reported by",
+    "failed": "It did not happen, reported by",
+    "acknowledged": "It happened late. Acknowledged by",
+}
+"""The outcomes of `call_resolved`: `failed` is the executor's word for a person's `not_done`."""
+
+
+def say_start(payload: Mapping[str, Any]) -> str:
+    """Say what started a run: `Started by schedule 4 on behalf of ada, making up for 3 missed runs`."""
+    by = payload.get("by")
+    on_behalf = f" on behalf of {by}" if by else ""
+    if schedule := payload.get("schedule_id"):
+        return f"Started by schedule {schedule}{on_behalf}{_say_missed(payload.get('missed') or 0)}"
+    if trigger := payload.get("trigger"):
+        return f"Started by the trigger {trigger}{on_behalf}"
+    if key := payload.get("agent_key"):
+        return f"Started by an agent with the key {key}{on_behalf}"
+    return f"Started by {by}" if by else "Started"
+
+
+def _say_missed(number: int) -> str:
+    at_least = "at least " if number >= MANY_MISSED else ""
+    return f", making up for {at_least}{_count(number, 'missed run')}" if number else ""
+
+
+def say_title(payload: Mapping[str, Any], title: str) -> str:
+    """Say the run's new name, or what the failed search for one used: `Naming the run used 900 + 5 tokens`."""
+    return f"Named: {title}" if title else f"Naming the run used {say_tokens(payload)}"
+
+
+def say_tokens(payload: Mapping[str, Any]) -> str:
+    """Say the usage: `1,200 + 80 tokens`."""
+    return f"{payload.get('input_tokens', 0):,} + {payload.get('output_tokens', 0):,} tokens"
+
+
+def say_shortening(payload: Mapping[str, Any]) -> str:
+    """Say which results and texts were shortened, and the tokens before and after."""
+    parts = [_count(payload["results"], "result"), _count(payload["texts"], "text")]
+    tokens = f"about {payload['tokens_before']:,} → {payload['tokens_after']:,} tokens"
+    shortened = _join([part for part in parts if part])
+    return f"Earlier results were shortened to fit the model's context: {shortened}, {tokens}."
+
+
+def say_cut(payload: Mapping[str, Any]) -> str:
+    """Say why the answer is incomplete."""
+    return CUT_OFF_WORDS.get(str(payload["cut_off"]), "The answer is incomplete.")
+
+
+def say_delay(payload: Mapping[str, Any]) -> str:
+    """Say what failed before the provider is tried again, as the beginning of a sentence."""
+    return "The answer was unusable" if payload["code"] in UNUSABLE else "The model could not be asked"
+
+
+def say_unusable(payload: Mapping[str, Any]) -> str:
+    """Say what became unusable, with its usage: `The answer was cut off: about 1,200 + 80 tokens.`"""
+    about = "about " if payload["usage_estimated"] else ""
+    what = "An answer was given up" if payload["code"] == "stopped" else "An answer could not be used"
+    return f"{'The answer was cut off' if payload.get('text') else what}: {about}{say_tokens(payload)}."
+
+
+def say_adaptation(payload: Mapping[str, Any]) -> str:
+    """Say how a request was adapted: `The model's server refused the usual form. Sent without temperature.`"""
+    return f"The model's server refused the usual form. Sent {_join(payload['changes'])}."
+
+
+def say_usage(payload: Mapping[str, Any]) -> str:
+    """Say the reported usage: `The model's server reported the usage of pass 2: 1,200 + 80 tokens.`"""
+    return f"The model's server reported the usage of pass {payload['pass_number']}: {say_tokens(payload)}."
+
+
+def say_waits(payload: Mapping[str, Any]) -> str:
+    """List what a run waits for: `2 decisions, an answer and Kim`; empty if nobody has to act."""
+    decisions = payload.get("decisions", len(payload["approval_ids"]))
+    parts = [_one_or_more(decisions, "a decision", "decisions")]
+    parts += [_one_or_more(payload.get("answers", 0), "an answer", "answers"), *payload.get("colleagues", ())]
+    return _join([part for part in parts if part])
+
+
+def say_resolution(payload: Mapping[str, Any]) -> str:
+    """Say how an outcome was resolved: `It did not happen, reported by ada`."""
+    outcome, by = str(payload["outcome"]), payload.get("by")
+    return f"{RESOLUTIONS.get(outcome, 'Resolved by')} {'Gadget' if by in ('', None, MACHINE) else by}"
+
+
+def _join(parts: Sequence[str]) -> str:
+    *most, last = parts or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _one_or_more(number: int, one: str, many: str) -> str:
+    return one if number == 1 else f"{number:,} {many}" if number else ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}" if number else ""

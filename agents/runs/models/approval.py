@@ -1,0 +1,215 @@
+"""An approval: a person's decision about one call. People see it as a card."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Coalesce, Now
+
+from agents.accounts.models.organization import Organization
+from agents.runs.models.run import Run
+from agents.runs.models.tool_call import ToolCall
+
+IS_PENDING = models.Func("status", template="%(expressions)s = 'pending'", output_field=models.BooleanField())
+"""Selects the cards that wait. With the status as a parameter, a prepared statement cannot use the partial indexes, and
+reads all decided cards."""
+RESTORED_SINCE = (
+    "A backup was restored after this was requested. It may already have been decided and carried out. "
+    "Check the target before you decide."
+)
+
+
+class ApprovalStatus(models.TextChoices):
+    """The states of a card: `pending` may become any other, `approved` may become consumed, cancelled or superseded."""
+
+    PENDING = "pending", "Waiting"
+    APPROVED = "approved", "Approved"
+    DENIED = "denied", "Denied"
+    ANSWERED = "answered", "Answered"
+    EXPIRED = "expired", "Expired"
+    CANCELLED = "cancelled", "Cancelled"
+    SUPERSEDED = "superseded", "Replaced"
+    CONSUMED = "consumed", "Approved and started"
+
+
+class ApprovalKind(models.TextChoices):
+    """The kinds of cards."""
+
+    APPROVAL = "approval", "Approval"
+    QUESTION = "question", "Question"
+    UNKNOWN = "unknown", "Outcome unknown"
+
+
+def name_decider(username: str, standing_grant_id: int | None) -> str:
+    """Name the person who decided a card, or the standing grant that did so in this person's name."""
+    return f"standing grant {standing_grant_id}, made by {username}" if standing_grant_id else username
+
+
+class Approval(models.Model):
+    """One card: the effect that a call would have, sealed by a digest.
+
+    Attributes:
+        sequence: the number of this card among those of its call.
+        sentence: written by the server from the params, never by the model.
+        preview: the sealed effect, see `tools.contract.Preview.as_json`.
+        level, params: those of the call on this card; a later card of the call may have others.
+        why: the reason why a person is asked, after what changed since the card that this one replaces.
+        words: the other system's own words about an unknown outcome, unverified; empty for other cards.
+        shape: a hash of the tool, its definition, the level and the names of the params; equal ones are grouped.
+        bulk_id: the bulk decision that this decision belongs to; None if the card was decided on its own.
+        digest: SHA-256 over organization, run, call, tool, definition, level, params and preview.
+        standing_grant: the standing grant that answered the card in the name of its maker, who is `decided_by`.
+        ruling: the approval rules and votes by which it was approved, see `tools.toolbox.rulings`; None without rules.
+        broke_glass: an admin approved it alone in an emergency, although approval rules needed other people.
+        start_after: the end of the grace period, until which the decision can be undone.
+        valid_until: the time by which an approved call must start.
+    """
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="approvals", db_index=False)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="approvals", db_index=False)
+    tool_call = models.ForeignKey(ToolCall, on_delete=models.CASCADE, related_name="approvals", db_index=False)
+    sequence = models.PositiveSmallIntegerField(default=1)
+    kind = models.CharField(max_length=10, choices=ApprovalKind, default=ApprovalKind.APPROVAL)
+    status = models.CharField(max_length=12, choices=ApprovalStatus, default=ApprovalStatus.PENDING)
+    level = models.CharField(max_length=12)
+    params = models.JSONField(default=dict)
+    sentence = models.TextField()
+    preview = models.JSONField()
+    why = models.TextField(blank=True)
+    words = models.TextField(blank=True, default="", db_default="")
+    digest = models.CharField(max_length=64)
+    shape = models.CharField(max_length=64, blank=True)
+    requested_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField()
+    decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    decided_at = models.DateTimeField(null=True)
+    standing_grant = models.ForeignKey(
+        "standing_grants.StandingGrant", on_delete=models.RESTRICT, null=True, related_name="answered", db_index=False
+    )
+    ruling = models.JSONField(null=True)
+    broke_glass = models.BooleanField(default=False, db_default=False)
+    reason = models.TextField(blank=True)
+    decision_id = models.CharField(max_length=200, blank=True)
+    bulk_id = models.UUIDField(null=True)
+    start_after = models.DateTimeField(null=True)
+    valid_until = models.DateTimeField(null=True)
+    consumed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        app_label = "approvals"
+        ordering = ("id",)
+        indexes = (
+            models.Index(fields=("organization", "status", "id"), name="approvals_by_status"),
+            models.Index(
+                fields=("organization", "decided_at"), name="decisions_by_time", condition=Q(decided_at__isnull=False)
+            ),
+            models.Index(
+                fields=("organization", "decided_by", "decided_at", "id"),
+                name="decisions_by_person",
+                condition=Q(decided_at__isnull=False, standing_grant__isnull=True),
+            ),
+            models.Index(fields=("organization", "-decided_at"), name="denials_by_time", condition=Q(status="denied")),
+            models.Index(fields=("organization", "-id"), name="approvals_newest"),
+            models.Index(
+                "organization",
+                Coalesce("decided_at", "requested_at"),
+                "id",
+                name="approvals_by_end",
+                condition=~Q(status="pending"),
+            ),
+            models.Index(
+                fields=("organization", "shape", "-decided_at", "-id"),
+                name="decisions_by_shape",
+                condition=Q(decided_at__isnull=False),
+            ),
+            models.Index(fields=("run", "id"), name="approvals_of_run"),
+            models.Index(
+                fields=("organization", "tool_call", "id"), name="approvals_waiting", condition=Q(status="pending")
+            ),
+            models.Index(fields=("expires_at",), name="approvals_expiring", condition=Q(status="pending")),
+            models.Index(fields=("start_after",), name="approvals_starting", condition=Q(status="approved")),
+            models.Index(
+                fields=("standing_grant", "-id"),
+                name="approvals_of_grants",
+                condition=Q(standing_grant__isnull=False),
+            ),
+        )
+        constraints = (
+            models.UniqueConstraint(fields=("tool_call", "sequence"), name="approval_sequence_of_call"),
+            models.UniqueConstraint(
+                fields=("tool_call",),
+                condition=Q(status__in=("pending", "approved")),
+                name="one_open_approval_per_call",
+            ),
+            models.UniqueConstraint(
+                fields=("tool_call",), condition=Q(status="consumed"), name="one_consumed_approval_per_call"
+            ),
+            models.CheckConstraint(condition=Q(status__in=ApprovalStatus.values), name="approval_status_is_known"),
+            models.CheckConstraint(
+                condition=(
+                    ~Q(status__in=("approved", "denied", "answered", "consumed"))
+                    | Q(decided_by__isnull=False, decided_at__isnull=False)
+                ),
+                name="decision_names_its_person",
+            ),
+            models.CheckConstraint(
+                condition=(
+                    Q(status="consumed", consumed_at__isnull=False)
+                    | ~Q(status="consumed") & Q(consumed_at__isnull=True)
+                ),
+                name="consumed_approval_has_a_time",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.sentence[:120]
+
+    @property
+    def decider(self) -> str:
+        """The name of the person who decided, or of the standing grant with that of its maker; empty for nobody."""
+        return name_decider(self.decided_by.get_username() if self.decided_by else "", self.standing_grant_id)
+
+    @property
+    def warning(self) -> str:
+        """The warning to read before deciding; empty for most cards, and for all closed ones.
+
+        The age of the call counts, not that of the card: a call that was asked again after the restore is no safer.
+        """
+        if self.status != ApprovalStatus.PENDING:
+            return ""
+        restored_at = self.run.organization.restored_at
+        return RESTORED_SINCE if restored_at is not None and self.tool_call.created_at <= restored_at else ""
+
+
+class WithheldBulk(models.Model):
+    """A bulk approval that its person has undone: none of its calls starts any more.
+
+    Every start of a call reads it under the run's lock, so no approval has to be changed at once. The cards are then
+    renewed one by one. The row stays, so an approval of the same bulk that arrives late does not start either.
+
+    Attributes:
+        user: the person who approved the bulk and has undone it.
+    """
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    bulk_id = models.UUIDField()
+    withheld_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        app_label = "approvals"
+        ordering = ("id",)
+        constraints = (
+            models.UniqueConstraint(fields=("organization", "bulk_id", "user"), name="bulk_is_withheld_once"),
+        )
+
+    @classmethod
+    def find_for_approval(cls) -> Exists:
+        """Return the condition that an approval belongs to a withheld bulk; `~` of it selects those that may start."""
+        same = {name: OuterRef(column) for name, column in _BULK_COLUMNS.items()}
+        return Exists(cls._default_manager.filter(**same).order_by())
+
+    def __str__(self) -> str:
+        return f"{self.bulk_id}, undone by {self.user}"
+
+
+_BULK_COLUMNS = {"organization_id": "organization_id", "bulk_id": "bulk_id", "user_id": "decided_by_id"}

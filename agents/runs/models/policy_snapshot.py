@@ -1,0 +1,27 @@
+"""A policy snapshot: the rules by which the calls of some passes were judged."""
+
+from django.db import models
+from django.db.models.functions import Now
+
+from agents.accounts.models.organization import Organization
+
+
+class PolicySnapshot(models.Model):
+    """The rules by which an employee's calls were judged at some time; equal rules share one row.
+
+    Attributes:
+        hash: the SHA-256 of `rules`, by which passes name the snapshot.
+        rules: canonical JSON of `tools.toolbox.snapshots.RecordedRules`, as text, so that no database changes a number.
+    """
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    hash = models.CharField(max_length=64)
+    rules = models.TextField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        app_label = "policy"
+        constraints = (models.UniqueConstraint(fields=("organization", "hash"), name="one_snapshot_per_hash"),)
+
+    def __str__(self) -> str:
+        return self.hash[:12]

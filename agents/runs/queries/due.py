@@ -1,0 +1,133 @@
+"""The compiled queries for runs and schedules that are due, left behind or lost."""
+
+from datetime import datetime
+from functools import partial
+from typing import NamedTuple
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
+
+from agents.platform.queries.compiled import CompiledQuery, compile_ids
+from agents.runs.engine.timing import timing
+from agents.runs.models import (
+    ENDED,
+    IS_UNFINISHED,
+    PARKED,
+    TERMINAL_CALLS,
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Event,
+    EventType,
+    Origin,
+    Run,
+    RunStatus,
+    ToolCall,
+    WithheldBulk,
+)
+from tools.schedules.models import Schedule
+
+MAX_SEEN_BY_A_WORKER = 1_000
+MAX_LEASES = 10_000
+_ALIVE = (RunStatus.QUEUED, RunStatus.RUNNING, *PARKED)
+
+
+def _select_due_runs() -> QuerySet[Run]:
+    """Select queued runs that are due and not stopped."""
+    return Run.objects.filter(
+        Q(next_wake_at=None) | Q(next_wake_at__lte=Now()),
+        Q(stopped_because="") | Q(cancel_requested_at__isnull=False),
+        status=RunStatus.QUEUED,
+    ).order_by("pk")
+
+
+def _select_unhinted_runs() -> QuerySet[Run]:
+    """Select due runs without a recent hint; a hint from the future was sent before the clock was set back."""
+    is_forgotten = Q(hinted_at=None) | Q(hinted_at__lt=Now() - timing().hint_interval) | Q(hinted_at__gt=Now())
+    return _select_due_runs().filter(is_forgotten)
+
+
+def _select_lost_leases() -> QuerySet[Run]:
+    return Run.objects.filter(status=RunStatus.RUNNING, lease_expires_at__lt=Now())
+
+
+def _select_overdue_runs() -> QuerySet[Run]:
+    open_ = Run.objects.filter(IS_UNFINISHED, status__in=(RunStatus.QUEUED, RunStatus.WAITING))
+    return open_.filter(deadline_at__lte=Now())
+
+
+def _select_startable_runs() -> QuerySet[Run]:
+    """Select runs with an approved card whose grace period is over."""
+    due = Approval.objects.filter(status=ApprovalStatus.APPROVED, start_after__lte=Now())
+    startable = due.filter(~WithheldBulk.find_for_approval()).order_by().values("run_id")
+    return Run.objects.filter(status__in=PARKED, pk__in=startable).exclude(origin=Origin.ASK)
+
+
+def _select_runs_with_wrong_stop() -> QuerySet[Run]:
+    """Select unfinished runs whose `stopped_because` does not yet match the stop or its end."""
+    is_stopped = Q(organization__stopped_at__isnull=False) | Q(employee__stopped_at__isnull=False)
+    knows = ~Q(stopped_because="")
+    return Run.objects.filter(IS_UNFINISHED, is_stopped & ~knows | ~is_stopped & knows).order_by("pk")
+
+
+def _select_answered_calls() -> QuerySet[ToolCall]:
+    """Select suspended calls whose child run has ended, with its answer not yet taken."""
+    open_ = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(status=CallStatus.SUSPENDED)
+    return open_.filter(child_run__status__in=ENDED).order_by("run_id").distinct()
+
+
+def _select_orphaned_runs(status: RunStatus) -> QuerySet[Run]:
+    """Select unfinished runs of this status whose parent call was canceled; each status has an index.
+
+    A run that had ended and was resumed by a person answers nobody, so it continues.
+    """
+    had_ended = Event.objects.filter(run_id=OuterRef("pk"), type=EventType.RUN_FINISHED)
+    rows = Run.objects.filter(~Exists(had_ended), parent_call__status=CallStatus.CANCELLED, cancel_requested_at=None)
+    if status in PARKED:  # each has an open call
+        open_calls = ToolCall.objects.exclude(status__in=TERMINAL_CALLS)
+        rows = rows.filter(pk__in=open_calls.values("run_id"))
+    return rows.filter(status=status).order_by("pk")
+
+
+def _select_due_schedules() -> QuerySet[Schedule]:
+    """Select schedules that are due; those of a stopped organization or employee wait until the stop is lifted."""
+    is_free = Q(employee=None) | Q(employee__stopped_at=None)
+    due = Schedule.objects.filter(is_free, is_active=True, next_at__lte=Now(), organization__stopped_at=None)
+    return due.order_by()
+
+
+DUE_RUNS = compile_ids(_select_due_runs, MAX_SEEN_BY_A_WORKER)
+UNHINTED_RUNS = compile_ids(_select_unhinted_runs)
+LOST_LEASES = compile_ids(_select_lost_leases)
+OVERDUE_RUNS = compile_ids(_select_overdue_runs)
+STARTABLE_RUNS = compile_ids(_select_startable_runs)
+RUNS_WITH_WRONG_STOP = compile_ids(_select_runs_with_wrong_stop)
+RUNS_WITH_ANSWERED_CALLS = compile_ids(_select_answered_calls, pk="run_id")
+ORPHANED_RUNS = tuple(compile_ids(partial(_select_orphaned_runs, status)) for status in _ALIVE)
+DUE_SCHEDULES = compile_ids(_select_due_schedules)
+
+
+class ObservedLease(NamedTuple):
+    """A lease between two renewals: the next renewal creates a different one."""
+
+    run_id: int
+    owner: str
+    epoch: int
+    expires_at: datetime
+
+    def is_held_by(self, run: Run) -> bool:
+        """Return True if the run still has this lease, unrenewed."""
+        mine = (run.pk, run.lease_owner, run.lease_epoch, run.lease_expires_at)
+        return run.status == RunStatus.RUNNING and mine == tuple(self)
+
+
+HELD_LEASES = CompiledQuery(
+    ObservedLease,
+    lambda: Run.objects.filter(status=RunStatus.RUNNING).order_by(
+        "-lease_expires_at"  # leases from before the clock was set back expire last
+    )[:MAX_LEASES],
+    run_id="pk",
+    owner="lease_owner",
+    epoch="lease_epoch",
+    expires_at="lease_expires_at",
+)

@@ -1,0 +1,46 @@
+"""Correct schedules whose next time is later than their expression gives: the database's clock was ahead for a while.
+
+Without this they would stay silent for as long as the clock was ahead, and nobody would know.
+"""
+
+import time
+from datetime import datetime
+from zoneinfo import ZoneInfoNotFoundError
+
+from django.db.models.functions import Now
+
+from agents.runs import schedules
+from tools.contract import ToolError
+from tools.schedules.cron_times import CronTimes
+from tools.schedules.models import Schedule
+
+EVERY_S = 60.0
+
+
+class ScheduleWatch:
+    """Corrects late schedules every minute; each sweeper has one."""
+
+    def __init__(self) -> None:
+        self._due_at = 0.0
+
+    def correct_if_due(self) -> int:
+        """Correct the schedules that are too late; return their number."""
+        if time.monotonic() < self._due_at:
+            return 0
+        self._due_at = time.monotonic() + EVERY_S
+        return correct_times()
+
+
+def correct_times() -> int:
+    """Compute the next time of each late schedule anew; return their number. Costs one query and one for each."""
+    rows = Schedule.objects.filter(is_active=True, next_at__gt=Now()).annotate(now=Now())
+    late = [row.pk for row in rows.iterator() if row.next_at and _is_late(row.times, row.next_at, row.now)]
+    return sum(map(schedules.correct_time, late))
+
+
+def _is_late(times: CronTimes, next_at: datetime, now: datetime) -> bool:
+    try:
+        expected = times.next_after(now)
+    except (ToolError, ZoneInfoNotFoundError):
+        return False  # its next time switches it off
+    return expected is not None and next_at > expected

@@ -1,0 +1,127 @@
+"""Policy snapshots of an organization: keep the rules of a judgment once, name them by their hash, and load them again.
+
+A snapshot is only a record. No verdict depends on it, so a failure to keep one is logged, and work continues. A process
+remembers what it has stored: a pass under known rules runs no statement, and one under new rules a single one.
+"""
+
+import json
+import threading
+from collections import OrderedDict
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from django.db import connection, transaction
+
+from agents.platform.error_boundary import log_and_continue
+from agents.runs.models import PolicySnapshot
+from tools.contract import canonical_json, fingerprint
+from tools.toolbox import Grants, Toolbox
+from tools.toolbox.snapshots import RecordedRules
+
+MAX_REMEMBERED = 1_000
+Value = TypeVar("Value")
+
+
+class UnreadableSnapshot(Exception):
+    """A snapshot cannot be read; the text says which one and why.
+
+    Attributes:
+        is_missing: True if it does not exist, False if it is damaged.
+    """
+
+    def __init__(self, problem: str, *, is_missing: bool) -> None:
+        super().__init__(problem)
+        self.is_missing = is_missing
+
+
+class _NewestValues(Generic[Value]):
+    """The values that were used last, by key; safe to use from many threads."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[Any, Value] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Any) -> Value | None:
+        with self._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key]
+
+    def put(self, key: Any, value: Value) -> None:
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > MAX_REMEMBERED:
+                self._values.popitem(last=False)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._values.clear()
+
+
+_hashes: _NewestValues[tuple[str, tuple[object, ...]]] = _NewestValues()
+"""The hash of rules by the `id()` of their parts. The parts are kept too, so that no id is used again."""
+_stored: _NewestValues[bool] = _NewestValues()
+"""The committed snapshots, by organization and hash."""
+
+
+def keep_snapshot(organization_id: int, grants: Grants, toolbox: Toolbox, standing_grants: tuple[int, ...] = ()) -> str:
+    """Store the rules unless they are stored already, and return their hash; empty if they cannot be described.
+
+    Inside a transaction, a new snapshot is part of it.
+
+    Args:
+        standing_grants: the ids of those that were compared with a card.
+    """
+    parts = (grants, toolbox.policy, toolbox.tools_by_id)
+    key = (organization_id, standing_grants, *map(id, parts))
+    known = _hashes.get(key)
+    if known is not None and _stored.get((organization_id, known[0])):
+        return known[0]
+    name = ""
+    with log_and_continue("keeping a policy snapshot"):
+        rules = RecordedRules.of(grants, toolbox.policy, toolbox.tools_by_id, standing_grants).as_json()
+        name = fingerprint(rules)
+        _hashes.put(key, (name, parts))
+        if not _stored.get((organization_id, name)):
+            _store(PolicySnapshot(organization_id=organization_id, hash=name, rules=canonical_json(rules)))
+    return name
+
+
+def _store(snapshot: PolicySnapshot) -> None:
+    """Insert the snapshot if it is new; a failure must not break the transaction around it."""
+    if connection.in_atomic_block:
+        with transaction.atomic():
+            PolicySnapshot.objects.bulk_create([snapshot], ignore_conflicts=True)
+    else:
+        PolicySnapshot.objects.bulk_create([snapshot], ignore_conflicts=True)
+    transaction.on_commit(partial(_stored.put, (snapshot.organization_id, snapshot.hash), value=True))
+
+
+def load_snapshot(organization_id: int, name: str) -> RecordedRules:
+    """Load the rules of this hash, and check that they have it.
+
+    Raises:
+        UnreadableSnapshot
+    """
+    if not name:
+        raise UnreadableSnapshot("no snapshot was kept", is_missing=True)
+    rows = PolicySnapshot.objects.filter(organization_id=organization_id, hash=name)
+    text = rows.values_list("rules", flat=True).first()
+    if text is None:
+        raise UnreadableSnapshot(f"snapshot {name[:12]} is missing", is_missing=True)
+    try:
+        stored = json.loads(text)
+        is_genuine = fingerprint(stored) == name
+        rules = RecordedRules.from_json(stored)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UnreadableSnapshot(f"snapshot {name[:12]} cannot be read: {error!r}", is_missing=False) from error
+    if not is_genuine:
+        raise UnreadableSnapshot(f"snapshot {name[:12]} was changed: its content has another hash", is_missing=False)
+    return rules
+
+
+def clear_snapshot_cache() -> None:
+    """Forget the stored snapshots: for tests, which reuse organization ids, and after rows were deleted."""
+    _hashes.clear()
+    _stored.clear()

@@ -1,0 +1,59 @@
+"""Texts of a form that was sent after the session had ended: kept over the login, and given back on the next page.
+
+The login page carries them in its form, so that nothing from strangers is stored; after the login, the session holds
+them until the next page.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from django.http import HttpRequest, QueryDict
+
+FIELD = "unsent"
+"""The input of the login page, and the key of the session."""
+MAX_LENGTH = 64 * 1024
+NOT_TYPED = re.compile(
+    r"password|secret|token|(?:^|[_.])key|^(?:auth|p256dh|endpoint|code|next|digest|decision_id|confirm|preset|query"
+    r"|despite_claim_of|seen_approvals|organization|theme)$",
+    re.IGNORECASE,
+)
+"""Matches the names of inputs that nobody types, or that must not be kept."""
+
+
+@dataclass(frozen=True)
+class UnsentTexts:
+    """The texts of one form, by input name, and the path of the address that it was sent to."""
+
+    path: str
+    texts: tuple[tuple[str, str], ...]
+
+    def to_json(self) -> str:
+        """Write the texts for the login page and the session."""
+        return json.dumps({"path": self.path, "texts": self.texts})
+
+
+def read_unsent(path: str, form: QueryDict) -> UnsentTexts | None:
+    """Read the typed texts of a form; None if there are none, or more than can be kept."""
+    texts = tuple((name, text) for name, text in form.items() if isinstance(text, str) and text.strip())
+    found = UnsentTexts(path, tuple((name, text) for name, text in texts if not NOT_TYPED.search(name)))
+    return found if found.texts and len(found.to_json()) <= MAX_LENGTH else None
+
+
+def parse_unsent(stored: object) -> UnsentTexts | None:
+    """Parse what `to_json` has written; None if it is anything else."""
+    if not isinstance(stored, str) or len(stored) > MAX_LENGTH:
+        return None
+    try:
+        found = json.loads(stored)
+        return UnsentTexts(str(found["path"]), tuple((str(name), str(text)) for name, text in found["texts"]))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def take_unsent(request: HttpRequest) -> UnsentTexts | None:
+    """Take the texts out of the session for a page; None if it holds none, and for a part that a script fetches."""
+    is_page = request.headers.get("sec-fetch-mode", "navigate") == "navigate"
+    return parse_unsent(request.session.pop(FIELD)) if is_page and FIELD in request.session else None

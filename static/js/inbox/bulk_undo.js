@@ -1,0 +1,39 @@
+// The undo of a bulk approval: one request withholds all its calls; how many had started is told once it is known.
+import { post } from "../page/requests.js";
+import { showProgress, showToast } from "./toasts.js";
+
+const CHECK_MS = 700;
+const MAX_CHECKS = 600;
+const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const are = (count) => (count === 1 ? "is" : "are");
+
+function describe({ started, waiting_again: waiting, left }) {
+  const had = started ? `${started} had already started${left ? " so far" : ""}. ` : "";
+  const rest = left ? ` ${left} more follow and will not start.` : "";
+  return `${had}${waiting} ${are(waiting)} waiting again.${rest}`;
+}
+
+export async function undoBulk(bulkId) {
+  const { ok, answer, detail } = await post(`/api/approvals/bulks/${bulkId}/undo`);
+  if (!ok) {
+    showToast(`Couldn’t undo: ${detail}.`);
+    return;
+  }
+  const progress = showProgress(`Undone: ${answer.cards} ${answer.cards === 1 ? "card" : "cards"}. Nothing more of it starts.`);
+  const last = await follow(`/api/approvals/bulks/${bulkId}`, answer, (state) => progress.tell(`Undoing: ${describe(state)}`));
+  progress.end();
+  showToast(`Undone: ${describe(last)}`, { staysFor: 15 });
+}
+
+// Asks for the state until every card is renewed; an answer that does not come is asked for again.
+async function follow(address, first, tell) {
+  let state = first;
+  for (let check = 0; check < MAX_CHECKS && state.left > 0; check += 1) {
+    await wait(CHECK_MS);
+    state = await fetch(address, { headers: { Accept: "application/json" } })
+      .then((response) => (response.ok ? response.json() : state))
+      .catch(() => state);
+    tell(state);
+  }
+  return state;
+}

@@ -1,0 +1,115 @@
+"""An address without a scheme is tried over https and http, and the page says which one answers."""
+
+from __future__ import annotations
+
+import html
+import socket
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from agents.employees.models import ModelProvider, ProviderKind
+from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.model_server import Answer, ModelServer
+from tests.world import World
+from tools.contract import PrivateHosts
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_admin_world()
+
+
+@pytest.fixture
+def admin(world: World) -> Client:
+    return world.client("admin")
+
+
+def add(world: World, admin: Client, typed: str, **more: Any) -> Any:
+    sent = {"organization": world.acme.pk, "name": "New", "kind": "openai", "timeout_s": 60, "is_active": "on"}
+    return admin.post(address(ModelProvider, "add"), {**sent, "base_url": typed, **more}, follow=True)
+
+
+def strip(url: str) -> str:
+    return url.removeprefix("http://")
+
+
+def test_address_without_scheme_is_saved_with_the_one_that_works(world: World, admin: Client) -> None:
+    with ModelServer() as server:
+        page = add(world, admin, strip(server.url))
+        assert server.requests == []
+        assert not any("authorization" in headers for headers in server.request_headers)
+    assert ModelProvider.objects.get(name="New").base_url == server.url
+    assert f"{strip(server.url)} answers over http." in html.unescape(page.content.decode())
+
+
+def test_server_that_wants_a_key_answers_too(world: World, admin: Client) -> None:
+    with ModelServer() as server:
+        server.models = Answer(status=401, body='{"error": {"message": "no key"}}')
+        add(world, admin, f" {strip(server.url)} ")
+    assert ModelProvider.objects.get(name="New").base_url == server.url
+
+
+def test_address_where_nothing_answers_is_kept_as_typed(world: World, admin: Client) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        typed = f"127.0.0.1:{unused.getsockname()[1]}"
+        page = add(world, admin, typed)
+    (fault,) = faults(page)["base_url"]
+    assert fault.startswith(f"Nothing answers at https://{typed} or http://{typed}.")
+    assert f'value="{typed}"' in page.content.decode()
+    assert not ModelProvider.objects.filter(name="New").exists()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_address_with_scheme_is_saved_as_typed_without_a_try(world: World, admin: Client, scheme: str) -> None:
+    with ModelServer() as server:
+        typed = f"{scheme}://{strip(server.url)}"
+        add(world, admin, typed)
+        assert server.connections == 0
+    assert ModelProvider.objects.get(name="New").base_url == typed
+
+
+def test_private_address_is_refused_before_a_try(world: World, admin: Client, settings: Settings) -> None:
+    settings.PRIVATE_PROVIDERS = PrivateHosts()
+    with ModelServer() as server:
+        page = add(world, admin, strip(server.url))
+        assert "is not allowed" in faults(page)["base_url"][0]
+        assert server.connections == 0
+
+
+def test_same_server_typed_without_scheme_asks_for_no_new_key(world: World, admin: Client) -> None:
+    with ModelServer() as server:
+        provider = ModelProvider.objects.create(
+            organization=world.acme, name="Real", kind=ProviderKind.OPENAI, base_url=server.url, api_key="sk-0123456789"
+        )
+        path = address(provider, "change")
+        saved = admin.post(path, filled_form(admin, path, base_url=strip(server.url)))
+        assert saved.status_code == 302, faults(saved)
+    provider.refresh_from_db()
+    assert (provider.base_url, provider.api_key) == (server.url, "sk-0123456789")
+
+
+def test_limit_on_whole_answer_may_be_left_out(world: World, admin: Client) -> None:
+    add(world, admin, "https://models.example.com/v1")
+    provider = ModelProvider.objects.get(name="New")
+    assert (provider.timeout_s, provider.answer_timeout_s) == (60, 1_800)
+    path = address(provider, "change")
+    assert admin.post(path, filled_form(admin, path, answer_timeout_s="7200")).status_code == 302
+    provider.refresh_from_db()
+    assert provider.answer_timeout_s == 7_200
+
+
+def test_connection_test_tells_of_server_that_drops_tools(world: World, admin: Client) -> None:
+    with ModelServer() as server:
+        server.pages = {"/props": '{"chat_template_caps": {"supports_tools": false}}'}
+        provider = ModelProvider.objects.create(
+            organization=world.acme, name="Real", kind=ProviderKind.OPENAI, base_url=server.url
+        )
+        path = f"/admin/employees/modelprovider/{provider.pk}/test-connection/"
+        told = html.unescape(admin.post(path, follow=True).content.decode())
+    assert "Connection to Real works. But the server says" in told

@@ -1,0 +1,115 @@
+"""One row undoes a bulk approval: nothing of it starts any more, then its cards are renewed one by one."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from agents.accounts.models import AuditEntry
+from agents.approvals import bulk, decisions
+from agents.approvals.withheld_bulks import read_state, renew_some, withhold
+from agents.platform.refusals import Conflict, Forbidden, NotFound
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, WithheldBulk
+from agents.worker.sweeper import sweep_once
+from tests.recorder import Recorder
+from tests.workshop import Workshop, again, asking, call, statuses
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def approve_together(workshop: Workshop, count: int = 4, grace_s: int = 0) -> tuple[Run, UUID]:
+    workshop.play(asking(*[call("probe.effect", name=str(number)) for number in range(count)]))
+    run, bulk_id = workshop.work(), uuid4()
+    items = [
+        (card.pk, "approve", decisions.Decision(digest=card.digest, grace_s=grace_s)) for card in workshop.cards(run)
+    ]
+    assert {one.status for one in bulk.decide_many(workshop.approver, items, bulk_id)} == {200}
+    return run, bulk_id
+
+
+def renew_all() -> None:
+    while renew_some():
+        pass
+
+
+class TestTheRow:
+    def test_lets_no_call_of_the_bulk_start(self, workshop: Workshop, recorder: Recorder) -> None:
+        run, bulk_id = approve_together(workshop)
+        approvals = list(Approval.objects.order_by("pk").values())
+        withhold(workshop.approver, bulk_id)
+        assert list(Approval.objects.order_by("pk").values()) == approvals, "no approval is touched"
+        run = workshop.drive(run)
+        assert (run.status, set(statuses(run))) == (RunStatus.WAITING, {CallStatus.APPROVED})
+        assert not recorder.effects
+
+    def test_lets_calls_of_other_approvals_start(self, workshop: Workshop, recorder: Recorder) -> None:
+        """The control."""
+        run, bulk_id = approve_together(workshop)
+        WithheldBulk.objects.create(organization=workshop.organization, user=workshop.approver.user, bulk_id=uuid4())
+        WithheldBulk.objects.create(organization=workshop.organization, user=workshop.admin.user, bulk_id=bulk_id)
+        assert workshop.drive(run).status == RunStatus.SUCCEEDED
+        assert len(recorder.effects) == 4
+
+    def test_is_written_once_by_whoever_approved(self, workshop: Workshop) -> None:
+        _, bulk_id = approve_together(workshop, grace_s=60)
+        for member, refusal in ((workshop.operator, Forbidden), (workshop.admin, NotFound)):
+            with pytest.raises(refusal):
+                withhold(member, bulk_id)
+        with pytest.raises(NotFound):
+            read_state(workshop.approver, bulk_id)
+        for _ in range(2):
+            withhold(workshop.approver, bulk_id)
+        assert WithheldBulk.objects.count() == AuditEntry.objects.filter(action="bulk_undone").count() == 1
+
+    def test_refuses_further_decisions_of_the_bulk(self, workshop: Workshop) -> None:
+        run, bulk_id = approve_together(workshop, grace_s=60)
+        withhold(workshop.approver, bulk_id)
+        renew_all()
+        (card, *_) = workshop.cards(run)
+        with pytest.raises(Conflict, match="was undone"):
+            bulk.decide_many(workshop.approver, [(card.pk, "approve", decisions.Decision(digest=card.digest))], bulk_id)
+
+
+class TestRenewing:
+    def test_brings_each_card_back_and_tells_how_many_had_started(self, workshop: Workshop, recorder: Recorder) -> None:
+        run, bulk_id = approve_together(workshop, grace_s=60)
+        first = Approval.objects.filter(run=run).order_by("pk").first()
+        assert first is not None
+        Approval.objects.filter(pk=first.pk).update(start_after=first.requested_at)
+        sweep_once()
+        run = workshop.drive(run)
+        assert statuses(run).count(CallStatus.SUCCEEDED) == 1
+        told = withhold(workshop.approver, bulk_id)
+        assert (told.cards, told.started, told.left) == (4, 1, 3)
+        renew_all()
+        told = read_state(workshop.approver, bulk_id)
+        assert (told.cards, told.started, told.left, told.waiting_again) == (4, 1, 0, 3)
+        assert told.text == "1 had already started. 3 are waiting again."
+        cards = workshop.cards(run)
+        assert [card.sequence for card in cards] == [2, 2, 2]
+        assert all("acme-approver undid the approval." in card.why for card in cards)
+        assert again(run).status == RunStatus.WAITING
+        assert AuditEntry.objects.filter(action="decision_undone").count() == 3
+
+    def test_brings_a_late_approval_of_the_bulk_back_too(self, workshop: Workshop, recorder: Recorder) -> None:
+        run, bulk_id = approve_together(workshop, grace_s=60)
+        withhold(workshop.approver, bulk_id)
+        renew_all()
+        (card, *_) = workshop.cards(run)
+        late = decisions.Decision(digest=card.digest, bulk_id=bulk_id)
+        decisions.approve(workshop.approver, card.pk, late)
+        workshop.drive(run)
+        assert not recorder.effects
+        assert renew_some()
+        assert workshop.cards(run)[-1].sequence == 3
+
+    def test_renewed_cards_can_be_approved_again(self, workshop: Workshop, recorder: Recorder) -> None:
+        run, bulk_id = approve_together(workshop)
+        withhold(workshop.approver, bulk_id)
+        renew_all()
+        for card in workshop.cards(run):
+            workshop.approve(card)
+        assert workshop.drive(run).status == RunStatus.SUCCEEDED
+        assert len(recorder.effects) == 4
+        assert Approval.objects.filter(status=ApprovalStatus.CONSUMED).count() == 4

@@ -1,0 +1,97 @@
+"""Compares this checkout with an older commit: the same acts in turns, by processor time.
+
+`make bench ARGS="--against COMMIT"` is for questions such as "does a pass cost what it cost before?", where two
+separate runs would differ by more than what is asked. Every other pair starts with the older code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests import services
+from tests.bench.databases import fresh_database
+from tests.source_tree import ROOT
+
+CHILD = Path(__file__).with_name("paired_child.py")
+PAIRS = 9
+
+
+class Side:
+    """One checkout at work on a database of its own."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.names: list[str] = self._read()
+
+    def measure(self) -> dict[str, float]:
+        """Measure each act once; return milliseconds of processor time by name."""
+        assert self._process.stdin is not None
+        print("go", file=self._process.stdin, flush=True)
+        measured: dict[str, float] = self._read()
+        return measured
+
+    def _read(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the measured process ended with {self._process.wait()}")
+        return json.loads(line)
+
+
+@contextmanager
+def _started(checkout: Path, kind: str) -> Iterator[Side]:
+    with tempfile.TemporaryDirectory(prefix="gadget-paired-") as name, fresh_database(kind, Path(name)) as address:
+        kept = {key: value for key, value in os.environ.items() if key not in services.FOREIGN_VARIABLES}
+        own = {"DJANGO_SETTINGS_MODULE": "tests.settings", "PYTHONPATH": str(checkout), services.GIVEN_VARIABLE: "1"}
+        own |= {"GADGET_DATA_DIR": name, "DATABASE_URL": address}
+        process = subprocess.Popen(
+            [sys.executable, str(CHILD)],
+            cwd=checkout,
+            env=kept | own,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            yield Side(process)
+        finally:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def _checked_out(commit: str) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="gadget-paired-") as name:
+        folder = Path(name) / "before"
+        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(folder), commit], cwd=ROOT, check=True)
+        try:
+            yield folder
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", str(folder)], cwd=ROOT, check=True)
+
+
+def compare(commit: str, kind: str) -> None:
+    """Measure and print a line for each act: the median ratio, the interval of the pairs, and both medians."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(_checked_out(commit))
+        before, after = (stack.enter_context(_started(each, kind)) for each in (folder, ROOT))
+        pairs = []
+        for number in range(PAIRS):
+            sides = (before, after) if number % 2 else (after, before)
+            measured = {side: side.measure() for side in sides}
+            pairs.append((measured[before], measured[after]))
+    print(f"{kind}, {PAIRS} pairs in turns, processor time, after / before {commit}:")
+    for name in after.names:
+        ratios = sorted(new[name] / old[name] for old, new in pairs)
+        old_ms, new_ms = (median(pair[side][name] for pair in pairs) for side in (0, 1))
+        spread = f"{median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+        print(f"{name:36} {spread:24} {old_ms:.2f} → {new_ms:.2f} ms")

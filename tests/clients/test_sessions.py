@@ -1,0 +1,161 @@
+"""The assistant's own tools, those of Gadget, and the end of a session: nobody is asked about what nobody waits for."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.awaiting import await_that
+from tests.clients.conftest import SECRET, ConfigFile
+from tests.clients.gadget import HOOK, AskServer
+from tests.clients.test_reading import CLAUDE, CODEX, COPILOT, CURSOR, GEMINI, read
+
+ADDRESS = "https://gadget.example.com"
+CONFIG = {"url": ADDRESS, "key": SECRET}
+
+
+def decide(hook: ModuleType, given: dict[str, Any], **config: Any) -> str:
+    return str(hook.find_rule({**CONFIG, **config}, read(hook, given))["do"])
+
+
+def name_tool(given: dict[str, Any], tool: str) -> dict[str, Any]:
+    return {**given, "toolName" if "toolName" in given else "tool_name": tool}
+
+
+@pytest.mark.parametrize(
+    ("given", "tools", "other"),
+    [
+        (CLAUDE, ["TaskCreate", "Agent", "ExitPlanMode", "ToolSearch"], "Skill"),
+        (CODEX, ["update_plan", "update_goal"], "TaskCreate"),
+        (GEMINI, ["write_todos", "enter_plan_mode"], "save_memory"),
+        (COPILOT, ["update_todo", "task"], "sql"),
+    ],
+)
+class TestOwnTools:
+    def test_planning_asks_nobody(self, hook: ModuleType, given: dict[str, Any], tools: list[str], other: str) -> None:
+        assert {decide(hook, name_tool(given, tool)) for tool in tools} == {"allow"}
+        assert decide(hook, name_tool(given, other)) == "ask"
+        assert decide(hook, name_tool(given, f"{tools[0]}2")) == "ask"
+
+    def test_rules_of_people_come_first(
+        self, hook: ModuleType, given: dict[str, Any], tools: list[str], other: str
+    ) -> None:
+        assert decide(hook, name_tool(given, tools[0]), rules=[{"tool": tools[0], "do": "ask"}]) == "ask"
+        assert decide(hook, name_tool(given, other), rules=[{"tool": other, "do": "allow"}]) == "allow"
+
+    def test_version_is_named(self, hook: ModuleType, given: dict[str, Any], tools: list[str], other: str) -> None:
+        assert hook.OWN_TOOLS[read(hook, given).form][0].isdigit()
+
+
+@pytest.mark.parametrize(
+    ("given", "tool"),
+    [
+        ({**CURSOR, "hook_event_name": "beforeMCPExecution", "tool_input": "{}"}, "Task"),
+        ({**GEMINI, "mcp_context": {"server_name": "other"}}, "write_todos"),
+    ],
+    ids=["cursor", "gemini"],
+)
+def test_tool_of_a_server_with_the_name_of_an_own_one_is_asked_about(
+    hook: ModuleType, given: dict[str, Any], tool: str
+) -> None:
+    assert decide(hook, name_tool(given, tool)) == "ask"
+
+
+class TestGadgetsTools:
+    @pytest.mark.parametrize(
+        ("given", "prefix"),
+        [(CLAUDE, "mcp__gadget__"), (CODEX, "mcp__gadget__"), (GEMINI, "mcp_gadget_"), (COPILOT, "gadget-")],
+    )
+    @pytest.mark.parametrize("tool", ["data.searchRecords", "data__searchRecords", "gadget.ticket", "gadget__ticket"])
+    def test_calls_pass_in_both_spellings(
+        self, hook: ModuleType, given: dict[str, Any], prefix: str, tool: str
+    ) -> None:
+        assert decide(hook, name_tool(given, prefix + tool)) == "allow"
+        assert decide(hook, name_tool(given, prefix.replace("gadget", "other") + tool)) == "ask"
+        assert decide(hook, name_tool(given, prefix + tool), mcp_server="") == "ask"
+        assert decide(hook, name_tool(given, prefix.replace("gadget", "work") + tool), mcp_server="work") == "allow"
+        assert decide(hook, name_tool(given, tool)) == "ask"
+
+    def test_cursor_says_the_address(self, hook: ModuleType) -> None:
+        given = name_tool(CURSOR, "data__searchRecords")
+        assert decide(hook, {**given, "url": f"{ADDRESS}/mcp"}) == "allow"
+        assert decide(hook, {**given, "url": "https://other.example.com/mcp"}) == "ask"
+        assert decide(hook, given) == "ask"
+
+    @pytest.mark.parametrize(
+        ("servers", "verdict"),
+        [
+            ({"gadget": {"type": "http", "url": f"{ADDRESS}/mcp"}}, "allow"),
+            ({"gadget": {"type": "http", "url": f"{ADDRESS}/mcp/"}, "other": {"command": "x"}}, "allow"),
+            ({"gadget": {"type": "http", "url": "https://other.example.com/mcp"}}, "ask"),
+            ({"gadget": {"command": "sh"}}, "ask"),
+            ({"gadget": "x"}, "ask"),
+            ({"gadget__data": {"command": "sh"}}, "ask"),
+        ],
+    )
+    def test_another_server_under_the_name_does_not_pass(
+        self, hook: ModuleType, tmp_path: Path, servers: Any, verdict: str
+    ) -> None:
+        (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+        inner = tmp_path / "inner"
+        inner.mkdir()
+        for folder in (tmp_path, inner):
+            given = {**name_tool(CLAUDE, "mcp__gadget__data__searchRecords"), "cwd": str(folder)}
+            assert decide(hook, given) == verdict
+
+
+ENDS: list[dict[str, Any]] = [
+    {"hook_event_name": "SessionEnd", "session_id": "s", "cwd": "/shop", "reason": "other"},
+    {"hook_event_name": "sessionEnd", "conversation_id": "s", "reason": "completed"},
+    {"sessionId": "s", "cwd": "/shop", "timestamp": 1, "reason": "complete"},
+]
+
+
+def start(config_file: ConfigFile) -> subprocess.Popen[str]:
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    environment = {"AGENT_HOOK_CONFIG": str(config_file.path)}
+    return subprocess.Popen([sys.executable, "-I", str(HOOK)], env=environment, text=True, **pipes)
+
+
+@pytest.mark.parametrize("given", ENDS)
+def test_end_of_a_session_takes_its_asks_back(
+    hook: ModuleType, gadget: AskServer, config_file: ConfigFile, given: dict[str, Any]
+) -> None:
+    config_file.change(url=gadget.address)
+    process = start(config_file)
+    assert process.communicate(json.dumps(given), timeout=60) == ("", "")
+    assert process.returncode == 0
+    (method, path, body) = gadget.sent[0]
+    assert (method, path) == ("POST", "/api/asks/cancel")
+    for call in (CLAUDE, CODEX, GEMINI, COPILOT, CURSOR):
+        assert read(hook, call).effect_key.startswith(body["effect_key_prefix"])
+    assert not read(hook, {**CLAUDE, "session_id": "other"}).effect_key.startswith(body["effect_key_prefix"])
+
+
+def test_end_of_a_session_without_a_name_takes_nothing_back(gadget: AskServer, config_file: ConfigFile) -> None:
+    config_file.change(url=gadget.address)
+    start(config_file).communicate(json.dumps({**ENDS[0], "session_id": ""}), timeout=60)
+    assert gadget.sent == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signal_takes_the_ask_back_and_blocks(
+    hook: ModuleType, gadget: AskServer, config_file: ConfigFile, number: signal.Signals
+) -> None:
+    config_file.change(url=gadget.address)
+    process = start(config_file)
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(CLAUDE))
+    process.stdin.close()
+    await_that(lambda: "GET /api/asks/7" in gadget.paths, "the hook waits")
+    os.kill(process.pid, number)
+    assert process.wait(30) == 2
+    assert gadget.sent[-1] == ("POST", "/api/asks/cancel", {"effect_key_prefix": read(hook, CLAUDE).effect_key})

@@ -1,0 +1,14 @@
+"""Git tracks the pictures that a page shows; `make screens` makes all others, which it ignores."""
+
+import pytest
+
+from tests.docs.pages import PAGES
+from tests.house.pages import find_shown, list_pictures
+from tests.source_tree import ROOT
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git says which pictures it tracks")
+def test_git_tracks_the_pictures_that_pages_show_and_no_others() -> None:
+    shown = {picture for page in PAGES for picture in find_shown(page)}
+    assert shown
+    assert set(list_pictures()) == shown

@@ -1,0 +1,172 @@
+"""The real coding assistants, set up as the guide says, on a machine of their own, with a model that plays a case."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from tests.clients.machine import Machine
+from tests.gateway.live.model_stub import Call, ModelStub
+from tests.node import ASSISTANTS
+
+GUIDE = settings.BASE_DIR / "docs" / "hooks.md"
+BIN = "/usr/local/lib/node_modules/.bin"
+CONFIG = "/etc/gadget/hook.json"
+
+
+@dataclass(frozen=True)
+class Assistant:
+    """One assistant, as the tests start it.
+
+    Attributes:
+        files: the files of the guide, for everybody and for one user, that start the hook.
+        shell: the name of the tool for commands, as the model calls it, and of its param.
+        command: starts it with one task; no other rule of the assistant itself asks a person.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    shell: tuple[str, str]
+    command: tuple[str, ...]
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def call_shell(self, command: str) -> Call:
+        return self.shell[0], {self.shell[1]: command}
+
+
+CLAUDE = Assistant(
+    "claude",
+    ("/etc/claude-code/managed-settings.json", "~/.claude/settings.json"),
+    ("Bash", "command"),
+    ("claude", "-p", "--dangerously-skip-permissions"),
+    {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "ANTHROPIC_API_KEY": "x", "ANTHROPIC_BASE_URL": "{model}"},
+)
+CODEX = Assistant(
+    "codex",
+    ("/etc/codex/requirements.toml", "~/.codex/hooks.json"),
+    ("exec_command", "cmd"),
+    ("codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"),
+)
+GEMINI = Assistant(
+    "gemini",
+    ("/etc/gemini-cli/settings.json", "~/.gemini/settings.json"),
+    ("run_shell_command", "command"),
+    ("gemini", "--yolo", "-m", "gemini-2.5-flash", "-p"),
+    {"GOOGLE_GEMINI_BASE_URL": "{model}", "GEMINI_API_KEY": "x", "GEMINI_CLI_TRUST_WORKSPACE": "true"},
+)
+COPILOT = Assistant(
+    "copilot",
+    ("/etc/github-copilot/policy.d/gadget.json", "~/.copilot/hooks/gadget.json", "~/.copilot/settings.json"),
+    ("bash", "command"),
+    ("copilot", "--allow-all-tools", "-p"),
+    {
+        "COPILOT_PROVIDER_BASE_URL": "{model}/v1",
+        "COPILOT_PROVIDER_API_KEY": "x",
+        "COPILOT_OFFLINE": "true",
+        "COPILOT_MODEL": "gpt-5",
+    },
+)
+ALL = (CLAUDE, CODEX, GEMINI, COPILOT)
+CODEX_PROVIDER = """model = "gpt-5"
+model_provider = "stub"
+[model_providers.stub]
+name = "stub"
+base_url = "{model}/v1"
+wire_api = "responses"
+"""
+
+
+class Office:
+    """A machine with the hook, its configuration and the assistants."""
+
+    def __init__(self, machine: Machine, model: ModelStub, url: str, secret: str) -> None:
+        self.machine, self.model = machine, model
+        machine.mount(ASSISTANTS / "node_modules", "/usr/local/lib/node_modules")
+        config = {**json.loads(read_block(CONFIG)), "url": url, "key": secret}
+        machine.write(CONFIG, json.dumps(config), mode=0o640)
+        machine.write_at_home(".codex/config.toml", CODEX_PROVIDER.format(model=model.address))
+        auth = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+        machine.write_at_home(".gemini/settings.json", json.dumps(auth))
+
+    def let_hook_wait(self, seconds: int) -> None:
+        """Let the hook deny a call with a ticket after about so many seconds, less its margin."""
+        path = self.machine.find(CONFIG)
+        self.machine.write(CONFIG, json.dumps({**json.loads(path.read_text()), "timeout_s": seconds}), mode=0o640)
+
+    def install(self, file: str) -> None:
+        """Write a file of the guide: in the folders of the administrator, or at home."""
+        text = read_block(file)
+        if file.startswith("/"):
+            self.machine.write(file, text)
+            return
+        name = file.removeprefix("~/")
+        path = self.machine.home / name
+        found = json.loads(path.read_text()) if path.exists() else {}
+        self.machine.write_at_home(name, json.dumps({**found, **json.loads(text)}))
+        if file.startswith(".github/"):
+            self.machine.run(["/usr/bin/git", "init", "--quiet"])
+
+    def start(self, assistant: Assistant) -> subprocess.Popen[str]:
+        """Start the assistant with a task."""
+        path, *arguments = assistant.command
+        process = self.machine.start([f"{BIN}/{path}", *arguments, "Do it."], **self.fill(assistant))
+        assert process.stdin is not None
+        process.stdin.close()  # one of them reads it to its end before it begins
+        process.stdin = None
+        return process
+
+    def check(self, assistant: Assistant, *arguments: str) -> tuple[int, str]:
+        """Run the command of the guide that checks the set-up."""
+        command = re.findall(r"run `(\S.* check) claude --live`", GUIDE.read_text(encoding="utf-8"))[0]
+        variables = {**self.fill(assistant), "PATH": f"{BIN}:/usr/bin:/bin"}
+        code, output, errors = self.machine.run([*command.split(), assistant.name, *arguments], **variables)
+        assert not errors, errors
+        return code, output
+
+    def fill(self, assistant: Assistant) -> dict[str, str]:
+        filled = {name: text.format(model=self.model.address) for name, text in assistant.variables.items()}
+        return {"SHELL": "/bin/bash", "TERM": "dumb", **filled}
+
+    def touch(self, assistant: Assistant, name: str) -> tuple[Path, Call]:
+        """Return a file that is not there yet, and the call that makes it."""
+        path = self.machine.home / name
+        return path, assistant.call_shell(f"touch {path}")
+
+
+def read_block(path: str) -> str:
+    """Return the text of a file that the guide shows; that of another file where it says that it is the same."""
+    text = GUIDE.read_text(encoding="utf-8")
+    same = {file: each.files[0] for each in ALL for file in each.files[1:]} | {
+        "~/.codex/hooks.json": CLAUDE.files[0],
+        "~/.copilot/hooks.json": COPILOT.files[0],
+        ".github/hooks/gadget.json": COPILOT.files[0],
+    }
+    shown = same.get(path, path)
+    assert f"`{path}`" in text
+    found = re.search(rf"`{re.escape(shown)}`[^`]*\n\s*```(?:json|toml)\n(.*?)\n\s*```", text, re.DOTALL)
+    assert found, f"the guide shows {shown}"
+    return found[1]
+
+
+def end(process: subprocess.Popen[str]) -> str:
+    """Wait for the end of an assistant, and return what it said."""
+    output, errors = process.communicate(timeout=180)
+    return f"{output}\n{errors}"
+
+
+def list_tools(model: ModelStub) -> set[str]:
+    """Return the names of the tools that were offered to the model."""
+    found: set[str] = set()
+    for _, body in model.asked:
+        for tool in body.get("tools") or []:
+            function: dict[str, Any] = tool.get("function") or tool
+            found.update(
+                filter(None, [function.get("name"), *(f["name"] for f in tool.get("functionDeclarations", []))])
+            )
+    return found

@@ -1,0 +1,91 @@
+"""The real assistants, each set up as the guide says: a command waits, runs once approved, and not once denied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from agents.runs.models import CallStatus, ToolCall
+from tests import sampling
+from tests.awaiting import await_that
+from tests.clients.machine import can_separate, make_machine
+from tests.faults.site import Site
+from tests.gateway.live.assistants import ALL, CLAUDE, CODEX, COPILOT, Assistant, Office, end
+from tests.gateway.live.hook import decide_next, list_cards
+from tests.gateway.live.model_stub import serve_model
+from tests.node import ASSISTANTS, require_node
+
+pytestmark = [
+    pytest.mark.skipif(not sampling.is_whole(), reason="the whole set starts the assistants, a minute each"),
+    pytest.mark.skipif(not can_separate(), reason="another user with other folders can be tried only by root"),
+]
+SET_UPS = [(each, file) for each in ALL for file in each.files if file != CODEX.files[1]]
+
+
+@pytest.fixture
+def office(site: Site, secret: str) -> Iterator[Office]:
+    require_node(ASSISTANTS)
+    with make_machine() as machine, serve_model() as model:
+        yield Office(machine, model, site.installation.url, secret)
+
+
+@pytest.mark.parametrize(("assistant", "file"), SET_UPS, ids=[file for _, file in SET_UPS])
+def test_command_runs_only_once_approved(site: Site, office: Office, assistant: Assistant, file: str) -> None:
+    office.install(file)
+    denied, first = office.touch(assistant, "denied")
+    approved, second = office.touch(assistant, "approved")
+    office.model.calls = [first, second]
+    before = list_cards()
+    process = office.start(assistant)
+    before.add(decide_next(site, before, approves=False).pk)
+    decide_next(site, before, approves=True)
+    said = end(process)
+    assert (denied.exists(), approved.exists()) == (False, True), said
+    statuses = list(ToolCall.objects.order_by("pk").values_list("status", flat=True))
+    assert statuses == [CallStatus.DENIED, CallStatus.SUCCEEDED], said
+
+
+@pytest.mark.parametrize("assistant", ALL, ids=lambda each: each.name)
+def test_open_ask_closes_when_the_assistant_ends_its_session(office: Office, assistant: Assistant) -> None:
+    """The hook denies with a ticket, the model gives up, and the program tells the hook that it ends."""
+    office.install(assistant.files[0])
+    office.let_hook_wait(22)
+    path, made = office.touch(assistant, "later")
+    office.model.calls = [made]
+    said = end(office.start(assistant))
+    assert not path.exists(), said
+    closed = ToolCall.objects.filter(status=CallStatus.CANCELLED)
+    await_that(lambda: closed.count() == ToolCall.objects.count() == 1, "the ask is closed", 30)
+
+
+@pytest.mark.parametrize("assistant", ALL, ids=lambda each: each.name)
+def test_live_check_sees_the_assistants_own_call(office: Office, assistant: Assistant) -> None:
+    office.install(assistant.files[0])
+    office.model.plays_check(assistant.shell)
+    code, output = office.check(assistant, "--live")
+    assert "ok       the assistant's own call was held: ask" in output
+    assert "not verified" not in output
+    assert (code, "PROBLEM" in output) == (0, False), output
+    assert ToolCall.objects.filter(status=CallStatus.CANCELLED).count() == 2, "its own ask, and the assistant's"
+
+
+def test_check_without_a_call_verifies_nothing(office: Office) -> None:
+    office.install(CLAUDE.files[0])
+    _, output = office.check(CLAUDE)
+    assert "The hook is not verified: no call of the assistant came to it." in output
+
+
+@pytest.mark.parametrize(
+    ("assistant", "file"),
+    [(CODEX, "~/.codex/hooks.json"), (COPILOT, "~/.copilot/hooks.json"), (COPILOT, ".github/hooks/gadget.json")],
+    ids=["codex", "copilot", "copilot in a repository"],
+)
+def test_live_check_notices_that_the_assistant_does_not_use_the_hook(
+    office: Office, assistant: Assistant, file: str
+) -> None:
+    office.install(file)
+    office.model.plays_check(assistant.shell)
+    code, output = office.check(assistant, "--live")
+    assert (code, "PROBLEM  no call of the assistant came to Gadget" in output) == (1, True), output
+    assert "The hook is not verified" in output

@@ -1,0 +1,161 @@
+"""What a person has typed survives the end of the session, decisions of others and a look at another card."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.contrib.sessions.models import Session
+from playwright.sync_api import expect
+
+from agents.runs.models import Approval, ApprovalStatus
+from tests.awaiting import await_that
+from tests.journeys.office import Office
+from tests.journeys.test_the_inbox_by_keyboard import FOCUSED, assert_selected, in_the_inbox, press, row, toast, waiting
+from tests.journeys.visitor import Visit, Visitor
+
+pytestmark = pytest.mark.once
+
+PASSWORD = "secret-enough"
+STATUS = "[name='param.changes.status']"
+
+
+def log_in_again(visitor: Visitor) -> None:
+    visitor.page.get_by_label("Username").fill("acme-approver")
+    visitor.page.get_by_label("Password").fill(PASSWORD)
+    visitor.page.get_by_role("button", name="Log in", exact=True).click()
+
+
+def open_edit(visitor: Visitor, card: Approval) -> None:
+    visitor.card(card.pk).get_by_text("Edit…").click()
+    expect(visitor.card(card.pk).locator(STATUS)).to_be_focused()
+
+
+@pytest.mark.parametrize("path", ["/approvals/", "/approvals/{card}/"])
+def test_an_edit_sent_after_the_session_ended_comes_back_after_the_login(
+    office: Office, visit: Visit, path: str
+) -> None:
+    (card,) = waiting(office, 1)
+    visitor = visit("approver")
+    visitor.page.goto(path.format(card=card.pk))
+    open_edit(visitor, card)
+    visitor.card(card.pk).locator(STATUS).select_option("pending")
+    Session.objects.all().delete()
+    visitor.card(card.pk).get_by_role("button", name="Preview changes").press("Enter")
+    expect(visitor.page.get_by_text("nothing was sent")).to_be_visible()
+    visitor.page.get_by_label("Username").fill("acme-approver")
+    visitor.page.get_by_label("Password").fill("wrong")
+    visitor.page.get_by_role("button", name="Log in", exact=True).click()
+    log_in_again(visitor)
+    visitor.page.wait_for_url(f"**/approvals/{card.pk}/")
+    expect(visitor.card(card.pk).locator(STATUS)).to_have_value("pending")
+    expect(visitor.page.get_by_text("Your session had ended")).to_be_visible()
+    visitor.card(card.pk).get_by_role("button", name="Preview changes").press("Enter")
+    expect(visitor.page.get_by_text("This is the edited card")).to_be_visible()
+    assert Approval.objects.get(status=ApprovalStatus.PENDING).params["changes"] == {"status": "pending"}
+
+
+def test_without_scripts_the_text_stands_on_the_page_after_the_login(office: Office, visit: Visit) -> None:
+    (card,) = waiting(office, 1)
+    visitor = visit("approver", scripts=False)
+    visitor.page.goto(f"/approvals/{card.pk}/")
+    visitor.card(card.pk).get_by_text("Deny…").click()
+    visitor.card(card.pk).get_by_label(re.compile("Reason")).fill("ask <Ann> first")
+    Session.objects.all().delete()
+    visitor.card(card.pk).get_by_role("button", name="Deny", exact=True).click()
+    log_in_again(visitor)
+    expect(visitor.page.locator("[data-unsent] pre")).to_have_text("ask <Ann> first")
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
+
+
+def test_a_decision_after_the_session_ended_offers_the_login_and_keeps_the_reason(office: Office, visit: Visit) -> None:
+    (card,) = waiting(office, 1)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, card)
+    press(visitor, "d")
+    visitor.page.keyboard.type("not this one")
+    Session.objects.all().delete()
+    press(visitor, "Enter")
+    expect(visitor.card(card.pk)).to_contain_text("you are logged out. Log in")
+    expect(visitor.page.locator("body")).not_to_contain_text("Authorization: Bearer")
+    visitor.page.get_by_role("link", name="Log in").click()
+    log_in_again(visitor)
+    expect(visitor.card(card.pk).locator("[name=reason]")).to_have_value("not this one")
+    visitor.await_stillness(visitor.card(card.pk))
+    visitor.card(card.pk).get_by_role("button", name="Deny", exact=True).click()
+    await_that(lambda: Approval.objects.get(pk=card.pk).reason == "not this one", "the denial has its reason")
+
+
+def test_a_login_in_another_tab_is_enough(office: Office, visit: Visit) -> None:
+    first, _ = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    Session.objects.all().delete()
+    press(visitor, "a")
+    expect(visitor.page.locator("[data-inbox-lost]")).to_contain_text("You are logged out.")
+    other = visitor.page.context.new_page()
+    other.goto("/login/")
+    other.get_by_label("Username").fill("acme-approver")
+    other.get_by_label("Password").fill(PASSWORD)
+    other.get_by_role("button", name="Log in", exact=True).click()
+    other.wait_for_url("**/")
+    visitor.page.bring_to_front()
+    press(visitor, "a")
+    expect(toast(visitor)).to_contain_text("Approved")
+    office.workshop.undo(Approval.objects.get(pk=first.pk))
+
+
+@pytest.mark.parametrize("path", ["/approvals/", "/approvals/{card}/", "/runs/{run}/"])
+def test_an_edit_during_which_somebody_else_decides_says_so(office: Office, visit: Visit, path: str) -> None:
+    (card,) = waiting(office, 1)
+    visitor = visit("approver")
+    visitor.page.goto(path.format(card=card.pk, run=card.run_id))
+    open_edit(visitor, card)
+    visitor.card(card.pk).locator(STATUS).select_option("pending")
+    office.workshop.deny(card, "no", by=office.member("admin"))
+    shown = visitor.card(card.pk)
+    expect(shown).to_contain_text("Denied by acme-admin")
+    expect(shown.locator(".typed-values")).to_contain_text("Your edit was not applied")
+    expect(shown.locator(".typed-values dd")).to_have_text("pending")
+    expect(visitor.page.get_by_role("alert")).to_contain_text("Your edit was not applied")
+
+
+def test_a_look_at_another_card_keeps_a_half_typed_reason(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    press(visitor, "d")
+    visitor.page.keyboard.type("half a rea")
+    row(visitor, second).locator("a").click()
+    assert_selected(visitor, second)
+    row(visitor, first).locator("a").click()
+    assert_selected(visitor, first)
+    expect(visitor.card(first.pk).locator("[name=reason]")).to_have_value("half a rea")
+
+
+def test_e_focuses_what_is_worth_editing(office: Office, visit: Visit) -> None:
+    (card,) = waiting(office, 1)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, card)
+    press(visitor, "e")
+    expect(visitor.card(card.pk).locator(STATUS)).to_be_focused()
+    assert visitor.page.evaluate(FOCUSED) == "param.changes.status"
+
+
+def test_u_undoes_in_a_second_tab_and_a_button_does_without_scripts(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    other = visitor.page.context.new_page()
+    other.goto("/approvals/")
+    expect(other.locator("[data-keys-help]")).to_be_visible()
+    office.workshop.approve(first, grace_s=60)
+    expect(other.locator(f"#row-{first.pk}.gone, [data-row]:only-child").first).to_be_visible()
+    other.keyboard.press("u")
+    await_that(lambda: Approval.objects.get(pk=first.pk).status == ApprovalStatus.SUPERSEDED, "the approval is undone")
+    plain = visit("approver", scripts=False)
+    office.workshop.approve(second, grace_s=60)
+    plain.page.goto("/approvals/")
+    plain.page.locator("[data-undoable]").get_by_role("button", name="Undo").click()
+    expect(plain.page.locator(".notice[role]")).to_contain_text("Undone")
+    assert Approval.objects.get(pk=second.pk).status == ApprovalStatus.SUPERSEDED

@@ -1,0 +1,170 @@
+"""Letters that are typed decide nothing, wherever they are typed; with nothing open and nothing focused, they do."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from agents.runs.models import Approval, ApprovalStatus
+from tests.journeys.office import Office
+from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, toast, waiting
+from tests.journeys.visitor import Visit, Visitor
+
+pytestmark = pytest.mark.once
+
+SENTENCE = "all deny xXA 1 2 u e s t"
+FIELDS = "body :is(input:not([type=hidden]), textarea, select, details:has(form, input, textarea, select) > summary)"
+PAGES = (
+    "/approvals/?sort=asked",
+    "/approvals/{card}/",
+    "/runs/{run}/",
+    "/",
+    "/records/",
+    "/tools/",
+    "/schedules/",
+    "/stop/",
+)
+REVEAL = """(field) => {
+  const inner = field.matches("summary") ? field.parentElement.parentElement : field;
+  for (let outer = inner.closest("details"); outer; outer = outer.parentElement.closest("details")) outer.open = true;
+  const dialog = field.closest("dialog");
+  if (dialog && !dialog.open) dialog.showModal();
+  const menu = field.closest("[popover]");
+  if (menu && !menu.matches(":popover-open")) menu.showPopover();
+  field.focus();
+  return field === document.activeElement;
+}"""
+
+
+def count_decided() -> int:
+    return Approval.objects.exclude(status=ApprovalStatus.PENDING).count()
+
+
+def summary_of(visitor: Visitor, selector: str) -> Locator:
+    return visitor.page.locator(f"{selector} > summary")
+
+
+def switch_keys_on(visitor: Visitor) -> None:
+    visitor.page.locator("[data-keys-help]").first.click()
+    visitor.page.locator("[data-keys-switch]").check()
+    press(visitor, "Escape")
+
+
+def test_a_sentence_typed_into_each_control_of_each_page_decides_nothing(office: Office, visit: Visit) -> None:
+    first, *_ = waiting(office, 2)
+    waiting(office, 1, deletes=True)
+    visitor, typed = in_the_inbox(visit), 0
+    for page in PAGES:
+        address = f"{office.url}{page.format(card=first.pk, run=first.run_id)}"
+        visitor.page.goto(address)
+        for number in range(visitor.page.locator(FIELDS).count()):
+            if visitor.page.url != address:  # a filter was chosen
+                visitor.page.goto(address)
+            field = visitor.page.locator(FIELDS).nth(number)
+            if field.evaluate(REVEAL):
+                typed += 1
+                visitor.page.keyboard.type(SENTENCE)
+            assert count_decided() == 0, f"{address}: field {number}"
+    assert typed > 30
+    visitor.page.goto("/approvals/")
+    switch_keys_on(visitor)  # the switch was one of the controls
+    assert_selected(visitor, first)
+    press(visitor, "a")
+    expect(toast(visitor)).to_contain_text("Approved")
+    office.workshop.undo(Approval.objects.get(pk=first.pk))
+
+
+@pytest.mark.parametrize("form", [".save-view", ".deny"])
+def test_no_key_decides_while_a_closed_form_has_the_focus(office: Office, visit: Visit, form: str) -> None:
+    first, *_ = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    visitor.page.goto("/approvals/?sort=asked")
+    assert_selected(visitor, first)
+    summary_of(visitor, form).focus()
+    press(visitor, "a")
+    expect(toast(visitor)).to_contain_text("A form has the focus. Leave it with Esc.")
+    assert count_decided() == 0
+    press(visitor, "Escape a")
+    expect(toast(visitor).last).to_contain_text("Approved")
+    office.workshop.undo(Approval.objects.get(pk=first.pk))
+
+
+def test_a_form_that_the_pointer_closes_gives_the_keys_back(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    for _ in range(2):
+        summary_of(visitor, ".deny").click()
+    press(visitor, "a")
+    assert_selected(visitor, second)
+    office.workshop.undo(Approval.objects.get(pk=first.pk))
+
+
+def test_an_opened_form_takes_the_letters_that_follow(office: Office, visit: Visit) -> None:
+    first, *_ = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    visitor.page.goto("/approvals/?sort=asked")
+    assert_selected(visitor, first)
+    summary_of(visitor, ".save-view").click()
+    visitor.page.keyboard.type("all mine")
+    expect(visitor.page.locator(".save-view [name=name]")).to_have_value("all mine")
+    assert count_decided() == 0
+
+
+@pytest.mark.parametrize("form", [".save-view", ".deny", ".edit"])
+def test_no_key_decides_beside_an_open_form_and_esc_closes_it(office: Office, visit: Visit, form: str) -> None:
+    first, *_ = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    visitor.page.goto("/approvals/?sort=asked")
+    assert_selected(visitor, first)
+    summary_of(visitor, form).click()
+    expect(visitor.page.locator(f"{form} :focus")).to_have_count(1)
+    visitor.page.evaluate("() => document.activeElement.blur()")
+    press(visitor, "a 1 A d")
+    expect(toast(visitor)).to_contain_text("A form is open. Send it, or close it with Esc.")
+    assert count_decided() == 0
+    press(visitor, "Escape")
+    expect(visitor.page.locator(f"{form}[open]")).to_have_count(0)
+    press(visitor, "a")
+    expect(toast(visitor).last).to_contain_text("Approved")
+    office.workshop.undo(Approval.objects.get(pk=first.pk))
+
+
+def test_details_that_only_show_something_leave_the_keys_alone(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    summary_of(visitor, ".exact-request").click()
+    press(visitor, "a")
+    assert_selected(visitor, second)
+    office.workshop.undo(Approval.objects.get(pk=first.pk))
+
+
+def test_no_key_decides_while_a_menu_or_a_dialog_is_open(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    visitor.page.locator(".account-button").click()
+    press(visitor, "a d 1")
+    press(visitor, "Escape")
+    for opening in ("?", "s", "Control+k"):
+        press(visitor, opening)
+        press(visitor, "a A")
+        press(visitor, "Escape")
+    assert count_decided() == 0
+    press(visitor, "a")
+    assert_selected(visitor, second)
+    office.workshop.undo(Approval.objects.get(pk=first.pk))
+
+
+def test_a_reason_may_begin_with_a_digit(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    press(visitor, "d")
+    visitor.page.keyboard.type("2 of these are wrong", delay=40)
+    visitor.page.wait_for_timeout(1_000)  # longer than a lone digit waits
+    assert count_decided() == 0
+    press(visitor, "Enter")
+    assert_selected(visitor, second)
+    assert Approval.objects.get(pk=first.pk).reason == "2 of these are wrong"

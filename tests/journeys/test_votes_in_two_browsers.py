@@ -1,0 +1,125 @@
+"""Cards that need two people: a vote of the other shows wherever the card is open, and the next press warns first."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from agents.approval_rules.models import ApprovalRule
+from agents.approvals.models import Vote
+from agents.runs.models import Approval, ApprovalStatus
+from tests.awaiting import await_that
+from tests.journeys.cut_links import SocketLink
+from tests.journeys.office import Office
+from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, row, rows, toast, waiting
+from tests.journeys.visitor import Visit, Visitor
+
+pytestmark = pytest.mark.once
+
+
+@pytest.fixture(autouse=True)
+def _two_people(office: Office) -> None:
+    ApprovalRule.objects.create(
+        organization=office.workshop.organization, name="two people", needed=2, tool="data.updateRecord"
+    )
+
+
+def get_status(card: Approval) -> str:
+    return Approval.objects.get(pk=card.pk).status
+
+
+def standing(visitor: Visitor, card: Approval) -> Locator:
+    return visitor.card(card.pk).locator("[data-standing]")
+
+
+def test_a_vote_and_its_withdrawal_reach_the_inbox_the_card_and_the_run(office: Office, visit: Visit) -> None:
+    (card,) = waiting(office, 1)
+    inbox, page, run = (visit("admin") for _ in range(3))
+    inbox.page.goto("/approvals/")
+    page.page.goto(f"/approvals/{card.pk}/")
+    run.page.goto(f"/runs/{card.run_id}/")
+    for visitor in (inbox, page, run):
+        expect(standing(visitor, card)).to_contain_text("0 of 2")
+    office.workshop.approve(card)
+    for visitor in (inbox, page, run):
+        expect(standing(visitor, card)).to_contain_text("1 of 2")
+        expect(standing(visitor, card)).to_contain_text("Approved by acme-approver")
+    expect(row(inbox, card)).to_contain_text("1 approval")
+    office.workshop.undo(card)
+    for visitor in (inbox, page, run):
+        expect(standing(visitor, card)).to_contain_text("0 of 2")
+    expect(row(inbox, card)).not_to_contain_text("1 approval")
+    assert get_status(card) == ApprovalStatus.PENDING
+
+
+def test_the_first_press_after_a_vote_warns_and_the_second_decides(office: Office, visit: Visit) -> None:
+    (card,) = waiting(office, 1)
+    visitor = in_the_inbox(visit, "admin")
+    assert_selected(visitor, card)
+    office.workshop.approve(card)
+    expect(standing(visitor, card)).to_contain_text("1 of 2")
+    press(visitor, "a")
+    expect(visitor.card(card.pk)).to_contain_text("acme-approver approved this meanwhile")
+    assert get_status(card) == ApprovalStatus.PENDING
+    press(visitor, "a")
+    await_that(lambda: get_status(card) == ApprovalStatus.APPROVED, "the second press approves")
+    office.workshop.undo(Approval.objects.get(pk=card.pk), by=office.member("admin"))
+
+
+def test_a_vote_that_no_message_told_of_stops_the_press_at_the_server(office: Office, visit: Visit) -> None:
+    (card,) = waiting(office, 1)
+    visitor = visit("admin")
+    visitor.block_sockets()
+    visitor.page.goto(f"/approvals/{card.pk}/")
+    office.workshop.approve(card)
+    visitor.approve(visitor.card(card.pk))
+    expect(visitor.card(card.pk)).to_contain_text("the approvals have changed: it is now approved by acme-approver")
+    expect(standing(visitor, card)).to_contain_text("Approved by acme-approver")
+    assert get_status(card) == ApprovalStatus.PENDING
+    visitor.approve(visitor.card(card.pk))
+    await_that(lambda: get_status(card) == ApprovalStatus.APPROVED, "the second press approves")
+    office.workshop.undo(Approval.objects.get(pk=card.pk), by=office.member("admin"))
+
+
+def test_a_vote_missed_while_the_connection_was_lost_shows_afterwards(office: Office, visit: Visit) -> None:
+    (card,) = waiting(office, 1)
+    visitor = visit("admin")
+    link = SocketLink(visitor)
+    visitor.page.goto("/approvals/")
+    assert_selected(visitor, card)
+    link.cut()
+    office.workshop.approve(card)
+    link.mend()
+    expect(standing(visitor, card)).to_contain_text("1 of 2")
+
+
+def test_the_own_vote_leads_to_the_next_card_and_its_row_waits_for_others(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    press(visitor, "a")
+    expect(toast(visitor)).to_contain_text("Your approval counts. Still needed: 1 of 2")
+    assert_selected(visitor, second)
+    expect(row(visitor, first)).to_contain_text("you approved, waits for others")
+    expect(rows(visitor).last).to_have_attribute("data-row", str(first.pk))
+    fold = visitor.page.get_by_role("button", name="Waiting for others 1")
+    fold.click()
+    expect(row(visitor, first)).to_be_hidden()
+    visitor.page.reload()
+    expect(row(visitor, first)).to_be_hidden()
+    assert_selected(visitor, second)
+    fold.click()
+    expect(row(visitor, first)).to_be_visible()
+
+
+def test_the_own_vote_is_withdrawn_with_u(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, first)
+    press(visitor, "a")
+    assert_selected(visitor, second)
+    press(visitor, "u")
+    expect(toast(visitor).last).to_contain_text("Your approval is withdrawn")
+    assert_selected(visitor, first)
+    expect(row(visitor, first)).not_to_contain_text("waits for others")
+    assert not Vote.objects.filter(withdrawn_at=None).exists()

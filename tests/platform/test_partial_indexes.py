@@ -1,0 +1,49 @@
+"""Partial indexes: PostgreSQL uses them for statements that it has prepared without knowing the params."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.db.models import QuerySet
+
+from agents.runs.models import IS_PENDING, IS_UNFINISHED, UNFINISHED, Approval, ApprovalStatus, Run
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.skipif("connection.vendor != 'postgresql'", reason="only PostgreSQL plans without the params"),
+]
+
+
+def plan_without_params(rows: QuerySet[Any]) -> str:
+    """Return the plan that PostgreSQL makes for every value of the params."""
+    sql, params = rows.query.sql_with_params()
+    numbered = sql % tuple(f"${number}" for number in range(1, len(params) + 1))
+    values = ", ".join(f"'{value}'" for value in params)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        for way in (
+            "seqscan",
+            "bitmapscan",
+            "sort",
+            "incremental_sort",
+        ):  # on few rows they may cost no more than the index
+            cursor.execute(f"SET LOCAL enable_{way} = off")
+        cursor.execute(f"PREPARE probe AS {numbered}")
+        cursor.execute(f"EXPLAIN EXECUTE probe({values})")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+        cursor.execute("DEALLOCATE probe")
+    return plan
+
+
+def test_waiting_cards_come_from_their_own_index() -> None:
+    waiting = Approval.objects.filter(organization_id=1).order_by("tool_call_id", "pk")
+    assert "approvals_waiting" in plan_without_params(waiting.filter(IS_PENDING)[:1001])
+    assert "approvals_waiting" not in plan_without_params(waiting.filter(status=ApprovalStatus.PENDING)[:1001])
+
+
+def test_runs_that_have_not_ended_come_from_their_own_index() -> None:
+    runs = Run.objects.filter(organization_id=1).order_by()
+    assert "runs_unfinished" in plan_without_params(runs.filter(IS_UNFINISHED).values("employee_id"))
+    assert "runs_unfinished" not in plan_without_params(runs.filter(status__in=UNFINISHED).values("employee_id"))

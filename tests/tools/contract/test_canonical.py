@@ -1,0 +1,34 @@
+"""Values that every database can store, and code that walks through them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tools.contract.canonical import MAX_DEPTH, storable_json
+
+
+def nest(levels: int, *, objects: bool) -> Any:
+    """Return lists or objects of so many levels."""
+    value: Any = {} if objects else []
+    for _ in range(levels - 1):
+        value = {"a": value} if objects else [value]
+    return value
+
+
+@pytest.mark.parametrize("objects", [True, False])
+def test_a_value_has_so_many_levels_and_no_more(objects: bool) -> None:
+    assert storable_json(nest(MAX_DEPTH, objects=objects))
+    for levels in (MAX_DEPTH + 1, 470, 900):
+        with pytest.raises(ValueError, match=f"more than {MAX_DEPTH} levels"):
+            storable_json(nest(levels, objects=objects))
+
+
+def test_values_beside_each_other_are_no_levels() -> None:
+    assert storable_json([[{}], "[" * 500, {"a": [[]] * 500}])
+
+
+def test_an_endless_value_is_refused() -> None:
+    with pytest.raises((ValueError, RecursionError)):
+        storable_json(nest(100_000, objects=False))

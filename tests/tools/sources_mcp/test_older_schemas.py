@@ -1,0 +1,23 @@
+"""Schemas of older revisions beside illegal keywords of newer ones: one tool never hides the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.tools.sources_mcp.test_definitions import described, read
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"dependencies": {"a": ["b"]}, "dependentRequired": 5},
+        {"dependencies": {"a": {}}, "dependentSchemas": [1]},
+        {"properties": {"a": {"required": True}}, "required": [[1]]},
+    ],
+    ids=["required", "schemas", "names"],
+)
+def test_older_keyword_beside_an_illegal_newer_one_hides_no_tool(more: dict[str, Any]) -> None:
+    definitions, skipped = read(described("first"), described(schema={"type": "object", **more}))
+    assert ([each.name for each in definitions], skipped) == (["first", "save"], [])

@@ -1,0 +1,121 @@
+"""Every type of event has one description, which panel, replay, transcript and webhooks show.
+
+`described_events.txt` holds the words that each of them has for the samples. To write it anew, run this file with
+WRITE_DESCRIBED_EVENTS=1, and read the difference.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.template.loader import get_template
+
+from agents.runs.descriptions import UndescribedEvent, describe
+from agents.runs.event_facts import FactKind
+from agents.runs.models import Approval, ApprovalKind, Event, EventType, Run
+from agents.web.jinja_environment import JINJA
+from agents.web.panel.lines import render_lines
+from agents.web.panel.transcript import MarkdownTranscript, read_entries
+from agents.web.replay.entries import build_entries
+from agents.webhooks.changes import WebhookTerms, make_webhook
+from agents.webhooks.models import WebhookDelivery, WebhookKind
+from agents.webhooks.outbox import add_deliveries
+from tests.web.described_samples import CALLS, LATER, SAMPLES, build_described_events, name_sample
+from tests.world import World, make_world
+
+pytestmark = pytest.mark.django_db
+
+KEPT = Path(__file__).with_name("described_events.txt")
+LOOK, ICON, HEARD = (re.compile(each) for each in ('class="([^"]*)"', "#i-([a-z-]+)", 'data-announce="([^"]*)"'))
+TAG = re.compile("<[^>]*>")
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.mark.parametrize("type_", EventType.values)
+def test_every_type_of_event_is_described_and_has_a_sample(type_: str) -> None:
+    samples = [payload for each, _, payload in SAMPLES if each == type_]
+    assert samples, f"add a {type_} event to SAMPLES"
+    for payload in samples:
+        assert describe(Event(type=type_, payload=payload)).icon
+
+
+def test_an_event_of_an_unknown_type_is_refused() -> None:
+    with pytest.raises(UndescribedEvent, match="'run_vanished' events are not described"):
+        describe(Event(type="run_vanished", payload={}))
+
+
+def test_webhooks_know_every_kind_of_fact_and_the_samples_have_them_all() -> None:
+    described = [describe(Event(type=type_, payload=payload)) for type_, _, payload in SAMPLES]
+    assert {fact.kind for each in described for fact in each.facts} == set(FactKind)
+    assert set(WebhookKind.values) == set(FactKind)
+
+
+def test_the_readers_show_what_the_file_holds(world: World) -> None:
+    run, events = build_described_events(world)
+    readers = [read_panel(run, events), read_replay(events), read_transcript(run), read_deliveries(world, run)]
+    lines = {name_sample(number): [line for each in readers for line in each[number]] for number in range(len(SAMPLES))}
+    shown = "\n".join(line.rstrip() for name, found in lines.items() for line in (f"# {name}", *found, ""))
+    if os.environ.get("WRITE_DESCRIBED_EVENTS"):
+        KEPT.write_text(shown, encoding="utf-8")
+    kept = KEPT.read_text(encoding="utf-8")
+    assert shown.split("\n\n") == kept.split("\n\n"), "if the change is intended, set WRITE_DESCRIBED_EVENTS=1"
+
+
+def read_panel(run: Run, events: list[Event]) -> list[list[str]]:
+    """Read the look and the words of each line, and the words for a screen reader."""
+    lines = [line.html for line in render_lines(run.pk, events)]
+    heard = [[f"heard   {unescape(said)}" for said in HEARD.findall(html)] for html in lines]
+    return [
+        [f"panel   [{find(LOOK, html)}] {read_words(html)}", *said] for html, said in zip(lines, heard, strict=True)
+    ]
+
+
+def read_replay(events: list[Event]) -> list[list[str]]:
+    template = get_template("replay/entry.html", using=JINJA)
+    entries = [template.render({"entry": entry}) for entry in build_entries(events)]
+    return [[f"replay  [{find(LOOK, html)} {find(ICON, html)}] {read_words(html)}"] for html in entries]
+
+
+def find(pattern: re.Pattern[str], html: str) -> str:
+    found = pattern.search(html)
+    return found[1] if found else ""
+
+
+def read_words(html: str) -> str:
+    return " ".join(unescape(TAG.sub("", html)).split())
+
+
+def read_transcript(run: Run) -> list[list[str]]:
+    writer = MarkdownTranscript()
+    written = [writer.write_entry(entry).strip("\n") for entry in read_entries(run.pk, 0, len(SAMPLES), set())]
+    return [[f"written {line}" for line in text.split("\n")] for text in written]
+
+
+def read_deliveries(world: World, run: Run) -> list[list[str]]:
+    terms = WebhookTerms("Other", "https://example.com/x", WebhookKind.values, sends_values=True)
+    make_webhook(world.member("admin"), terms)
+    call = CALLS["outcome_unknown"][0]
+    Approval.objects.create(
+        id=900_031, organization=world.acme, run=run, tool_call_id=call, kind=ApprovalKind.UNKNOWN, level="write",
+        sentence="", preview={}, digest="", expires_at=LATER,
+    )  # fmt: skip
+    add_deliveries(run, run.events.order_by("seq"))
+    shown: list[list[str]] = [[] for _ in SAMPLES]
+    for one in WebhookDelivery.objects.order_by("pk"):
+        ids = {name: value for name, value in one.payload.items() if name not in ("run_id", "employee_id")}
+        shown[one.seq - 1].append(f"told    {one.kind} {dump(ids)} {dump(one.values)}")
+    return shown
+
+
+def dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=True, sort_keys=True)

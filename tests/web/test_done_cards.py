@@ -1,0 +1,80 @@
+"""A card that asks for what is already so says it on its page and offers to dismiss it instead of approving it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from agents.runs.models import Approval, ApprovalStatus, CallStatus
+from tests.world import World, make_world
+from tools.records.models import Record, RecordChange
+
+pytestmark = pytest.mark.django_db(transaction=True)  # effects are computed in threads of their own
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.fixture
+def card(world: World) -> Approval:
+    """A card for a change that another run has made meanwhile."""
+    record = world.records[0]
+    card = world.card(params={"record_id": str(record.pk), "changes": {"status": "inactive"}})
+    Record.objects.filter(pk=record.pk).update(status="inactive", version=2)
+    RecordChange.objects.create(
+        record=record, version=2, run_id=str(card.run_id), actor="Dana", after={"status": "inactive"}
+    )
+    return card
+
+
+def read_text(world: World, card: Approval) -> str:
+    html = world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+def test_the_page_says_what_is_already_so_and_who_did_it(world: World, card: Approval) -> None:
+    text = read_text(world, card)
+    assert "Already done: Acme Corp : status already inactive" in text.replace("“", "").replace("”", "")
+    assert f"run {card.run_id} , just now" in text
+    assert "Cannot run as shown" not in text
+    assert "Approve:" not in text
+
+
+def test_the_page_of_a_target_that_changed_otherwise_offers_to_approve(world: World, card: Approval) -> None:
+    Record.objects.filter(pk=world.records[0].pk).update(status="pending")
+    text = read_text(world, card)
+    assert "Already done" not in text
+    assert "Approve:" in text
+
+
+def test_dismissing_by_its_form_ends_the_card(world: World, card: Approval) -> None:
+    html = world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
+    form = html.split('class="dismiss"')[1].split("</form>")[0]
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))
+    world.client("approver").post(f"/approvals/{card.pk}/dismiss/", fields)
+    card.refresh_from_db()
+    assert (card.status, card.tool_call.status) == (ApprovalStatus.ANSWERED, CallStatus.REJECTED)
+    text = read_text(world, card)
+    assert "Dismissed by" in text
+    assert "Nothing had to be done, and nothing was." in text
+
+
+def test_dismissing_over_rest_ends_the_card_once(world: World, card: Approval) -> None:
+    client = world.client("approver")
+    for _ in range(2):
+        answer = client.post(
+            f"/api/approvals/{card.pk}/dismiss", {"digest": card.digest, "decision_id": "d"}, "application/json"
+        )
+        assert (answer.status_code, answer.json()["status"]) == (200, "answered")
+
+
+def test_a_card_that_would_change_something_is_not_dismissed(world: World) -> None:
+    card = world.card()
+    answer = world.client("approver").post(
+        f"/api/approvals/{card.pk}/dismiss", {"digest": card.digest}, "application/json"
+    )
+    assert answer.status_code == 409
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING

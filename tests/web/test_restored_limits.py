@@ -1,0 +1,113 @@
+"""The page of restored limits: each line is shown with its values, and only ticked ones are confirmed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from agents.accounts.models import Organization
+from agents.employees.models import Employee
+from agents.restores.lines import read_newer_limits, write_lines
+from agents.restores.models import RestoredLimit
+from gadget_site.backup import restored
+from tests.hostile import HOSTILE
+from tests.hostile.pages import Reading, strange, tells
+from tests.world import World, make_world
+
+pytestmark = pytest.mark.django_db
+PAGE = "/stop/restored/"
+
+
+@pytest.fixture
+def world() -> World:
+    """An organization after a restore, with all that limits it still to be confirmed."""
+    made = make_world()
+    Employee.objects.filter(pk=made.employee.pk).update(max_passes=3)
+    newer = read_newer_limits()
+    Employee.objects.filter(pk=made.employee.pk).update(max_passes=9, month_tokens=500)
+    restored.settle()
+    write_lines(newer)
+    return made
+
+
+def line_of(world: World) -> RestoredLimit:
+    return RestoredLimit.objects.get(kind="employee", row_id=world.employee.pk)
+
+
+def test_differences_come_first_with_both_values_and_the_stricter_one_is_preselected(world: World) -> None:
+    page = world.client("admin").get(PAGE).content.decode()
+    first, *_ = page.split("I have checked this line")
+    assert world.employee.name in first
+    assert "9<br><b>before the restore: 3</b>" in first
+    assert re.search(r'value="stricter"\s+checked', first)
+    assert page.count("Changed since the backup") == 1
+
+
+def test_tools_are_shown_with_their_levels_and_limits(world: World) -> None:
+    limits = [{"param": "limit", "rule": "maximum", "value": 100, "otherwise": "ask"}]
+    grant = {"level": "write", "conditions": limits, "delegates": []}
+    tools = {"data.searchRecords": grant, "utility.calculate": {"level": "", "conditions": [], "delegates": []}}
+    line = line_of(world)
+    RestoredLimit.objects.filter(pk=line.pk).update(restored={**(line.restored or {}), "tools": tools})
+    page = world.client("admin").get(PAGE).content.decode()
+    assert "data.searchRecords: level write; limit must be at most 100; otherwise a person decides." in page
+    assert "utility.calculate<" in page
+
+
+def test_conditions_that_cannot_be_read_are_shown_as_they_are(world: World) -> None:
+    line = line_of(world)
+    broken = {"a.b": {"level": "", "conditions": [{"rule": "nonsense"}], "delegates": []}}
+    RestoredLimit.objects.filter(pk=line.pk).update(restored={**(line.restored or {}), "tools": broken})
+    assert "rule: nonsense" in world.client("admin").get(PAGE).content.decode()
+
+
+def test_only_ticked_lines_are_confirmed_with_their_outcome(world: World) -> None:
+    line, count = line_of(world), RestoredLimit.objects.filter(organization=world.acme).count()
+    world.client("admin").post(PAGE, {f"outcome-{line.pk}": "stricter"})
+    assert RestoredLimit.objects.filter(organization=world.acme).count() == count
+    answer = world.client("admin").post(PAGE, {"line": line.pk, f"outcome-{line.pk}": "stricter"}, follow=True)
+    assert "1 line confirmed." in answer.content.decode()
+    assert RestoredLimit.objects.filter(organization=world.acme).count() == count - 1
+    employee = Employee.objects.get(pk=world.employee.pk)
+    assert (employee.max_passes, employee.month_tokens) == (3, 500)
+
+
+def test_hostile_names_and_values_are_text(world: World) -> None:
+    admin, line = world.client("admin"), line_of(world)
+    shapes = Reading(admin.get(PAGE).content.decode()).shapes
+    for text in HOSTILE:
+        restored = dict.fromkeys(line.restored or {}, text)
+        RestoredLimit.objects.filter(pk=line.pk).update(name=text[:200], restored=restored, newer=restored)
+        reading = Reading(admin.get(PAGE).content.decode())
+        assert not [*strange(reading, shapes), *reading.faults], text
+        assert tells(reading.text, text[:200])
+
+
+@pytest.mark.parametrize("outcome", ["", "weaker", "newer\0"])
+def test_an_unknown_outcome_changes_nothing(world: World, outcome: str) -> None:
+    line = line_of(world)
+    answer = world.client("admin").post(PAGE, {"line": line.pk, f"outcome-{line.pk}": outcome})
+    assert answer.status_code == 422
+    assert line_of(world) == line
+
+
+def test_lines_of_another_organization_cannot_be_confirmed(world: World) -> None:
+    line = line_of(world)
+    world.client("outsider").post(PAGE, {"line": line.pk, f"outcome-{line.pk}": "restored"})
+    assert line_of(world) == line
+
+
+def test_the_stop_page_leads_to_the_lines_before_it_resumes(world: World) -> None:
+    admin = world.client("admin")
+    page = admin.get("/stop/").content.decode()
+    assert f'href="{PAGE}"' in page
+    assert "Resume everything" not in page
+    answer = admin.post("/stop/", {"what": "everything", "act": "release"}, follow=True)
+    assert "Confirm the restored limits first" in answer.content.decode()
+    assert Organization.objects.get(pk=world.acme.pk).stopped_at is not None
+    lines = RestoredLimit.objects.filter(organization=world.acme)
+    admin.post(PAGE, {"line": [line.pk for line in lines]} | {f"outcome-{line.pk}": "restored" for line in lines})
+    assert "Nothing to confirm" in admin.get(PAGE).content.decode()
+    admin.post("/stop/", {"what": "everything", "act": "release"})
+    assert Organization.objects.get(pk=world.acme.pk).stopped_at is None

@@ -1,0 +1,104 @@
+"""A form that is sent after the session has ended: its texts come back after the login, and secrets are not kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agents.runs.models import Approval, ApprovalStatus
+from agents.web.frame.unsent_texts import MAX_LENGTH
+from tests.world import World, make_world, nobody
+
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
+
+PASSWORD = "a long and plain password"
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.fixture
+def browser() -> Client:
+    """A browser whose session has ended; its CSRF cookie has not."""
+    client = nobody()
+    client.cookies["csrftoken"] = "x" * 32
+    return client
+
+
+def read_kept(page: Any) -> str:
+    found = re.search(r'name="unsent" value="([^"]*)"', page.content.decode())
+    return unescape(found[1]) if found else ""
+
+
+def log_in(world: World, browser: Client, **more: str) -> Any:
+    user = world.users["approver"]
+    user.set_password(PASSWORD)
+    user.save()
+    form = {"username": user.get_username(), "password": PASSWORD, **more}
+    return browser.post("/login/", form)
+
+
+def test_texts_come_back_once_after_the_login(world: World, browser: Client) -> None:
+    card = world.card()
+    path = f"/approvals/{card.pk}/deny/"
+    page = browser.post(path, {"digest": card.digest, "reason": "ask <Ann>\nfirst", "preset": ""})
+    assert page.status_code == 403
+    assert "Log in to get your text back." in page.content.decode()
+    assert not browser.session.keys(), "nothing of strangers is stored"
+    answer = log_in(world, browser, next=f"/approvals/{card.pk}/", unsent=read_kept(page))
+    assert answer["Location"] == f"/approvals/{card.pk}/"
+    shown = browser.get(answer["Location"]).content.decode()
+    assert f'data-unsent="{path}"' in shown
+    assert 'data-unsent-name="reason" data-unsent-text="ask &lt;Ann&gt;\nfirst"' in shown
+    assert "data-unsent=" not in browser.get(answer["Location"]).content.decode()
+    assert Approval.objects.get().status == ApprovalStatus.PENDING
+
+
+def test_a_wrong_password_keeps_the_texts(world: World, browser: Client) -> None:
+    kept = json.dumps({"path": "/", "texts": [["task", "Tidy up"]]})
+    page = log_in(world, browser, password="wrong", unsent=kept)
+    assert json.loads(read_kept(page)) == json.loads(kept)
+
+
+def test_a_script_gets_401_and_no_login_page(world: World, browser: Client) -> None:
+    card = world.card()
+    answer = browser.post(f"/approvals/{card.pk}/take/", {}, headers={"accept": "application/json"})
+    assert (answer.status_code, answer.json()["code"]) == (401, "login_required")
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/account/password/", {"old_password": "a", "new_password1": "b", "new_password2": "b"}),
+        ("/notices/channels/browser/", {"endpoint": "https://push.example", "p256dh": "k", "auth": "s"}),
+        ("/notices/channels/1/confirm/", {"code": "123456"}),
+        ("/", {"task": "x" * MAX_LENGTH}),
+        ("/approvals/1/approve/", {"digest": "d", "confirm": "12", "seen_approvals": "ann"}),
+    ],
+)
+def test_secrets_and_what_nobody_typed_are_not_kept(
+    world: World, browser: Client, path: str, form: dict[str, str]
+) -> None:
+    answer = browser.post(path, form)
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/login/?next=/")
+
+
+@pytest.mark.parametrize("kept", ["", "x", "[]", "{}", '{"path": 1, "texts": 2}', "[" * 50_000, "9" * 70_000])
+def test_anything_else_in_the_login_form_is_ignored(world: World, browser: Client, kept: str) -> None:
+    assert log_in(world, browser, next="/runs/", unsent=kept)["Location"] == "/runs/"
+    assert "data-unsent=" not in browser.get("/runs/").content.decode()
+
+
+def test_a_part_that_a_script_fetches_leaves_the_texts_for_the_page(world: World, browser: Client) -> None:
+    kept = json.dumps({"path": "/", "texts": [["task", "Tidy up"]]})
+    log_in(world, browser, unsent=kept)
+    assert "data-unsent=" not in browser.get("/", headers={"sec-fetch-mode": "cors"}).content.decode()
+    assert "data-unsent=" in browser.get("/", headers={"sec-fetch-mode": "navigate"}).content.decode()

@@ -1,0 +1,90 @@
+"""Records of a CSV file; a quote that is never closed costs only its own line."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+MAX_UNCLOSED = 100
+"""Lines with an unclosed quote; each costs another look at the lines below it."""
+
+
+class TooManyFaultsError(ValueError):
+    """The file has too many unclosed quotes to be CSV; the message is for the user."""
+
+
+@dataclass(frozen=True)
+class CsvRecord:
+    """One record, from its first line on: its cells, or its fault."""
+
+    line: int
+    cells: Sequence[str] = ()
+    fault: str = ""
+
+
+class CsvRecords:
+    """The records of the lines, each read once.
+
+    Args:
+        lines: with their ends.
+        start: the index of the first line to read.
+
+    Attributes:
+        width: the number of columns, once it is known; 0 before.
+    """
+
+    def __init__(self, lines: Sequence[str], start: int, delimiter: str) -> None:
+        self._lines = lines
+        self._next = start
+        self._delimiter = delimiter
+        self._unclosed = 0
+        self.width = 0
+
+    def __iter__(self) -> Iterator[CsvRecord]:
+        """Yield the records; one whose quotes do not match ends with its first line.
+
+        Raises:
+            TooManyFaultsError
+        """
+        while self._next < len(self._lines):
+            reader = csv.reader(self._give_lines(), delimiter=self._delimiter, strict=True)
+            while True:
+                start = self._next
+                try:
+                    cells = next(reader)
+                except StopIteration:
+                    return
+                except csv.Error as error:
+                    yield self._recover(start, str(error))
+                    break
+                if self._next > start + 1 and self.width and len(drop_empty_end(cells)) > self.width:
+                    yield self._recover(start, "too many cells")
+                    break
+                yield CsvRecord(start + 1, cells)
+
+    def _give_lines(self) -> Iterator[str]:
+        while self._next < len(self._lines):
+            self._next += 1
+            yield self._lines[self._next - 1]
+
+    def _recover(self, start: int, error: str) -> CsvRecord:
+        """Return the record of the line alone, and read on below it."""
+        spanned, self._next = self._next - start, start + 1
+        line = self._lines[start]
+        is_unclosed = spanned > 1 or "unexpected end" in error or line.count('"') % 2 == 1
+        if is_unclosed:
+            self._unclosed += 1
+            if self._unclosed > MAX_UNCLOSED:
+                raise TooManyFaultsError(f"The file has more than {MAX_UNCLOSED} lines with an unclosed quote.")
+            return CsvRecord(start + 1, fault="a quote is not closed, so only this line was left out")
+        try:
+            return CsvRecord(start + 1, next(csv.reader([line], delimiter=self._delimiter)))
+        except csv.Error as fault:
+            return CsvRecord(start + 1, fault=f"not readable as CSV: {fault}")
+
+
+def drop_empty_end(cells: Sequence[str]) -> Sequence[str]:
+    """Return the cells without the empty ones at the end."""
+    end = len(cells)
+    while end and not cells[end - 1].strip():
+        end -= 1
+    return cells[:end]

@@ -1,0 +1,18 @@
+"""Objections: the reason against a call or a standing grant, as a value. None in its place means that there is none."""
+
+from dataclasses import dataclass
+
+from tools.contract import ToolError
+
+
+@dataclass(frozen=True)
+class Objection:
+    """The reason why a call may not go on as it is, or why a standing grant does not answer it.
+
+    Attributes:
+        why: the reason in plain words.
+        error: the error for the model if the call cannot run at all; None if a person may still allow it.
+    """
+
+    why: str
+    error: ToolError | None = None

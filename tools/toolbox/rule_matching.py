@@ -1,0 +1,134 @@
+"""Decide whether a call meets the condition of an approval rule, which asks for more people and so fails closed.
+
+A limit treats a value that it cannot compare as broken. An approval rule has to do the opposite: the rule applies.
+Otherwise "two people from 1,000" would not apply to "5000", [5000] or {"value": 5000}.
+"""
+
+import math
+import posixpath
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from tools.contract import find_named_hosts
+from tools.toolbox.conditions import LONGEST_SEARCHED, Condition, Rule
+from tools.toolbox.param_values import ABSENT, is_number
+
+_UNREADABLE = object()
+"""Stands for a value that is there, but has another shape than the path needs."""
+_EQUALITY = frozenset({Rule.EQUALS, Rule.ONE_OF})
+
+
+def can_meet(condition: Condition, params: Mapping[str, Any]) -> bool:
+    """Return True if a value in the condition's param meets it, or is there and cannot be compared.
+
+    Each entry of a list counts for itself, so that no other entry hides it. A missing param does not meet it.
+    """
+    if condition.rule not in _MAY_HOLD:
+        return True  # it needs more than the call's params, so nobody can say that it is not met
+    try:
+        values = [value for value in _find_values(params, condition.param.split(".")) if value is not ABSENT]
+        return any(value is _UNREADABLE or _may_hold(condition, value) for value in values)
+    except (RecursionError, ValueError):
+        return True  # nested too deeply to be compared, or no JSON
+
+
+def _find_values(node: Any, path: list[str]) -> Iterator[Any]:
+    """Yield every value at the path; a name in it may contain dots."""
+    if not path or node is None:
+        yield ABSENT if node is None else node
+    elif isinstance(node, Mapping):
+        names = [".".join(path[:length]) for length in range(1, len(path) + 1)]
+        for length, name in enumerate(names, 1):
+            if name in node:
+                yield from _find_values(node[name], path[length:])
+    elif isinstance(node, list):
+        for entry in node:
+            yield from _find_values(entry, path)
+    else:
+        yield _UNREADABLE
+
+
+def _may_hold(condition: Condition, value: Any) -> bool:
+    """Return True unless the value can be compared and does not meet the condition."""
+    if not Condition("value", condition.rule, condition.value).find_violation({"value": value}):
+        return True
+    is_whole = condition.rule is Rule.MAX_LENGTH or condition.rule in _EQUALITY
+    if isinstance(value, list) and value and not is_whole:
+        return any(entry is not None and _may_hold(condition, entry) for entry in value)
+    return _MAY_HOLD[condition.rule](value, condition.value)
+
+
+def _may_equal(value: Any, expected: Any) -> bool:
+    """Return True if both could mean the same: values of different kinds cannot be compared."""
+    if isinstance(value, Mapping) and isinstance(expected, Mapping):
+        names = {name for node in (value, expected) for name in node if node[name] is not None}
+        return all(name in value and name in expected and _may_equal(value[name], expected[name]) for name in names)
+    if isinstance(value, list):
+        is_same = isinstance(expected, list) and len(value) == len(expected)
+        pairs = zip(value, expected, strict=True) if is_same else ()
+        return (is_same and all(_may_equal(*pair) for pair in pairs)) or _may_have_entry(value, expected)
+    if isinstance(value, str) and isinstance(expected, str):
+        return bool(_read_ways(value) & _read_ways(expected))
+    if isinstance(value, bool) or isinstance(expected, bool):
+        return value is expected or type(value) is not type(expected)
+    if is_number(value) and is_number(expected):
+        return bool(value == expected) or math.isnan(value)
+    return True
+
+
+def _may_have_entry(values: list[Any], expected: Any) -> bool:
+    """Return True if an entry could be the expected value, or there is no entry to compare."""
+    if isinstance(expected, list):
+        return False
+    return not values or any(entry is not None and _may_equal(entry, expected) for entry in values)
+
+
+def _is_number_outside(value: Any, bound: Any, *, is_least: bool) -> bool:
+    """Return True for a number that can be compared and lies outside the bound."""
+    return is_number(value) and bool(value < bound if is_least else value > bound)
+
+
+def _may_match(value: Any, pattern: Any) -> bool:
+    if not isinstance(value, str) or len(value) > LONGEST_SEARCHED:
+        return True
+    like = Condition("value", Rule.PATTERN, f"(?i:{pattern})")
+    return any(not like.find_violation({"value": way}) for way in _read_ways(value))
+
+
+def _may_start_with(value: Any, prefix: Any) -> bool:
+    """Return True if the text could start with the prefix; nobody knows where a path leads that goes upwards."""
+    if not isinstance(value, str):
+        return True
+    ways, starts = _read_ways(value), tuple(_read_ways(prefix))
+    return any(way.startswith(starts) or way.partition("/")[0] == ".." for way in ways)
+
+
+def _may_be_at_host(value: Any, host: Any) -> bool:
+    """Return True if the host is one of those that the value names; only a text that names hosts can be compared."""
+    hosts = find_named_hosts({"": value}, frozenset({""})) if isinstance(value, str) else frozenset()
+    return not hosts or host.strip().lower() in hosts
+
+
+def _read_ways(text: str) -> set[str]:
+    """Return the text as it is, and as a program may read it: without case, spaces, wide letters, detours in a path."""
+    plain = "".join(char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Cf")
+    folded = plain.casefold().strip()
+    slashed = unquote(unquote(folded)).replace("\\", "/")
+    path = posixpath.normpath(slashed) if "/" in slashed else slashed
+    path = f"/{path.lstrip('/')}" if path.startswith("/") else path
+    return {text, folded, "".join(folded.split()), f"{path.rstrip('/')}/" if slashed.endswith("/") else path}
+
+
+_MAY_HOLD: dict[Rule, Callable[[Any, Any], bool]] = {
+    Rule.EQUALS: _may_equal,
+    Rule.ONE_OF: lambda value, expected: any(_may_equal(value, each) for each in expected),
+    Rule.PATTERN: _may_match,
+    Rule.MINIMUM: lambda value, least: not _is_number_outside(value, least, is_least=True),
+    Rule.MAXIMUM: lambda value, most: not _is_number_outside(value, most, is_least=False),
+    Rule.MAX_LENGTH: lambda value, _: not isinstance(value, str | list),
+    Rule.PREFIX: _may_start_with,
+    Rule.HOST: _may_be_at_host,
+}
+"""For each rule, judges if a value that does not meet the condition as it stands could be meant to meet it."""
