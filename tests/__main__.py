@@ -1,10 +1,12 @@
 """Run every test: `python -m tests [pytest arguments…]`. All on SQLite, those with a database on PostgreSQL too.
 
-Of the largest sets, the usual sample runs; `--all` runs them whole.
+Of the largest sets, the usual sample runs; `--all` runs them whole. At most three tests that fail beside others run
+once more by themselves: one that passes then is named at the end, but fails nothing.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -25,6 +27,9 @@ PROCESSES = {"sqlite": 2, "postgresql": 1}
 Five took as long as four, and each process makes the waits of the others longer.
 """
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
+MOST_AGAIN = 3
+"""Failures beside others, on each database, that may be the machine's: more are not looked at again."""
+ROOT = Path(__file__).parents[1]
 
 
 def main(arguments: list[str]) -> int:
@@ -43,6 +48,7 @@ def main(arguments: list[str]) -> int:
     if all(argument.startswith("-") for argument in arguments):
         os.environ[sampling.HALVES_VARIABLE] = "1"
     codes = _run_side_by_side(arguments)
+    unsteady = [test for database in EXTRA for test in _run_again(database, codes)]
     for database, extra in EXTRA.items():
         alone = ["-m", "alone", *extra, *(arguments or _list_files_with_alone())]
         codes[f"{database}, one by one"] = _start(database, alone).wait()
@@ -52,6 +58,8 @@ def main(arguments: list[str]) -> int:
     found_none = all(code == pytest.ExitCode.NO_TESTS_COLLECTED for code in codes.values())
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     verdict = f"failed: {'; '.join(failed)}" if failed else "no test was found" if found_none else "everything passed"
+    for test in unsteady:
+        print(f"Failed beside others, passed by itself: {test}")
     print(f"Both databases, {minutes} min {seconds} s: {verdict}", flush=True)
     return 1 if failed or found_none else 0
 
@@ -62,9 +70,11 @@ def _run_side_by_side(arguments: list[str]) -> dict[str, int]:
     The output on PostgreSQL is shown at the end.
     """
     given = {
-        database: ["-m", "not alone", "-n", str(PROCESSES[database]), *extra, *arguments]
+        database: ["-m", "not alone", "-n", str(PROCESSES[database]), *_cache_of(database), *extra, *arguments]
         for database, extra in EXTRA.items()
     }
+    for database in EXTRA:
+        _failures_of(database).unlink(missing_ok=True)
     with (
         tempfile.TemporaryFile() as output,
         _start("postgresql", given["postgresql"], output) as beside,
@@ -74,6 +84,27 @@ def _run_side_by_side(arguments: list[str]) -> dict[str, int]:
         output.seek(0)
         shutil.copyfileobj(output, sys.stdout.buffer)
     return codes
+
+
+def _run_again(database: str, codes: dict[str, int]) -> list[str]:
+    """Run the few tests that failed beside others once more, by themselves; return those that passed."""
+    part = f"{database}, side by side"
+    if codes[part] != pytest.ExitCode.TESTS_FAILED or not _failures_of(database).exists():
+        return []
+    failed = sorted(json.loads(_failures_of(database).read_text()))
+    if len(failed) > MOST_AGAIN:
+        return []
+    codes[part] = _start(database, [*_cache_of(database), *failed]).wait()
+    left = json.loads(_failures_of(database).read_text()) if codes[part] else {}
+    return [f"{test} ({database})" for test in failed if test not in left]
+
+
+def _cache_of(database: str) -> list[str]:
+    return ["-o", f"cache_dir=.pytest_cache/{database}"]
+
+
+def _failures_of(database: str) -> Path:
+    return ROOT / ".pytest_cache" / database / "v/cache/lastfailed"
 
 
 def _list_files_with_alone() -> list[str]:

@@ -29,7 +29,7 @@ export const openForms = () => [...document.querySelectorAll(OPEN_FORM)].filter(
 
 // True if the key is a shortcut at all: the shortcuts are on, nobody types, and no dialog or menu takes the key.
 export function isShortcut(event) {
-  const isTyped = event.isComposing || event.target.closest?.(TYPING);
+  const isTyped = event.isComposing || event.target.closest?.(TYPING) || document.activeElement?.closest(TYPING);
   const hasModifier = event.ctrlKey || event.metaKey || event.altKey;
   return areKeysOn() && !event.defaultPrevented && !isTyped && !hasModifier && ![...document.querySelectorAll(MENU)].some(isShown);
 }
@@ -53,7 +53,7 @@ export function focusFirstField(form) {
 }
 
 // Opening a form by its summary puts the cursor into its first field, so that what is typed next goes there. Closing it
-// with the pointer gives the keys back to the page.
+// with the pointer gives the keys back to the page. A key can come before the event that tells of either.
 let pressed = null;
 let isByPointer = false;
 
@@ -65,17 +65,18 @@ document.addEventListener(
   },
   { capture: true },
 );
-document.addEventListener(
-  "toggle",
-  ({ target }) => {
-    if (target !== pressed || !target.matches(FORM)) {
-      return;
-    }
-    if (target.open) {
-      focusFirstField(target);
-    } else if (isByPointer && target.contains(document.activeElement)) {
-      document.activeElement.blur();
-    }
-  },
-  { capture: true },
-);
+document.addEventListener("toggle", ({ target }) => target === pressed && moveFocus(), { capture: true });
+document.addEventListener("keydown", moveFocus, { capture: true });
+
+function moveFocus() {
+  const form = pressed;
+  pressed = null;
+  if (!form?.matches(FORM) || !form.contains(document.activeElement)) {
+    return;
+  }
+  if (form.open) {
+    focusFirstField(form);
+  } else if (isByPointer) {
+    document.activeElement.blur();
+  }
+}
