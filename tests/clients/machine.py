@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.clients.gadget import HOOK
+from tests.clients.terminal import Terminal
 
 NOBODY = 65_534
 PYTHON = "/usr/bin/python3"
@@ -80,12 +81,22 @@ class Machine:
 
     def start(self, command: Sequence[str], **variables: str) -> subprocess.Popen[str]:
         """Start a command on this machine, as the user, with only these variables beside HOME and PATH."""
+        return self._start(command, variables, ["--mount"], subprocess.PIPE)
+
+    def start_in(self, terminal: Terminal, command: Sequence[str], **variables: str) -> subprocess.Popen[str]:
+        """Start a command in a terminal; what it leaves running ends with it."""
+        separated = ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        return self._start(command, variables, separated, terminal.inner)
+
+    def _start(
+        self, command: Sequence[str], variables: dict[str, str], separated: list[str], stream: int
+    ) -> subprocess.Popen[str]:
         mounts = "; ".join(f"mount --bind '{source}' {folder}" for source, folder in self.mounts.items())
         script = _MOUNT.format(mounts=mounts, home=self.home, user=NOBODY)
         environment = {"HOME": str(self.home), "PATH": "/usr/local/bin:/usr/bin:/bin", **variables}
-        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        separated = ["unshare", "--mount", "--", "/bin/sh", "-c", script, "sh", "/usr/bin/env", "-i"]
-        words = [*separated, *(f"{name}={value}" for name, value in environment.items()), *command]
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), stream)
+        shell = ["unshare", *separated, "--", "/bin/sh", "-c", script, "sh", "/usr/bin/env", "-i"]
+        words = [*shell, *(f"{name}={value}" for name, value in environment.items()), *command]
         return subprocess.Popen(words, text=True, start_new_session=True, **pipes)
 
     def run(self, command: Sequence[str], given: str = "", **variables: str) -> tuple[int, str, str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 from django.conf import settings
 
 from tests.clients.machine import Machine
+from tests.clients.terminal import Terminal
 from tests.gateway.live.model_stub import Call, ModelStub
 from tests.node import ASSISTANTS
 
@@ -120,6 +123,23 @@ class Office:
         process.stdin.close()  # one of them reads it to its end before it begins
         process.stdin = None
         return process
+
+    def trust_hooks(self) -> None:
+        """Start Codex in a terminal, trust all hooks in the dialog that it shows, and leave, as the guide says."""
+        terminal = Terminal()
+        process = self.machine.start_in(terminal, [f"{BIN}/codex"], **self.fill(CODEX) | {"TERM": "xterm-256color"})
+        try:
+            terminal.await_text("Hooks need review")
+            terminal.press_until("1", "trust all")  # Review hooks
+            terminal.press_until("t", "details")  # trust all
+            terminal.press_until("\x1b", "for shortcuts")
+            terminal.press("\x03\x03")
+            terminal.await_end(process)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            terminal.close()
 
     def check(self, assistant: Assistant, *arguments: str) -> tuple[int, str]:
         """Run the command of the guide that checks the set-up."""

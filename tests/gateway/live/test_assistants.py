@@ -11,7 +11,7 @@ from tests import sampling
 from tests.awaiting import await_that
 from tests.clients.machine import can_separate, make_machine
 from tests.faults.site import Site
-from tests.gateway.live.assistants import ALL, CLAUDE, CODEX, COPILOT, Assistant, Office, end
+from tests.gateway.live.assistants import ALL, CLAUDE, CODEX, COPILOT, Assistant, Office, end, read_block
 from tests.gateway.live.hook import decide_next, list_cards
 from tests.gateway.live.model_stub import serve_model
 from tests.node import ASSISTANTS, require_node
@@ -89,3 +89,27 @@ def test_live_check_notices_that_the_assistant_does_not_use_the_hook(
     code, output = office.check(assistant, "--live")
     assert (code, "PROBLEM  no call of the assistant came to Gadget" in output) == (1, True), output
     assert "The hook is not verified" in output
+
+
+def test_codex_uses_a_users_hooks_once_they_are_trusted_and_not_after_an_edit(site: Site, office: Office) -> None:
+    own = CODEX.files[1]
+    office.install(own)
+    office.trust_hooks()
+    assert_one_held(site, office, CODEX)
+    office.machine.write_at_home(own.removeprefix("~/"), read_block(own).replace("600", "601"))
+    edited, call = office.touch(CODEX, "edited")
+    office.model.calls = [call]
+    end(office.start(CODEX))
+    assert edited.exists(), "the guide says that Codex runs it without the hook"
+    office.trust_hooks()
+    assert_one_held(site, office, CODEX)
+
+
+def assert_one_held(site: Site, office: Office, assistant: Assistant) -> None:
+    denied, call = office.touch(assistant, "denied")
+    office.model.calls = [call]
+    before = list_cards()
+    process = office.start(assistant)
+    decide_next(site, before, approves=False)
+    said = end(process)
+    assert not denied.exists(), said
