@@ -35,6 +35,7 @@ from tests.bench import (  # noqa: E402
     history,
     million,
     notices,
+    origins,
     pages,
     passes,
     policy,
@@ -83,7 +84,7 @@ def main() -> None:
         _measure(results, options.repeats, options.only)
         assert_invariants()
         if options.only in ("", "policy"):
-            results.add(policy.snapshots())
+            results.add([*policy.snapshots(), *origins.origins()])
         if options.only in ("", "pages") and connection.vendor == "postgresql":
             results.add(pages.pages(options.repeats))  # last, because its rows are copies that no engine has made
         if options.only == "million" and connection.vendor == "postgresql":
