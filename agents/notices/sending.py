@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
 
@@ -20,26 +20,20 @@ from django.db import connection, transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
-from django.utils.module_loading import import_string
 
 from agents.accounts.notice_facts import NoticeKind
 from agents.notices.audience import Audience
-from agents.notices.channels import can_send_mail, forget_channel
+from agents.notices.channels import forget_channel
 from agents.notices.failures import DeliveryError
-from agents.notices.mail import send_mail
-from agents.notices.models import CARD_KINDS, Channel, ChannelKind, Delivery, DeliveryStatus
-from agents.notices.texts import SEVERAL, OutgoingMessage, count_waiting, write_message
-from agents.notices.web_push import SILENT_PUSH_HOSTS, Subscription, push, send_push
+from agents.notices.models import Channel, Delivery, DeliveryStatus
+from agents.notices.senders import Sender, get_sender
+from agents.notices.texts import MAX_IN_ONE_MESSAGE, write_message
 from agents.platform.error_boundary import log_and_continue
 from agents.platform.log_context import log_for_organization
 from agents.runs.engine.timing import timing
-from agents.runs.models import Approval, ApprovalStatus
 
 logger = logging.getLogger(__name__)
 
-CLOSED = tuple(status for status in ApprovalStatus if status != ApprovalStatus.PENDING)
-MAX_IN_ONE_MESSAGE = 100
-MAX_CLOSED = 100
 MAX_TRIES = 8
 MAX_GONE_ANSWERS = 3
 TRY_S = 30.0
@@ -49,8 +43,6 @@ MAX_AT_ONE_HOST = 2
 """Messages that one process sends to one host at the same time, so that a host that hangs leaves senders for others."""
 _RELATED = ("channel__membership__organization", "notice__organization", "notice__run__employee")
 _RELATED_TO_CARD = ("notice__approval__tool_call", "notice__approval__run__employee")
-
-Send = Callable[[str, OutgoingMessage], None]
 
 
 @dataclass(frozen=True)
@@ -103,7 +95,7 @@ def _list_hosts(channel: Channel) -> list[str]:
 _RECEIVERS = _Receivers()
 
 
-def send_next(kind: ChannelKind, *, only_healthy: bool = False) -> bool:
+def send_next(kind: str, *, only_healthy: bool = False) -> bool:
     """Send the next message by a channel of this kind; return False if nothing is due.
 
     Args:
@@ -118,7 +110,7 @@ def send_next(kind: ChannelKind, *, only_healthy: bool = False) -> bool:
         _RECEIVERS.leave(batch.channel)
 
 
-def _send_batch(kind: ChannelKind, batch: DeliveryBatch) -> bool:
+def _send_batch(kind: str, batch: DeliveryBatch) -> bool:
     log_for_organization(batch.deliveries[0].notice.organization_id)
     if batch.deliveries[0].tries >= MAX_TRIES:
         _end(batch, DeliveryStatus.FAILED, "each try ended without a result; the log of the workers says why")
@@ -126,14 +118,14 @@ def _send_batch(kind: ChannelKind, batch: DeliveryBatch) -> bool:
     needed = _drop_unneeded(batch)
     if needed is None:
         return True
-    send = _find_sender(kind)
-    is_code = needed.deliveries[0].notice.kind == NoticeKind.CODE
-    if send is None and not (is_code and not settings.GADGET_SHOWS_MESSAGES):
-        _end(needed, DeliveryStatus.SHOWN)
-        return True
     try:
+        sender = get_sender(kind)
+        is_code = needed.deliveries[0].notice.kind == NoticeKind.CODE
+        if not sender.is_available() and not (is_code and not settings.GADGET_SHOWS_MESSAGES):
+            _end(needed, DeliveryStatus.SHOWN)
+            return True
         with _renewing(needed):
-            _send(needed, send)
+            _send(needed, sender)
     except DeliveryError as error:
         _record_failure(needed, error)
     except Exception:
@@ -141,70 +133,19 @@ def _send_batch(kind: ChannelKind, batch: DeliveryBatch) -> bool:
         _record_failure(needed, DeliveryError("it could not be sent; the log of the workers says why"))
     else:
         _end(needed, DeliveryStatus.SENT)
-        if kind == ChannelKind.PUSH:
-            if not needed.channel.host:  # it was added before hosts were kept
-                host = Subscription.parse(needed.channel.address).host
-                Channel.objects.filter(pk=needed.channel.pk).update(host=host[:200])
-            _select_closed(needed.channel).update(is_on_screen=False)
-            shown = [each.pk for each in needed.deliveries if each.notice.kind in CARD_KINDS]
-            Delivery.objects.filter(pk__in=shown).update(is_on_screen=True)
+        sender.note_sent(needed.channel, needed.deliveries)
         failing = Channel.objects.filter(pk=needed.channel.pk, failing_since__isnull=False)
         failing.update(failing_since=None, problem="", gone_answers=0)
     return True
 
 
-def _send(batch: DeliveryBatch, send: Send | None) -> None:
-    if send is None:
+def _send(batch: DeliveryBatch, sender: Sender) -> None:
+    if not sender.is_available():
         raise DeliveryError("there is no mail server")
     if not batch.channel.address:
         raise DeliveryError("the address cannot be read, because its encryption key is missing", is_final=True)
     message = write_message([each.notice for each in batch.deliveries], batch.channel, batch.key)
-    if batch.channel.kind == ChannelKind.PUSH:
-        closed = _select_closed(batch.channel).values_list("notice__approval", flat=True).distinct()
-        message = replace(message, closes=tuple(f"card-{pk}" for pk in closed[:MAX_CLOSED]))
-    send(batch.channel.address, message)
-
-
-def _select_closed(channel: Channel) -> QuerySet[Delivery]:
-    """Select the notifications that are on the browser's screen although their cards are closed."""
-    return Delivery.objects.filter(channel=channel, is_on_screen=True, notice__approval__status__in=CLOSED)
-
-
-def withdraw_next() -> bool:
-    """Take the notifications of closed cards off one browser's screen, at most once; return False if there are none.
-
-    Where a push service counts messages that show nothing, the next visible message closes them.
-    """
-    shown = Delivery.objects.filter(is_on_screen=True, notice__approval__status__in=CLOSED)
-    shown = shown.exclude(channel__host__in=SILENT_PUSH_HOSTS)
-    if not shown.exists():
-        return False
-    with transaction.atomic():
-        rows = shown.select_for_update(skip_locked=True, no_key=True, of=("self",))
-        rows = rows.select_related("channel__membership")
-        first = rows.order_by("pk").first()
-        if first is None:
-            return False
-        taken = list(rows.filter(channel=first.channel).order_by("pk")[:MAX_IN_ONE_MESSAGE])
-        Delivery.objects.filter(pk__in=[each.pk for each in taken]).update(is_on_screen=False)
-        cards = Approval.objects.filter(notices__deliveries__in=taken).distinct().values_list("pk", flat=True)
-        tags, waiting = [f"card-{pk}" for pk in cards], count_waiting(first.channel.membership.organization_id)
-    tags = tags if waiting else [*tags, SEVERAL]
-    try:
-        push(first.channel.address, {"close": tags, "waiting": waiting})
-    except DeliveryError as error:
-        logger.info("channel %s: a closed card stays on its screen: %s", first.channel.pk, error.problem)
-    return True
-
-
-def _find_sender(kind: ChannelKind) -> Send | None:
-    """Return the function that sends by this kind of channel; None if the installation cannot send by it."""
-    if kind == ChannelKind.EMAIL:
-        return send_mail if can_send_mail() else None
-    if kind == ChannelKind.PUSH:
-        return send_push
-    send_chat: Send = import_string("agents.notices.chat.send_chat")  # loaded when needed: apprise takes 25 MB
-    return send_chat
+    sender.send(batch.channel.address, sender.complete(batch.channel, message))
 
 
 @contextmanager
@@ -228,7 +169,7 @@ def _renewing(batch: DeliveryBatch) -> Iterator[None]:
 
 
 def _take_batch(
-    kind: ChannelKind, receivers: _Receivers | None = None, *, only_healthy: bool = False
+    kind: str, receivers: _Receivers | None = None, *, only_healthy: bool = False
 ) -> DeliveryBatch | None:
     """Take what is due for one channel that is not busy, and record that a try begins.
 

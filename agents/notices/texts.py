@@ -14,6 +14,7 @@ from agents.employees.toolboxes import load_toolbox
 from agents.notices.models import Channel, Notice
 from agents.runs.models import IS_PENDING, Approval, RunStatus
 
+MAX_IN_ONE_MESSAGE = 100
 SEVERAL = "several"
 """The tag of a message about several notices."""
 _FACTS = {

@@ -13,7 +13,9 @@ from functools import partial
 from django.db import connection
 
 from agents.notices.models import ChannelKind
-from agents.notices.sending import send_next, withdraw_next
+from agents.notices.on_screen import withdraw_next
+from agents.notices.senders import SENDERS
+from agents.notices.sending import send_next
 from agents.notices.spreading import spread_notices
 from agents.notices.web_push import make_key_if_missing
 from agents.platform.error_boundary import log_and_continue
@@ -75,7 +77,7 @@ class NoticeSender:
     """The threads of one worker."""
 
     def __init__(self) -> None:
-        works: dict[str, Callable[[], bool]] = {f"send-{kind}": partial(send_next, kind) for kind in ChannelKind}
+        works: dict[str, Callable[[], bool]] = {f"send-{kind}": partial(send_next, kind) for kind in SENDERS}
         helpers: dict[str, Callable[[], bool]] = {
             f"send-{kind}-{number}": partial(send_next, kind, only_healthy=number == 0)
             for kind in (ChannelKind.PUSH, ChannelKind.CHAT)

@@ -174,6 +174,8 @@ TARGETS = [
     near("agents/approvals/claims", "approvals: claims", 12),
     near("agents/approvals/break_glass", "approvals: break_glass", 12),
     near("agents/notices/chat", "notices: chat", 12),
+    near("agents/notices/on_screen", "notices: on_screen", 12),
+    near("agents/notices/senders", "notices: senders", 12),
     *(
         near(f"agents/notices/{file}", "notices: audience facts sending pace channels chat web: notices")
         for file in ("audience", "spreading", "sending", "channels", "deliveries")

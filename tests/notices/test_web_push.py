@@ -15,16 +15,14 @@ from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry
 from agents.accounts.notice_facts import NoticeKind
-from agents.approvals.decisions import Decision, deny
 from agents.notices import web_push
 from agents.notices.channels import add_browser, confirm_channel
 from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus
 from agents.notices.outbox import add_notice, build_card_notice
-from agents.notices.sending import MAX_AT_ONE_HOST, send_next, withdraw_next
+from agents.notices.sending import MAX_AT_ONE_HOST, send_next
 from agents.notices.spreading import spread_notices
 from agents.notices.texts import describe
 from agents.notices.web_push import (
-    SILENT_PUSH_HOSTS,
     Subscription,
     encrypt,
     find_contact,
@@ -32,7 +30,6 @@ from agents.notices.web_push import (
 )
 from agents.platform.refusals import Invalid
 from agents.runs.engine.timing import timing
-from agents.runs.models import Approval, ApprovalStatus
 from agents.worker.notice_sender import NoticeSender
 from tests.awaiting import await_that
 from tests.notices.conftest import add_address
@@ -202,21 +199,6 @@ def test_private_push_service_is_refused_when_it_is_stored(
     assert add_browser(world.member("viewer"), public, "Firefox").kind == ChannelKind.PUSH, "control"
 
 
-def test_service_that_counts_silent_pushes_gets_none(world: World, service: PushService, channel: Channel) -> None:
-    Channel.objects.filter(pk=channel.pk).update(host=SILENT_PUSH_HOSTS[0])
-    first = tell_card(world)
-    send_all()
-    deny(world.member("admin"), first, Decision(Approval.objects.get(pk=first).digest))
-    service.messages.clear()
-    assert not withdraw_next()
-    second = tell_card(world)
-    send_all()
-    (message,) = service.messages
-    assert message["close"] == [f"card-{first}"]
-    assert message["title"]
-    assert [each.notice.approval_id for each in Delivery.objects.filter(is_on_screen=True)] == [second]
-
-
 def test_browser_that_hangs_delays_no_other(world: World, service: PushService, channel: Channel) -> None:
     """Two browsers at a service that hangs, one elsewhere: the third is told while the others hang."""
     with PushService() as healthy:
@@ -317,19 +299,6 @@ def test_a_private_address_is_refused_unless_the_installation_allows_it(
     assert "private address" in Delivery.objects.get().problem
 
 
-def test_a_decided_card_leaves_the_screen_once(world: World, service: PushService, channel: Channel) -> None:
-    first, second = tell_card(world), tell_card(world)
-    send_all()
-    assert not withdraw_next(), "both wait"
-    digest = Delivery.objects.get(notice__approval=first).notice.approval.digest  # type: ignore[union-attr]
-    deny(world.member("admin"), first, Decision(digest))
-    service.messages.clear()
-    assert withdraw_next()
-    assert service.messages == [{"close": [f"card-{first}"], "waiting": 1}]
-    assert not withdraw_next()
-    assert Delivery.objects.get(is_on_screen=True).notice.approval_id == second
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -359,27 +328,6 @@ def test_the_same_browser_is_renewed(world: World, service: PushService, channel
     again = add_browser(world.member("approver"), Subscription(**service.form), "Chrome on Linux")
     assert list(Channel.objects.all()) == [again]
     assert again.confirmed_at is None
-
-
-def test_a_card_that_expired_stays_on_the_screen(world: World, service: PushService, channel: Channel) -> None:
-    card = world.card()
-    Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.EXPIRED)
-    add_notice(build_card_notice(NoticeKind.CARD_EXPIRED, card))
-    spread_notices()
-    send_all()
-    assert [message["title"] for message in service.messages] == ["A card expired: Update a record, asked by Dana"]
-    assert not withdraw_next()
-
-
-def test_several_leave_the_screen_with_the_last_card(world: World, service: PushService, channel: Channel) -> None:
-    cards = [tell_card(world), tell_card(world)]
-    send_all()
-    assert service.messages[0]["tag"] == "several"
-    service.messages.clear()
-    for pk in cards:
-        deny(world.member("admin"), pk, Decision(Approval.objects.get(pk=pk).digest))
-    assert withdraw_next()
-    assert service.messages == [{"close": [f"card-{pk}" for pk in cards] + ["several"], "waiting": 0}]
 
 
 def test_another_failure_forgives_earlier_answers(world: World, service: PushService, channel: Channel) -> None:

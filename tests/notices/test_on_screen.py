@@ -1,0 +1,132 @@
+"""Notifications on screens: those of closed cards leave the browsers that show them, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.utils import timezone
+
+from agents.accounts.notice_facts import NoticeKind
+from agents.approvals.decisions import Decision, deny
+from agents.notices.channels import add_browser
+from agents.notices.models import Channel, Delivery
+from agents.notices.on_screen import withdraw_next
+from agents.notices.outbox import add_notice, build_card_notice
+from agents.notices.spreading import spread_notices
+from agents.notices.web_push import SILENT_PUSH_HOSTS, Subscription
+from agents.runs.models import Approval, ApprovalStatus
+from tests.notices.test_web_push import send_all, tell_card
+from tests.push_service import PushService
+from tests.world import World
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
+
+
+@pytest.fixture
+def second(world: World, channel: Channel) -> Iterator[PushService]:
+    """Yield the service of the admin's browser; `channel` is the approver's."""
+    with PushService() as running:
+        added = add_browser(world.member("admin"), Subscription(**running.form), "Firefox")
+        Channel.objects.filter(pk=added.pk).update(confirmed_at=timezone.now(), code="")
+        Delivery.objects.all().delete()
+        yield running
+
+
+def deny_card(world: World, pk: int) -> None:
+    deny(world.member("admin"), pk, Decision(Approval.objects.get(pk=pk).digest))
+
+
+def list_on_screen(channel: Channel) -> list[int | None]:
+    shown = Delivery.objects.filter(channel=channel, is_on_screen=True).order_by("pk")
+    return list(shown.values_list("notice__approval", flat=True))
+
+
+def test_a_closed_card_leaves_each_browser_by_a_message_of_its_own(
+    world: World, service: PushService, second: PushService, channel: Channel
+) -> None:
+    pk = tell_card(world)
+    send_all()
+    deny_card(world, pk)
+    service.messages.clear()
+    second.messages.clear()
+    assert [withdraw_next(), withdraw_next(), withdraw_next()] == [True, True, False]
+    assert service.messages == second.messages == [{"close": [f"card-{pk}", "several"], "waiting": 0}]
+
+
+def test_a_message_closes_what_is_closed_and_on_the_screen_of_its_own_browser(
+    world: World, service: PushService, second: PushService, channel: Channel
+) -> None:
+    closed, waiting = tell_card(world), tell_card(world)
+    send_all()
+    deny_card(world, closed)
+    other = Channel.objects.exclude(pk=channel.pk).get()
+    Delivery.objects.filter(channel=other, notice__approval=closed).update(is_on_screen=False)
+    service.messages.clear()
+    second.messages.clear()
+    newest = tell_card(world)
+    send_all()
+    assert [message.get("close") for message in service.messages] == [[f"card-{closed}"]]
+    assert [message.get("close") for message in second.messages] == [None]
+    assert list_on_screen(channel) == list_on_screen(other) == [waiting, newest]
+    assert Delivery.objects.filter(is_on_screen=False).count() == 2, "control"
+
+
+def test_a_browser_without_a_host_gets_its_own_and_others_keep_theirs(
+    world: World, second: PushService, channel: Channel
+) -> None:
+    other = Channel.objects.exclude(pk=channel.pk)
+    Channel.objects.filter(pk=channel.pk).update(host="")
+    other.update(host="kept.example.com")
+    tell_card(world)
+    send_all()
+    assert (Channel.objects.get(pk=channel.pk).host, other.get().host) == ("127.0.0.1", "kept.example.com")
+
+
+def test_service_that_counts_silent_pushes_gets_none(world: World, service: PushService, channel: Channel) -> None:
+    Channel.objects.filter(pk=channel.pk).update(host=SILENT_PUSH_HOSTS[0])
+    first = tell_card(world)
+    send_all()
+    deny(world.member("admin"), first, Decision(Approval.objects.get(pk=first).digest))
+    service.messages.clear()
+    assert not withdraw_next()
+    second = tell_card(world)
+    send_all()
+    (message,) = service.messages
+    assert message["close"] == [f"card-{first}"]
+    assert message["title"]
+    assert [each.notice.approval_id for each in Delivery.objects.filter(is_on_screen=True)] == [second]
+
+
+def test_a_decided_card_leaves_the_screen_once(world: World, service: PushService, channel: Channel) -> None:
+    first, second = tell_card(world), tell_card(world)
+    send_all()
+    assert not withdraw_next(), "both wait"
+    digest = Delivery.objects.get(notice__approval=first).notice.approval.digest  # type: ignore[union-attr]
+    deny(world.member("admin"), first, Decision(digest))
+    service.messages.clear()
+    assert withdraw_next()
+    assert service.messages == [{"close": [f"card-{first}"], "waiting": 1}]
+    assert not withdraw_next()
+    assert Delivery.objects.get(is_on_screen=True).notice.approval_id == second
+
+
+def test_several_leave_the_screen_with_the_last_card(world: World, service: PushService, channel: Channel) -> None:
+    cards = [tell_card(world), tell_card(world)]
+    send_all()
+    assert service.messages[0]["tag"] == "several"
+    service.messages.clear()
+    for pk in cards:
+        deny(world.member("admin"), pk, Decision(Approval.objects.get(pk=pk).digest))
+    assert withdraw_next()
+    assert service.messages == [{"close": [f"card-{pk}" for pk in cards] + ["several"], "waiting": 0}]
+
+
+def test_a_card_that_expired_stays_on_the_screen(world: World, service: PushService, channel: Channel) -> None:
+    card = world.card()
+    Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.EXPIRED)
+    add_notice(build_card_notice(NoticeKind.CARD_EXPIRED, card))
+    spread_notices()
+    send_all()
+    assert [message["title"] for message in service.messages] == ["A card expired: Update a record, asked by Dana"]
+    assert not withdraw_next()

@@ -1,0 +1,37 @@
+"""The registry of senders: each kind of channel has one, and an unknown kind is never sent by another."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.accounts.notice_facts import NoticeKind
+from agents.notices.models import ChannelKind, Delivery, DeliveryStatus
+from agents.notices.outbox import add_notice, build_card_notice
+from agents.notices.senders import SENDERS
+from agents.notices.sending import send_next
+from agents.notices.spreading import spread_notices
+from tests.mail_server import MailServer
+from tests.notices.conftest import add_address
+from tests.world import World
+
+
+def test_each_kind_of_channel_has_a_sender() -> None:
+    assert set(SENDERS) == set(ChannelKind)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("redis_url")
+def test_a_message_by_a_kind_without_a_sender_fails_and_nothing_is_sent(
+    world: World, mail: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_address(world.member("approver"))
+    add_notice(build_card_notice(NoticeKind.CARD, world.card()))
+    spread_notices()
+    monkeypatch.delitem(SENDERS, ChannelKind.EMAIL)
+    assert send_next(ChannelKind.EMAIL)
+    delivery = Delivery.objects.get()
+    assert (delivery.status, delivery.problem) == (
+        DeliveryStatus.FAILED,
+        "this version of Gadget cannot send by 'email'",
+    )
+    assert mail.received == []
