@@ -99,10 +99,15 @@ def load_states(asks: Sequence[Ask]) -> list[AskState]:
     runs = {ask.run_id for ask in asks}
     calls = {call.run_id: call for call in ToolCall.objects.filter(run_id__in=runs).select_related("run")}
     rows = Approval.objects.filter(run_id__in=runs).exclude(kind=ApprovalKind.UNKNOWN).select_related("decided_by")
-    has_ended, is_usable = Q(valid_until__lte=Now()), Q(start_after__lte=Now(), valid_until__gt=Now())
+    has_ended, is_usable = Q(valid_until__lte=Now()), _match_usable()
     newest = rows.annotate(has_ended=has_ended, is_usable=is_usable).order_by("sequence")
     cards = {card.run_id: card for card in newest}
     return [_describe(ask, calls[ask.run_id], cards[ask.run_id]) for ask in asks]
+
+
+def _match_usable() -> Q:
+    """Return the condition that an approval can be used now: a receipt of any other would prove what is not true."""
+    return ~Q(WithheldBulk.find_for_approval()) & Q(start_after__lte=Now(), valid_until__gt=Now())
 
 
 def _describe(ask: Ask, call: ToolCall, card: Approval) -> AskState:
@@ -285,8 +290,7 @@ def _start(tx: Transaction, state: AskState) -> None:
     if not tx.run.may_start:
         raise Conflict(f"nothing may start now: {tx.run.stopped_because}")
     _check_rule(state.call)
-    own = Approval.objects.filter(~WithheldBulk.find_for_approval(), pk=state.card.pk, status=ApprovalStatus.APPROVED)
-    approved = own.filter(start_after__lte=Now(), valid_until__gt=Now())
+    approved = Approval.objects.filter(_match_usable(), pk=state.card.pk, status=ApprovalStatus.APPROVED)
     if not approved.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
         raise Conflict("this ask was already redeemed, or its approval has expired")
     waiting = ToolCall.objects.filter(pk=state.call.pk, status=CallStatus.APPROVED, attempts=0)

@@ -16,6 +16,7 @@ from pytest_django import Settings
 
 from agents.accounts.models import Membership, Role
 from agents.approval_rules.models import ApprovalRule
+from agents.approvals.withheld_bulks import withhold
 from agents.employees.models import ToolRule
 from agents.gateway import redemptions
 from agents.gateway.keys import revoke_key
@@ -67,6 +68,16 @@ class TestRedemption:
         with pytest.raises(Conflict):
             redeem(key, asked, receipts[0])
         assert redeem(key, other, receipts[1]).status == "redeemed"
+
+    def test_an_ask_of_an_undone_bulk_waits_again_without_a_receipt(self, workshop: Workshop, key: AgentKey) -> None:
+        asked, other = ask(key), ask(key)
+        for one in (asked, other):
+            assert approve(workshop, one).sign()
+        bulk_id = uuid4()
+        Approval.objects.filter(run=asked.run, status="approved").update(bulk_id=bulk_id)
+        withhold(workshop.approver, bulk_id)
+        states = load_states([asked, other])
+        assert [(state.status, bool(state.sign())) for state in states] == [("waiting", False), ("approved", True)]
 
     def test_it_uses_up_no_other_approval(self, workshop: Workshop, key: AgentKey) -> None:
         before, asked, after = (ask(key) for _ in range(3))

@@ -240,6 +240,25 @@ class TestARecipe:
             "NOT_PERMITTED",
         )
 
+    @pytest.mark.parametrize("forbid", ["stop", "revoke"])
+    def test_that_is_forbidden_while_its_step_waits_takes_no_further_step(
+        self, workshop: Workshop, forbid: str
+    ) -> None:
+        record = workshop.record(name="Acme")
+        workshop.play(asking(recipe(record)), answer="Done.")
+        run = workshop.work()
+        if forbid == "stop":
+            stops.stop_tool(workshop.operator, "probe.recipe")
+        else:
+            Grant.objects.filter(employee=workshop.employee, tool="probe.recipe").delete()
+        workshop.approve(workshop.card(run))
+        run = workshop.drive(run)
+        assert (run.status, statuses(run)) == (
+            RunStatus.SUCCEEDED,
+            [CallStatus.FAILED, CallStatus.SUCCEEDED, CallStatus.SUCCEEDED],
+        )
+        assert error_code(calls(run)[0]) == ("TOOL_DISABLED" if forbid == "stop" else "NOT_PERMITTED")
+
     def test_that_raises_hides_the_exception_text(self, workshop: Workshop) -> None:
         workshop.play(asking(recipe(workshop.record(), is_broken=True)))
         parent, *_ = calls(workshop.work())

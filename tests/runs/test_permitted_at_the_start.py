@@ -241,6 +241,15 @@ class TestAStepOfARecipe:
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.FAILED, CallStatus.REJECTED])
         assert (error_code(calls(run)[1]), workshop.cards(run)) == ("TOOL_DISABLED", [])
 
+    def test_of_a_recipe_that_is_stopped_meanwhile_is_not_recorded(
+        self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
+    ) -> None:
+        allow(workshop, toolbox, Judged(lambda: stops.stop_tool(workshop.operator, "probe.guided")))
+        recipe.steps = (Step("probe.judged", lambda params, results: {"name": "a"}),)
+        run = workshop.work()
+        assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.FAILED])
+        assert error_code(calls(run)[0]) == "TOOL_DISABLED"
+
     def test_whose_level_is_raised_while_it_is_judged_waits_for_its_card(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:

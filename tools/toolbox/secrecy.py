@@ -12,11 +12,13 @@ HIDDEN = "[hidden]"
 
 
 def hide_secrets(result: ToolResult, secrets: frozenset[str]) -> ToolResult:
-    """Replace every secret in the result's texts, including keys of its data.
+    """Replace every secret in the result's texts, including keys of its data, and in its files.
 
     Args:
         result: a result that holds plain JSON.
     """
+    if secrets and result.files:
+        result = replace(result, files=tuple(hide_secrets_in_files(result.files, secrets)))
     if not secrets or not any(secret in text for text in _list_texts(result) for secret in secrets):
         return result
     hidden = _compile_pattern(secrets)

@@ -36,6 +36,7 @@ from tools.contract.canonical import make_storable
 from tools.toolbox.isolation import run_isolated
 from tools.toolbox.outcome import normalize_result
 from tools.toolbox.param_values import write_params
+from tools.toolbox.permissions import find_refusal
 
 MAX_DELEGATION_DEPTH = 3
 """A person's task has depth 0, and each delegation adds one."""
@@ -265,15 +266,35 @@ def _may_continue(tx: Transaction, parent: ToolCall) -> bool:
 
 
 def _record_recipe_step(lease: Lease, parent: ToolCall, step: PlannedCalls) -> NextStep:
-    """Record a recipe's step as a call, judged by the current rules."""
+    """Record a recipe's step as a call, judged by the current rules; end a recipe that these forbid by now."""
     for _ in step.rounds(lease):
         with lease.transaction() as tx:
             if _may_continue(tx, parent) and step.judge_again(tx) is None:
-                attach_to_parent(parent, step.only, step.context)
-                insert_calls(tx, step.planned, free_slots=0)
+                if (refusal := _find_recipe_refusal(step.context, parent)) is not None:
+                    end_suspended(tx, parent, ToolResult.failed(refusal))
+                else:
+                    attach_to_parent(parent, step.only, step.context)
+                    insert_calls(tx, step.planned, free_slots=0)
         if not tx.step_continues:
             return tx.next_step
     raise AssertionError("the last round records every step")
+
+
+def _find_recipe_refusal(context: RunContext, recipe: ToolCall) -> ToolError | None:
+    """Find the reason why the recipe, or one that it is a step of, may not be used any more; None if it may."""
+    call: ToolCall | None = recipe
+    while call is not None:
+        tool = context.find_tool(call)
+        if tool is None:
+            return _make_not_installed_error(call)
+        if (refusal := find_refusal(tool, context.grants, context.policy)) is not None:
+            return refusal
+        call = call.parent_call
+    return None
+
+
+def _make_not_installed_error(call: ToolCall) -> ToolError:
+    return ToolError(ErrorCode.TOOL_NOT_FOUND, f"{call.tool} is no longer installed.", attempted=False)
 
 
 def _plan_recipe_step(context: RunContext, parent: ToolCall) -> PlannedCalls | ToolResult:
@@ -284,7 +305,7 @@ def _plan_recipe_step(context: RunContext, parent: ToolCall) -> PlannedCalls | T
     """
     recipe = context.find_tool(parent)
     if not isinstance(recipe, Recipe):
-        raise ToolError(ErrorCode.TOOL_NOT_FOUND, f"{parent.tool} is no longer installed.", attempted=False)
+        raise _make_not_installed_error(parent)
     done = list(ToolCall.objects.filter(parent_call=parent).order_by("index"))
     results = [ToolResult.from_json(call.result or {}) for call in done]
     if results and not results[-1].success:

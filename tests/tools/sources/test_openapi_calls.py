@@ -2,16 +2,18 @@
 
 import base64
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.tools.sources.outside import REACH, Outside, Reply
-from tools.contract import ErrorCode, Level, NetworkAccess, Preview, ToolError
+from tools.contract import ErrorCode, KeptFile, Level, NetworkAccess, Preview, ResultFile, ToolContext, ToolError
 from tools.sources.openapi import ApiConnection, AuthenticationKind, AuthenticationSettings, OpenAPITool
 from tools.testing import judge_tool, run_tool
 from tools.toolbox import Permission
+from tools.toolbox.executor import PreparedCall, run_call
 
 READ: dict[str, Any] = {"/pets/{id}": {"get": {"summary": "One pet"}}}
 WRITE: dict[str, Any] = {"/pets/{id}": {"post": {}}}
@@ -254,6 +256,21 @@ def test_an_echoed_access_token_is_hidden(outside: Outside) -> None:
     outside.replies.append(Reply(content=b'{"you sent": "Bearer access-token-1"}'))
     result = outside.call(oauth_tool(outside, READ), {"id": "7"}, OAUTH_FIELDS)
     assert result.data == {"you sent": "Bearer [hidden]"}
+
+
+def test_an_access_token_echoed_in_a_file_is_hidden_before_the_file_is_kept(outside: Outside) -> None:
+    headers = {"Content-Type": "application/zip", "Content-Disposition": 'attachment; filename="access-token-1.zip"'}
+    outside.replies.append(Reply(content=b"PK\x03\x04 Bearer access-token-1 \xff", headers=headers))
+    kept: list[ResultFile] = []
+
+    def keep(_: Level, files: Sequence[ResultFile]) -> list[KeptFile]:
+        kept.extend(files)
+        return []
+
+    context = ToolContext(organization_id=1, credentials=OAUTH_FIELDS, reach=REACH)
+    call = PreparedCall(1, oauth_tool(outside, READ), {"id": "7"}, context, timeout_s=10, keep_files=keep)
+    assert run_call(call).success
+    assert kept == [ResultFile("[hidden].zip", b"PK\x03\x04 Bearer [hidden] \xff", "application/zip")]
 
 
 @pytest.mark.parametrize("token_url", ["/nothing", ":1/token"])
