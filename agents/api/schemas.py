@@ -129,7 +129,7 @@ class ApproveRequest(RequestBody):
         None,
         max_length=LONGEST_TEXT,
         description="The card's `votes` as you saw them, such as `ann, ben for fay`. If they have changed, the answer "
-        "is 409 `approvals_changed`. Null compares nothing.",
+        "is 409 `approvals_changed`. Null skips this check.",
     )
 
 
@@ -186,8 +186,8 @@ class RunFilter(PageQuery):
     employee_id: RowId | None = None
     q: Name = Field(
         "",
-        description="Text to find in the title or the task. A rare text is searched for a tenth of a second: a page "
-        "may have fewer runs than `limit`, or none. Follow `next_cursor` until it is null.",
+        description="Text to find in title or task. The search for a rare text stops after a tenth of a second, "
+        "so a page may have fewer runs than `limit`, or none. Follow `next_cursor` until it is null.",
     )
 
 
