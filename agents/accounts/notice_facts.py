@@ -28,7 +28,7 @@ class NoticeKind(models.TextChoices):
     QUARANTINE = "quarantine", "Tools changed: review needed"
     SCHEDULE = "schedule", "Your schedule did not start"
     WEBHOOK_OFF = "webhook_off", "A webhook was switched off"
-    CHANNEL_LOST = "channel_lost", "An address of yours is gone"
+    CHANNEL_LOST = "channel_lost", "One of your addresses no longer works"
     CODE = "code", "A new address is confirmed"
 
 

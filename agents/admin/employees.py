@@ -38,7 +38,7 @@ class EmployeeForm(ConfirmationForm):
     mode = forms.ChoiceField(
         initial=MODES[0],
         help_text="The employee gets only the ticked tools that belong to this mode. "
-        "Tools that name no mode belong to every mode. The choices are the modes that tools name.",
+        "Tools without a mode belong to every mode. You can choose any mode that a tool names.",
         widget=UnfoldAdminSelectWidget,
     )
     allowed_tools = AllowedToolsField(

@@ -16,7 +16,9 @@ from tools.contract import SHORTEST_SECRET, Tool
 SHORT = 60
 FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 """Name of a field of credentials."""
-COMMON_VALUE = "The log and tool results would hide this {kind} everywhere. Enter a value that no other text contains."
+COMMON_VALUE = (
+    "The log and tool results would hide this {kind} everywhere. Enter a value that does not appear in ordinary text."
+)
 NOT_USABLE = "Allowed, but currently unavailable"
 NOT_INSTALLED = "it is not installed"
 

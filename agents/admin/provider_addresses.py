@@ -49,7 +49,7 @@ def _choose(typed: str, problems: dict[str, ProviderError | None]) -> FoundAddre
         fault = f"Nothing answers at https://{typed} or http://{typed}."
         advice = "Start the server, or begin the address with https:// or http://."
         return FoundAddress(typed, f"{fault} {advice}")
-    note = f"{typed} answers over {found}. The address is saved as {found}://{typed}."
+    note = f"{typed} answers via {found}. The address is saved as {found}://{typed}."
     return FoundAddress(f"{found}://{typed}", note=note)
 
 

@@ -116,7 +116,10 @@ def undo_bulk(request: HttpRequest, bulk_id: PathUuid) -> UndoneBulk:
 
 
 @router.get(
-    "/bulks/{bulk_id}", response=UndoneBulk, summary="Show an undone bulk", openapi_extra=document_problems(404)
+    "/bulks/{bulk_id}",
+    response=UndoneBulk,
+    summary="Show an undone bulk approval",
+    openapi_extra=document_problems(404),
 )
 def show_undone_bulk(request: HttpRequest, bulk_id: PathUuid) -> UndoneBulk:
     """Return how far the undo of a bulk approval is."""

@@ -96,7 +96,7 @@ class CancelledEffects(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    effect_key_prefix: str = Field(min_length=8, max_length=200, description="The beginning of their effect keys.")
+    effect_key_prefix: str = Field(min_length=8, max_length=200, description="How their effect keys begin.")
 
 
 class CancelledAsks(BaseModel):

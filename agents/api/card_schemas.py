@@ -48,7 +48,7 @@ class ApprovalDetail(BaseModel):
     warning: str = Field(description="A warning to read before deciding; empty for most cards, and for decided ones.")
     confirm: str = Field(description="The text to send as `confirm` to approve; empty below destructive level.")
     claimed_by: str = Field(description="The username of a person who has taken the card; empty for nobody.")
-    is_done: bool = Field(description="Everything that it asks for is already so: dismiss it.")
+    is_done: bool = Field(description="Everything that it asks for is already done: dismiss it.")
     broke_glass: bool = Field(description="An admin approved it alone in an emergency, past the approval rules.")
     needs: str = Field(description="The approvals that an approval rule still needs; empty if one approver decides.")
     still_needed: str = Field(description="The same as `needs`.")
@@ -83,7 +83,7 @@ class UndoneBulk(BaseModel):
     """The undo of a bulk approval. No call of it starts any more; its cards are renewed one by one."""
 
     bulk_id: UUID
-    cards: int = Field(description="Your approvals with this `bulk_id`.")
-    started: int = Field(description="Those whose calls had started before; final once `left` is 0.")
-    waiting_again: int = Field(description="Those that are undone: their calls wait for a decision again.")
-    left: int = Field(description="Those that will not start and whose cards are not renewed yet.")
+    cards: int = Field(description="Number of your approvals with this `bulk_id`.")
+    started: int = Field(description="Cards whose calls had already started; final once `left` is 0.")
+    waiting_again: int = Field(description="Undone cards, whose calls wait for a decision again.")
+    left: int = Field(description="Cards that are not renewed yet; their calls will not start.")

@@ -23,7 +23,7 @@ def _parse_path_uuid(value: Any) -> UUID:
     try:
         return UUID(str(value))
     except ValueError as error:
-        raise NotFound(f"{str(value)[:40]!r} is no UUID, so there is nothing here.") from error
+        raise NotFound(f"{str(value)[:40]!r} is not a UUID, so there is nothing here.") from error
 
 
 PathUuid = Annotated[UUID, BeforeValidator(_parse_path_uuid), WithJsonSchema({"type": "string", "format": "uuid"})]

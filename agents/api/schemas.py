@@ -69,7 +69,7 @@ class NewRun(RequestBody):
     )
     mode: Text = Field("", max_length=LONGEST_MODE, description="The set of tools; defaults to the employee's mode.")
     client_request_id: Name = Field(
-        "", description="Your own id for this request. Sent again, it returns the run that it started the first time."
+        "", description="Your own id for this request. A repeated request returns the run that the first one started."
     )
 
 
@@ -78,7 +78,7 @@ class NewMessage(RequestBody):
 
     text: Text = Field(min_length=1, max_length=LONGEST_TEXT, examples=["Leave out the archived ones."])
     client_message_id: Name = Field(
-        "", description="Your own id for this message in its run. Sent again, it adds no second message."
+        "", description="Your own id for this message in its run. A repeated request adds no second message."
     )
 
 
@@ -87,7 +87,7 @@ class ContinueRequest(RequestBody):
 
     max_passes: int | None = Field(None, ge=1, le=MAX_PASSES, description="Null uses the employee's limit.")
     client_message_id: Name = Field(
-        "", description="Your own id for this request in its run. Sent again, it does not resume the run again."
+        "", description="Your own id for this request in its run. A repeated request does not resume the run again."
     )
 
 
@@ -95,7 +95,9 @@ class DenyRequest(RequestBody):
     """A denial of one card."""
 
     digest: Digest
-    decision_id: Name = Field("", description="Your own id for this decision. Sent again, it gets the same response.")
+    decision_id: Name = Field(
+        "", description="Your own id for this decision. A repeated request gets the same response."
+    )
     reason: Text = Field("", max_length=LONGEST_REASON, description="Sent to the model.")
     despite_claim_of: Name = DESPITE_CLAIM
 
@@ -112,7 +114,9 @@ class ApproveRequest(RequestBody):
     model_config = ConfigDict(json_schema_extra={"examples": [{"digest": "the card's digest", "grace_s": 0}]})
 
     digest: Digest
-    decision_id: Name = Field("", description="Your own id for this decision. Sent again, it gets the same response.")
+    decision_id: Name = Field(
+        "", description="Your own id for this decision. A repeated request gets the same response."
+    )
     params: Annotated[dict[str, Any], AfterValidator(check_storable)] | None = Field(
         None, description="Approves nothing: creates a new card with these params, see `next_approval_id`."
     )
@@ -125,7 +129,7 @@ class ApproveRequest(RequestBody):
         None,
         max_length=LONGEST_TEXT,
         description="The card's `votes` as you saw them, such as `ann, ben for fay`. If they have changed, the answer "
-        "is 409 `approvals_changed`. Null compares nothing.",
+        "is 409 `approvals_changed`. Null skips this check.",
     )
 
 
@@ -139,7 +143,9 @@ class AnswerRequest(RequestBody):
     """A person's answer to an employee's question."""
 
     text: Text = Field(min_length=1, max_length=LONGEST_TEXT, examples=["The one in South Street."])
-    decision_id: Name = Field("", description="Your own id for this decision. Sent again, it gets the same response.")
+    decision_id: Name = Field(
+        "", description="Your own id for this decision. A repeated request gets the same response."
+    )
 
 
 class BulkDecision(DenyRequest):
@@ -180,8 +186,8 @@ class RunFilter(PageQuery):
     employee_id: RowId | None = None
     q: Name = Field(
         "",
-        description="Text to find in the title or the task. A rare text is searched for a tenth of a second: a page "
-        "may have fewer runs than `limit`, or none. Follow `next_cursor` until it is null.",
+        description="Text to find in title or task. The search for a rare text stops after a tenth of a second, "
+        "so a page may have fewer runs than `limit`, or none. Follow `next_cursor` until it is null.",
     )
 
 

@@ -59,7 +59,7 @@ class StandingGrantRequest(RequestBody):
     lifetime_s: int = Field(ge=1, le=MAX_DAYS * 24 * 3600)
     client_grant_id: Name = Field(
         "",
-        description="Your own id for this request. Sent again, it returns the grant that it made the first time.",
+        description="Your own id for this request. A repeated request returns the grant that the first one created.",
     )
 
 

@@ -49,7 +49,7 @@ def dismiss(member: Membership, approval_id: int, decision: Decision) -> Approva
         refuse_claimed(card, decision.despite_claim_of)
         record_decision(member, card, decision, ApprovalStatus.ANSWERED)
         fact = effect.sentence.replace("**", "").removesuffix(".")
-        words = f"A person dismissed this call, because nothing had to be done. {fact}."
+        words = f"A person dismissed this call, because there was nothing to do. {fact}."
         hint = "Nothing needs to be done; continue with the task."
         done = ToolError(ErrorCode.INVALID_OPERATION, words, recovery_hint=hint, attempted=False)
         end_unexecuted(tx, card.tool_call, CallStatus.REJECTED, done)

@@ -57,7 +57,7 @@ class CardStanding:
 
     @property
     def needs(self) -> str:
-        """The approvals that are missing, such as `1 of 2: someone of Finance, not Ann`."""
+        """The approvals that are missing, such as `1 of 2: someone from Finance, not Ann`."""
         return describe_needs(self.ruled, self.states, ", ".join(each.name for each in self.requesters))
 
     @property

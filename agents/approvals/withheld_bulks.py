@@ -53,7 +53,7 @@ class WithheldState:
         """The state in words: `120 had already started. 180 are waiting again.`"""
         so_far = " so far" if self.left else ""
         started = f"{self.started:,} had already started{so_far}. " if self.started else ""
-        left = f" {self.left:,} more follow and will not start." if self.left else ""
+        left = f" {self.left:,} more are still coming back and will not start." if self.left else ""
         return f"{started}{self.waiting_again:,} {'is' if self.waiting_again == 1 else 'are'} waiting again.{left}"
 
 

@@ -146,5 +146,5 @@ def _decode(text: str) -> bytes:
     """
     raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
     if _encode(raw) != text:
-        raise ValueError("not spelled as it was encoded")
+        raise ValueError("not in canonical form")
     return raw

@@ -209,7 +209,7 @@ def _build_counting(now: datetime | None) -> Iterator[Metric]:
     newest = Event.objects.aggregate(newest=Max("pk"))["newest"] or 0
     head = FiguresHead.objects.filter(pk=FiguresHead.ONLY).first()
     age = _get_age(head.looked_at, now) if head else time.monotonic() - _STARTED_AT
-    text = "Time since a sweeper last looked, or since this process started if none has; about 10 s."
+    text = "Time since a sweeper last looked, or since this process started if none has; normally about 10 s."
     yield _build_gauge("gadget_sweep_age_seconds", text, age)
     left = max(0, newest - (head.event_id if head else 0))
     yield _build_gauge("gadget_uncounted_events", "Upper bound of events that are not counted yet.", left)

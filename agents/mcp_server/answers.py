@@ -42,7 +42,7 @@ TICKET_TOOLS = (
                     "type": "integer",
                     "minimum": 0,
                     "maximum": MAX_START,
-                    "description": "Where to continue in a large result, as an earlier answer named it.",
+                    "description": "Where to continue in a large result, as given in an earlier answer.",
                 },
             },
             "required": ["ticket"],

@@ -43,7 +43,7 @@ def read_message(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise BadMessage(types.PARSE_ERROR, "The body is not JSON.") from None
     if not isinstance(message, dict):
-        raise BadMessage(types.INVALID_REQUEST, "The body must be one JSON-RPC message; batches are not served.")
+        raise BadMessage(types.INVALID_REQUEST, "The body must be one JSON-RPC message; batches are not supported.")
     message_id = message.get("id")
     if "id" in message and (isinstance(message_id, bool) or not isinstance(message_id, str | int)):
         raise BadMessage(types.INVALID_REQUEST, "id must be a string or an integer.")

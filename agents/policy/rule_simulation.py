@@ -73,7 +73,7 @@ class JudgedCard:
     """A recorded card judged by the approval rules of a draft, which are for it.
 
     Attributes:
-        needs: the people that it would have needed, such as `1 of 2: someone of Finance`.
+        needs: the people that it would have needed, such as `1 of 2: someone from Finance`.
         is_stuck: the people of today could not meet the rules of the draft for it.
         is_kept: the people and groups were kept with its approval; otherwise the groups are those of today.
     """

@@ -29,20 +29,20 @@ def describe_connect_error(url: httpx2.URL, error: Exception) -> str:
         return f"Nothing answers at {address}. Start the server, or correct the address and its port"
     if isinstance(cause, OSError) and cause.errno in _NO_ROUTE:
         return f"This machine has no route to {place}. Check the network and the address"
-    return f"Could not reach {address}: {error}. Check the address, and that the server runs"
+    return f"Could not reach {address}: {error}. Check the address, and that the server is running"
 
 
 def _describe_tls_error(host: str, place: str, cause: object) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         fault = cause.verify_message.rstrip(".")
-        return f"The certificate of {host} is not valid: {fault}. Renew it, or let this machine trust its authority"
+        return f"The certificate of {host} is not valid: {fault}. Renew it, or let this machine trust its issuer"
     return f"The server at {place} doesn't speak https. Try http://{place}"
 
 
 def describe_early_end(url: httpx2.URL, error: Exception) -> str:
     """Describe a connection that ended, or was no HTTP, before an answer began."""
     address = f"{url.scheme}://{url.netloc.decode('ascii')}"
-    advice = "Check that the address is that of a model's server"
+    advice = "Check that the address belongs to a model's server"
     if url.scheme == "http":
         advice += ", and try https://"
     words = re.sub(r"\[Errno -?\d+\] ", "", str(error))

@@ -29,8 +29,8 @@ from tools.contract import PrivateHosts
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _NO_KEY = "none"
 NO_TOOLS = (
-    "But the server says that its model's template supports no tools, so it drops them in silence. "
-    "Start it with a template for tools, or choose another model."
+    "But the server says that its model's template does not support tools, so it silently drops them. "
+    "Start it with a template that supports tools, or choose another model."
 )
 
 

@@ -9,8 +9,8 @@ MAX_TRIES = 2
 """Requests for an answer of a kind that another request rarely changes."""
 MAX_TRIES_IF_BROKEN = 3
 _HINTS = {
-    CALL_AS_TEXT: "Your last answer was a tool call written as text, so nothing was run. Call the tool in the way that "
-    "your interface for tools provides, or answer in plain words without writing out a call.",
+    CALL_AS_TEXT: "Your last answer was a tool call written as text, so nothing was run. Call the tool through your "
+    "interface for tools, or answer in plain words without writing out a call.",
     MISSING_CALL: "Your last answer announced a tool call but contained none. Call the tool, or answer in plain words.",
     EMPTY_ANSWER: "Your last answer was empty. Call a tool, or answer in plain words.",
 }

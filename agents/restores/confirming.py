@@ -120,7 +120,7 @@ def _refuse_own_loss(member: Membership, row: Any, values: Values) -> None:
     """Raise Conflict if the admin would lose their own rights: there may be no other admin."""
     keeps_rights = values.get("role") == Role.ADMIN and values.get("is_active", True)
     if isinstance(row, Membership) and row.pk == member.pk and not keeps_rights:
-        raise Conflict("This would take your own rights. Choose “as restored” for your own line, or ask an admin.")
+        raise Conflict("This would take away your own rights. Choose “as restored” for your own line, or ask an admin.")
 
 
 def _build_entry(member: Membership, line: RestoredLimit, outcome: str) -> audit.NewEntry:

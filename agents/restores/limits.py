@@ -210,7 +210,7 @@ KINDS = (
     ),
     LimitKind(
         "group",
-        "Group of approvers",
+        "Approver group",
         ApproverGroup,
         (
             LimitField("name", "name", take_newer),
@@ -241,7 +241,7 @@ KINDS = (
     ),
     LimitKind(
         "tool_rule",
-        "Rule of a tool",
+        "Tool rule",
         ToolRule,
         (
             LimitField("tool", "tool", take_newer),
@@ -284,7 +284,7 @@ KINDS = (
     ),
     LimitKind(
         "source",
-        "Source of tools",
+        "Tool source",
         Source,
         (
             LimitField("is_active", "active", take_off),

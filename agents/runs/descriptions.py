@@ -110,7 +110,7 @@ def _describe_title(payload: Payload, redaction: ReplayRedaction) -> Description
 
 def _describe_wait(payload: Payload, redaction: ReplayRedaction) -> Description:
     if reason := redaction.redact_text(payload.get("reason") or ""):
-        return Description(f"{reason} Nothing more starts", reason, spoken=reason, icon="ban", look="wait")
+        return Description(f"{reason} Nothing new starts", reason, spoken=reason, icon="ban", look="wait")
     if waits := event_words.say_waits(payload):
         return Description(f"Waiting for {waits}", spoken=f"The run waits for {waits}", icon="clock", look="wait")
     moment = "Waiting a moment: the approval can still be undone"

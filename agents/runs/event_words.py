@@ -70,7 +70,7 @@ def say_delay(payload: Mapping[str, Any]) -> str:
 def say_unusable(payload: Mapping[str, Any]) -> str:
     """Say what became unusable, with its usage: `The answer was cut off: about 1,200 + 80 tokens.`"""
     about = "about " if payload["usage_estimated"] else ""
-    what = "An answer was given up" if payload["code"] == "stopped" else "An answer could not be used"
+    what = "An answer was abandoned" if payload["code"] == "stopped" else "An answer could not be used"
     return f"{'The answer was cut off' if payload.get('text') else what}: {about}{say_tokens(payload)}."
 
 

@@ -181,11 +181,11 @@ def _read_contents(path: Path, *, is_sealed: bool) -> tuple[bytes, dict[str, Mem
     with _read_members(path, is_sealed=is_sealed) as members:
         for number, (member, source) in enumerate(members):
             if not is_sealed and number > most:
-                raise BackupError(f"{path} has no seal, and more members than a backup of its size.")
+                raise BackupError(f"{path} has no seal, and more members than a backup of its size can have.")
             if member.name != MANIFEST:
                 found[member.name] = _measure(source)
             elif not is_sealed and member.size > UNSEALED_MANIFEST_BASE + UNSEALED_MANIFEST_SHARE * len(found):
-                raise BackupError(f"{path} has no seal, and a larger manifest than its members explain.")
+                raise BackupError(f"{path} has no seal, and a larger manifest than its members account for.")
             else:
                 text = source.read(MAX_MANIFEST_BYTES)
     return text, found

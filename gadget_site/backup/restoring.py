@@ -62,7 +62,7 @@ def restore(path: Path, *, force: bool = False) -> RestoredBackup:
         try:
             backend.load(Path(work), manifest, read_newer_limits())
         except (DatabaseError, CommandError) as error:
-            raise BackupError(f"{path} could not be put into the database, which is as before: {error}") from error
+            raise BackupError(f"{path} could not be restored, and the database is unchanged: {error}") from error
         _replace_files(files, Path(staged))
     return RestoredBackup(manifest, restored.settle(manifest.made_at, has_lines=True))
 

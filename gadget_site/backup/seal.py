@@ -66,12 +66,12 @@ class PlainTarInfo(tarfile.TarInfo):
     def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
         is_plain = self.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
         if not is_plain and self.type != tarfile.XHDTYPE:
-            raise tarfile.ReadError(f"{self.name[:100]!r} is no file")
+            raise tarfile.ReadError(f"{self.name[:100]!r} is not a regular file")
         if not is_plain and self.size > _LONGEST_HEADER:
             raise tarfile.ReadError("a header is too long")
         return super()._proc_member(tar)  # type: ignore[misc, no-any-return]
 
     def _proc_gnusparse_00(self, *_: object) -> None:
-        raise tarfile.ReadError(f"{self.name[:100]!r} has holes")
+        raise tarfile.ReadError(f"{self.name[:100]!r} is a sparse file")
 
     _proc_gnusparse_01 = _proc_gnusparse_10 = _proc_gnusparse_00

@@ -15,7 +15,7 @@ from gadget_site.management.findings import Finding
 def check_addresses() -> Iterator[Finding]:
     """Check that hosts, origins and proxies fit together; a mismatch shows only once somebody comes from elsewhere."""
     findings = [*_check_origins(), *_check_proxies()]
-    yield from findings or [Finding("addresses", "hosts, origins and proxies fit together")]
+    yield from findings or [Finding("addresses", "hosts, origins and proxies match")]
 
 
 def _check_origins() -> Iterator[Finding]:

@@ -47,7 +47,7 @@ def check_key_files() -> Iterator[Finding]:
     config = (settings.GADGET_CONFIG_FILE,) if settings.GADGET_CONFIG.services else ()
     for path in (*places, *config):
         if path.is_file() and path.stat().st_mode & stat.S_IROTH:
-            text = f"everybody on this machine can read {str(path)!r}, which has keys or passwords"
+            text = f"anyone on this machine can read {str(path)!r}, which contains keys or passwords"
             yield Finding("keys", text, f"chmod o= {shlex.quote(str(path))}")
 
 

@@ -126,7 +126,7 @@ def check_schema_version() -> Iterator[Finding]:
         yield Finding("database", text, NEWER_FIX[0].lower() + NEWER_FIX[1:-1])
         return
     if newer := list_unknown_migrations():
-        text = f"a newer version migrated it ({newer[0]}), and this one may still run beside that"
+        text = f"a newer version migrated it ({newer[0]}), and this older version can still run beside it"
         yield Finding("database", text)
 
 
@@ -208,7 +208,7 @@ def check_slots(allowed: int, ours_at_most: int) -> Finding:
         used, ours = cursor.fetchone()
     text = f"{used} of {allowed} connection slots are used, {ours} of them by Gadget"
     if ours > ours_at_most:
-        text = f"{text}, whose processes can hold {ours_at_most}: the others are dead"
+        text = f"{text}, whose processes can hold at most {ours_at_most}: the other connections are dead"
         return Finding("database", text, "set tcp_keepalives_idle = 10 on the server, or in the pooler before it")
     if used > allowed * MOST_SLOTS:
         return Finding("database", text, "end other programs' connections, or raise PostgreSQL's max_connections")
@@ -266,7 +266,7 @@ def _check_one_provider(row: ModelProvider) -> Finding:
     except ProviderError as error:
         return Finding("provider", f"{name}: {error}", "check its address, key and model at /admin/")
     if warning:
-        return Finding("provider", f"{name} answers. {warning}", "start its server with a template for tools")
+        return Finding("provider", f"{name} answers. {warning}", "start its server with a template that supports tools")
     return Finding("provider", f"{name} answers")
 
 

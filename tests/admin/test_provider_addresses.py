@@ -44,7 +44,7 @@ def test_address_without_scheme_is_saved_with_the_one_that_works(world: World, a
         assert server.requests == []
         assert not any("authorization" in headers for headers in server.request_headers)
     assert ModelProvider.objects.get(name="New").base_url == server.url
-    assert f"{strip(server.url)} answers over http." in html.unescape(page.content.decode())
+    assert f"{strip(server.url)} answers via http." in html.unescape(page.content.decode())
 
 
 def test_server_that_wants_a_key_answers_too(world: World, admin: Client) -> None:

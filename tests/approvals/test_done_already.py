@@ -134,7 +134,7 @@ class TestDismissing:
         run = workshop.drive(run)
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.REJECTED])
         message = model.requests[-1]["messages"][-1]["content"]
-        assert "nothing had to be done. Nothing to change: Acme already has these values." in message
+        assert "there was nothing to do. Nothing to change: Acme already has these values." in message
         assert calls(run)[0].attempts == 0
         assert AuditEntry.objects.get(action="card_dismissed").subject == f"approval:{card.pk}"
 

@@ -70,7 +70,7 @@ def test_a_card_waits_until_enough_people_of_the_group_have_approved(
     assert workshop.approve(card, by=fay).status == ApprovalStatus.PENDING
     workshop.drive(card.run)
     assert not recorder.effects
-    assert standing_of(card).needs == "1 of 2: someone of Finance"
+    assert standing_of(card).needs == "1 of 2: someone from Finance"
     assert standing_of(card).approved_by == ["fay"]
     assert workshop.approve(card, by=fred).status == ApprovalStatus.APPROVED
     workshop.drive(card.run)
@@ -83,7 +83,7 @@ def test_the_panel_and_rest_tell_of_a_vote_and_of_its_withdrawal(
     workshop: Workshop, card: Approval, fay: Membership
 ) -> None:
     workshop.approve(card, by=fay)
-    needed = "1 of 2: someone of Finance"
+    needed = "1 of 2: someone from Finance"
     about = {"approval_id": str(card.pk), "call_id": str(card.tool_call_id), "by": "fay"}
     (told,) = payloads(card.run, "approval_voted")
     assert told == about | {"still_needed": needed}
@@ -95,14 +95,14 @@ def test_the_panel_and_rest_tell_of_a_vote_and_of_its_withdrawal(
         client.get(f"/runs/{card.run_id}/").content.decode().split()
     )
     workshop.undo(card, by=fay)
-    withdrawn = about | {"still_needed": "0 of 2: someone of Finance", "withdrawn": True}
+    withdrawn = about | {"still_needed": "0 of 2: someone from Finance", "withdrawn": True}
     assert payloads(card.run, "approval_voted")[1] == withdrawn
 
 
 def test_an_approval_that_counts_for_no_rule_is_refused(workshop: Workshop, card: Approval) -> None:
     with pytest.raises(Forbidden) as refused:
         workshop.approve(card, by=workshop.admin)
-    assert refused.value.detail == "0 of 2: someone of Finance"
+    assert refused.value.detail == "0 of 2: someone from Finance"
     assert not Vote.objects.exists()
 
 
@@ -368,7 +368,7 @@ def test_rest_says_what_a_card_still_needs_and_a_bulk_decision_that_it_only_coun
     detail = client.get(f"/api/approvals/{card.pk}").json()
     assert (detail["status"], detail["needs"], detail["approved_by"]) == (
         "pending",
-        "1 of 2: someone of Finance",
+        "1 of 2: someone from Finance",
         ["fay"],
     )
     page = client.get(f"/approvals/{card.pk}/").content.decode()

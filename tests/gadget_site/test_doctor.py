@@ -203,7 +203,7 @@ def test_readable_file_of_keys_is_named(settings: Settings, tmp_path: Path) -> N
     assert not list(check_key_files())
     file.chmod(0o644)
     (finding,) = check_key_files()
-    assert f"everybody on this machine can read {str(file)!r}" in finding.text
+    assert f"anyone on this machine can read {str(file)!r}" in finding.text
     assert finding.fix == f"chmod o= {file}"
     assert any(each == finding for each in check_installation())
 
@@ -234,7 +234,7 @@ def test_connections_are_counted_against_the_slots_of_the_server() -> None:
         assert "raise PostgreSQL's max_connections" in few.fix
         dead = check_slots(10_000, 0)
         assert not dead.is_well
-        assert "whose processes can hold 0: the others are dead" in dead.text
+        assert "whose processes can hold at most 0: the other connections are dead" in dead.text
 
 
 def test_a_redis_that_is_away_is_named_and_nothing_hangs_on_it(settings: Settings) -> None:

@@ -33,6 +33,6 @@ def test_a_card_whose_change_another_run_made_is_dismissed_and_its_run_goes_on(o
     card.refresh_from_db()
     (dismissed,) = calls(second)
     assert (card.status, dismissed.status) == (ApprovalStatus.ANSWERED, CallStatus.REJECTED)
-    assert "nothing had to be done" in dismissed.content
+    assert "there was nothing to do" in dismissed.content
     record.refresh_from_db()
     assert (record.status, record.version) == ("inactive", 2)

@@ -96,7 +96,7 @@ def test_the_last_line_of_a_run_is_the_same_live_and_loaded(office: Office, visi
     told = page.locator("#panel > .state")
     expect(told.last).to_contain_text("Waiting for a decision")
     stops.stop_everything(office.member("operator"))
-    expect(told.last).to_contain_text("Nothing more starts")
+    expect(told.last).to_contain_text("Nothing new starts")
     stops.release_everything(office.member("admin"))
     expect(told.last).to_contain_text("Waiting for a decision")
     live = told.all_inner_texts()

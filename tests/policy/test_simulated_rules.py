@@ -90,7 +90,7 @@ def test_a_card_counts_only_if_the_rule_is_for_it(workshop: Workshop) -> None:
 def test_without_a_kept_ruling_the_groups_of_today_are_used(workshop: Workshop, finance: ApproverGroup) -> None:
     workshop.approve(ask(workshop))
     needs = draft(group=finance.as_group())
-    assert judge_one(workshop, needs).needs == "needs someone of Finance"
+    assert judge_one(workshop, needs).needs == "needs someone from Finance"
     finance.members.add(workshop.approver)
     Membership.objects.filter(pk=workshop.approver.pk).update(role=Role.VIEWER)
     report = run_simulation(workshop, needs)
@@ -151,7 +151,7 @@ def test_the_other_rules_of_the_moment_still_hold(workshop: Workshop, finance: A
     assert card.ruling is not None
     card.ruling["person"]["groups"] = []
     Approval.objects.filter(pk=card.pk).update(ruling=card.ruling)
-    assert judge_one(workshop, draft()).needs == f"needs someone of group {finance.pk}"
+    assert judge_one(workshop, draft()).needs == f"needs someone from group {finance.pk}"
 
 
 def test_a_changed_rule_replaces_the_one_that_the_ruling_kept(workshop: Workshop) -> None:

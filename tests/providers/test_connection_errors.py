@@ -86,4 +86,4 @@ def test_check_tells_of_server_that_drops_tools(
     server: ModelServer, ask: Asking, props: str | None, is_told: bool
 ) -> None:
     server.pages = {} if props is None else {"/props": props}
-    assert ("drops them in silence" in ask.provider().check()) == is_told
+    assert ("silently drops them" in ask.provider().check()) == is_told

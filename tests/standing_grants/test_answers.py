@@ -257,7 +257,7 @@ class TestBeforeTheStart:
             rows.update(**change)
         assert self.drive(workshop, card) == [CallStatus.AWAITING_APPROVAL]
         new = workshop.card(card.run)
-        assert new.why.startswith("The standing grant that approved this no longer answers it: ")
+        assert new.why.startswith("The standing grant that approved this no longer covers it: ")
 
     def test_a_demoted_maker_does_not_let_it_start(
         self, workshop: Workshop, recorder: Recorder, approved: tuple[StandingGrant, Approval]

@@ -27,7 +27,7 @@ from tools.toolbox.toolbox import Toolbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ENDED = "The standing grant that approved this no longer answers it: "
+ENDED = "The standing grant that approved this no longer covers it: "
 A = equals("name", "a")
 Change = Callable[[Workshop], object]
 

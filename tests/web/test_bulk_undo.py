@@ -39,7 +39,7 @@ def test_a_bulk_is_offered_and_undone_as_one_without_scripts(world: World) -> No
     assert "Approved: 2 cards" in html
     html = client.post(f"/approvals/bulks/{bulk_id}/undo/", follow=True).content.decode()
     assert WithheldBulk.objects.get().bulk_id.hex == bulk_id.replace("-", "")
-    assert "0 are waiting again. 2 more follow and will not start." in html
+    assert "0 are waiting again. 2 more are still coming back and will not start." in html
     assert f"/approvals/bulks/{bulk_id}/undo/" not in html
 
 

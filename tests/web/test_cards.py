@@ -349,7 +349,7 @@ def test_a_card_asked_again_that_its_tool_refuses_says_so(world: World) -> None:
     assert re.findall(r"<dt>(.*?)</dt>", section(html, "changed")) == ["effect"]
     assert "no longer possible" in section(html, "changed")
     assert "There is no record" in section(html, "effect")
-    assert "Not possible any more" in section(html, "effect")
+    assert "No longer possible" in section(html, "effect")
     facts = html.split('class="facts"')[1].split("</dl>")[0]
     assert "Affected" not in facts
     assert "not known" not in facts

@@ -59,7 +59,7 @@ def test_dismissing_by_its_form_ends_the_card(world: World, card: Approval) -> N
     assert (card.status, card.tool_call.status) == (ApprovalStatus.ANSWERED, CallStatus.REJECTED)
     text = read_text(world, card)
     assert "Dismissed by" in text
-    assert "Nothing had to be done, and nothing was." in text
+    assert "There was nothing to do, so nothing was done." in text
 
 
 def test_dismissing_over_rest_ends_the_card_once(world: World, card: Approval) -> None:

@@ -247,7 +247,7 @@ def test_a_stop_and_its_end_are_lines_of_their_own(world: World) -> None:
     stops.stop_everything(world.member("operator"))
     stops.release_everything(world.member("admin"))
     html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
-    assert "operator stopped everything. Nothing more starts <" in html
+    assert "operator stopped everything. Nothing new starts <" in html
     assert "The stop was lifted." in html
     assert "wait-" not in html
 
@@ -262,11 +262,11 @@ def test_the_status_line_follows_a_stop_and_its_end(world: World) -> None:
     run = world.card().run
     park_run(run)
     stops.stop_everything(world.member("operator"))
-    assert read_last_line(world, run).startswith("operator stopped everything. Nothing more starts")
+    assert read_last_line(world, run).startswith("operator stopped everything. Nothing new starts")
     stops.release_everything(world.member("admin"))
     assert read_last_line(world, run).startswith("Waiting for a decision")
     html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
-    assert html.index("Nothing more starts <") < html.index("The stop was lifted. <")
+    assert html.index("Nothing new starts <") < html.index("The stop was lifted. <")
     with run_transaction(run.pk) as tx:
         tx.publish(RunResumed("approver", pass_number=1))
     assert read_last_line(world, run).startswith("Resumed by approver")

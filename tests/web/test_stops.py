@@ -95,7 +95,7 @@ def test_one_employee_is_stopped_and_released(world: World) -> None:
     assert "stopped by operator" in read_page(world.client("viewer"), f"/employees/{world.employee.pk}/")
     run = world.run(RunStatus.QUEUED)
     stops.apply(run.pk)
-    assert "Nothing more starts" in read_page(world.client("viewer"), f"/runs/{run.pk}/")
+    assert "Nothing new starts" in read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert press(world.client("admin"), "release", "employee", world.employee.pk) == 302
     assert "stopped by operator" not in read_page(world.client("viewer"), f"/employees/{world.employee.pk}/")
 

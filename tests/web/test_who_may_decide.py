@@ -51,7 +51,7 @@ def test_rules_say_what_they_need_and_who_counts(world: World) -> None:
     assert "Refunds: needs 2 people of Finance. Counts for: approver." in text
     assert "No one can meet this rule." in text, "only one of the group has the role"
     assert "approver may approve it together with others." in text
-    assert "admin can’t approve: 0 of 2: someone of Finance." in text
+    assert "admin can’t approve: 0 of 2: someone from Finance." in text
 
 
 def test_a_rule_of_another_tool_or_employee_does_not_match(world: World) -> None:
@@ -78,7 +78,7 @@ def test_a_condition_counts_only_if_it_is_said_to_be_met(world: World) -> None:
     for text in (unmet, met):
         assert "Refunds, only if changes.score is at least 50: needs 1 person of Finance." in text
     assert "admin may approve it alone." in unmet
-    assert "admin can’t approve: needs someone of Finance." in met
+    assert "admin can’t approve: needs someone from Finance." in met
 
 
 def test_a_deputy_is_named_with_the_person_whose_approval_it_is(world: World) -> None:

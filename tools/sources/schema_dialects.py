@@ -130,7 +130,7 @@ def _drop_illegal(schema: dict[str, Any], notes: list[str]) -> None:
         for part in path[:-1]:
             holder = holder[part]
         _remove_value(holder, path)
-        notes.append(f"{'.'.join(map(str, path)):.80} is not valid and left out")
+        notes.append(f"{'.'.join(map(str, path)):.80} is not valid, so it is left out")
     raise IllegalSchemaError(f"its schema has more than {MAX_FAULTS} faults")
 
 

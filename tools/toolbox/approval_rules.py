@@ -265,7 +265,7 @@ def _has_voices(votes: Sequence[CastVote], count: int) -> bool:
 
 
 def describe_needs(card: RuledCard, states: Iterable[RuleState], requesters: str = "") -> str:
-    """Say what a waiting card still needs, such as `1 of 2: someone of Finance, not Ann`.
+    """Say what a waiting card still needs, such as `1 of 2: someone from Finance, not Ann`.
 
     Args:
         requesters: the names of those who asked for the call.
@@ -275,7 +275,7 @@ def describe_needs(card: RuledCard, states: Iterable[RuleState], requesters: str
 
 def _describe_need(card: RuledCard, state: RuleState, requesters: str) -> str:
     rule, groups = state.rule, " or ".join(group.name for group in state.rule.list_groups(card))
-    who = f"someone of {groups}" if groups else "an approver"
+    who = f"someone from {groups}" if groups else "an approver"
     if rule.excludes_requesters and card.requesters:
         who += f", not {requesters}" if requesters else ", not someone who asked for this"
     return f"{len(state.counted)} of {rule.needed}: {who}" if rule.needed > 1 else f"needs {who}"

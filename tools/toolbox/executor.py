@@ -158,7 +158,7 @@ def _build_suspension(call: PreparedCall, suspend: Suspend) -> _Suspension | Too
     try:
         wait = next(rule for cls, rule in _SUSPENDS.items() if isinstance(suspend, cls)).convert(suspend)
     except ValueError as error:
-        message = f"{call.tool.title} returned a wrong {type(suspend).__name__}: {error}."
+        message = f"{call.tool.title} returned an invalid {type(suspend).__name__}: {error}."
         return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, message, attempted=False)
     return _Suspension(wait) if call.may_suspend else _build_run_only_error(call.tool)
 

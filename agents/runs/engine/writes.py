@@ -127,7 +127,7 @@ def _use_approval(tx: Transaction, due: ApprovedCall) -> CallEffect | None:
     assert isinstance(effect, CallEffect)
     if objection is None and (unanswered := due.find_grant_objection()) is not None:
         get_answerer().end(unanswered.ended)
-        why = f"The standing grant that approved this no longer answers it: {unanswered.why}."
+        why = f"The standing grant that approved this no longer covers it: {unanswered.why}."
         replace_card(tx, due.card, effect, why)
         return None
     in_time = approved.filter(valid_until__gt=Now(), start_after__lte=Now())

@@ -35,7 +35,7 @@ def describe_call(approval: Approval, call: ToolCall, report_text: str, *, is_un
     if approval.kind == ApprovalKind.APPROVAL and approval.status in DID_NOT_START:
         return CallReport("none", "Did not start.")
     if approval.kind == ApprovalKind.APPROVAL and approval.status == ApprovalStatus.ANSWERED:
-        return CallReport("none", "Nothing had to be done, and nothing was.")
+        return CallReport("none", "There was nothing to do, so nothing was done.")
     if approval.status == ApprovalStatus.APPROVED:
         return None if is_undoable else CallReport("going", "Not started yet.")
     was_resolved = approval.kind == ApprovalKind.UNKNOWN and approval.status != ApprovalStatus.PENDING

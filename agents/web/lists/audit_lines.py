@@ -49,7 +49,7 @@ WORK_ACTIONS = {
     "schedule_cancelled": "cancelled a schedule",
     "schedule_switched_off": "switched off a schedule",
     "schedule_skipped": "skipped a scheduled run",
-    "schedule_corrected": "corrected the next time of a schedule",
+    "schedule_corrected": "corrected the next run time of a schedule",
     "demo_built": "created the demo",
     "backup_restored": "restored a backup",
     "restored_limit_confirmed": "confirmed a restored limit:",

@@ -145,7 +145,7 @@ def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 def undo_bulk(request: HttpRequest, member: Membership, bulk_id: UUID) -> HttpResponseBase:
     """Undo a bulk approval: none of its calls starts any more, and its cards are renewed one by one."""
     withheld_bulks.withhold(member, bulk_id)
-    messages.info(request, "Undone. Nothing more of it starts.")
+    messages.info(request, "Undone. No further calls will start.")
     return redirect(f"{reverse('approvals')}?undone={bulk_id}")
 
 

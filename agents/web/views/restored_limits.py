@@ -20,7 +20,7 @@ def restored_limits_page(request: HttpRequest, member: Membership) -> HttpRespon
     The form has `line` for each ticked line, and `outcome-ID` with the chosen outcome of each.
     """
     if not member.may(Role.ADMIN):
-        raise Forbidden("Only admins confirm restored limits.")
+        raise Forbidden("Only admins can confirm restored limits.")
     if request.method != "POST":
         lines = confirming.list_lines(member.organization_id)
         return render_page(request, member, "stops/restored.html", {"lines": lines})

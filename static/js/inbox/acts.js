@@ -47,7 +47,7 @@ export function withCard(act) {
     refuse(allRows().length ? "Select a waiting card first, with j and k." : "You’re all caught up.");
   } else if (card.querySelector("form[data-action=answer]")) {
     card.querySelector("form[data-action=answer] textarea").focus();
-    refuse("mayOperate" in document.body.dataset ? "A question: write an answer, or press the number of a choice." : "Only operators can answer questions.");
+    refuse("mayOperate" in document.body.dataset ? "This is a question: write an answer, or press the number of a choice." : "Only operators can answer questions.");
   } else if (!("mayDecide" in document.body.dataset)) {
     refuse("Only approvers can decide cards.");
   } else if (card.querySelector("form[data-action=resolve]")) {

@@ -9,7 +9,7 @@ const are = (count) => (count === 1 ? "is" : "are");
 
 function describe({ started, waiting_again: waiting, left }) {
   const had = started ? `${started} had already started${left ? " so far" : ""}. ` : "";
-  const rest = left ? ` ${left} more follow and will not start.` : "";
+  const rest = left ? ` ${left} more are still coming back and will not start.` : "";
   return `${had}${waiting} ${are(waiting)} waiting again.${rest}`;
 }
 
@@ -19,7 +19,7 @@ export async function undoBulk(bulkId) {
     showToast(`Couldn’t undo: ${detail}.`);
     return;
   }
-  const progress = showProgress(`Undone: ${answer.cards} ${answer.cards === 1 ? "card" : "cards"}. Nothing more of it starts.`);
+  const progress = showProgress(`Undone: ${answer.cards} ${answer.cards === 1 ? "card" : "cards"}. No further calls will start.`);
   const last = await follow(`/api/approvals/bulks/${bulkId}`, answer, (state) => progress.tell(`Undoing: ${describe(state)}`));
   progress.end();
   showToast(`Undone: ${describe(last)}`, { staysFor: 15 });

@@ -52,7 +52,7 @@ export function showVoters(row, names) {
   const mine = names.includes(document.body.dataset.user);
   place.dataset.voters = [...new Set(names)].join(" ");
   const count = `${names.length} ${names.length === 1 ? "approval" : "approvals"} · `;
-  place.textContent = mine ? "you approved, waits for others · " : names.length ? count : "";
+  place.textContent = mine ? "you approved, waiting for others · " : names.length ? count : "";
   if (mine !== row.matches(".waits")) {
     const hadFocus = row.contains(document.activeElement);
     leaveGroup(row);

@@ -363,12 +363,12 @@ def test_older_schemas_and_ecma_patterns_are_translated(schema: dict[str, Any], 
 @pytest.mark.parametrize(
     ("schema", "note"),
     [
-        ({"type": "text"}, "properties.a.type is not valid and left out"),
-        ({"minLength": "3"}, "properties.a.minLength is not valid and left out"),
-        ({"enum": "red"}, "properties.a.enum is not valid and left out"),
-        ({"required": [1]}, "properties.a.required.0 is not valid and left out"),
-        ("string", "properties.a is not valid and left out"),
-        ({"anyOf": ["string", {"type": "null"}]}, "properties.a.anyOf.0 is not valid and left out"),
+        ({"type": "text"}, "properties.a.type is not valid, so it is left out"),
+        ({"minLength": "3"}, "properties.a.minLength is not valid, so it is left out"),
+        ({"enum": "red"}, "properties.a.enum is not valid, so it is left out"),
+        ({"required": [1]}, "properties.a.required.0 is not valid, so it is left out"),
+        ("string", "properties.a is not valid, so it is left out"),
+        ({"anyOf": ["string", {"type": "null"}]}, "properties.a.anyOf.0 is not valid, so it is left out"),
         ({"pattern": "[a-"}, "the pattern '[a-' is not checked"),
     ],
 )

@@ -94,7 +94,7 @@ def test_people_without_the_approver_role_count_for_nothing() -> None:
 def test_a_rule_needs_its_number_of_people_of_its_group() -> None:
     assert decide(FAY) == "counted"
     assert decide(FRED, CastVote(FAY)) == "approved"
-    assert decide(BEN, CastVote(FAY)) == "1 of 2: someone of Finance"
+    assert decide(BEN, CastVote(FAY)) == "1 of 2: someone from Finance"
 
 
 def test_nobody_votes_twice() -> None:
@@ -110,7 +110,7 @@ def test_all_matching_rules_must_be_met_and_a_vote_counts_for_each() -> None:
 
 
 def test_a_vote_that_no_unmet_rule_needs_is_refused() -> None:
-    assert decide(FRED, CastVote(FAY), rules=(replace(TWO_OF_FINANCE, needed=1), LARGE)) == "needs someone of Legal"
+    assert decide(FRED, CastVote(FAY), rules=(replace(TWO_OF_FINANCE, needed=1), LARGE)) == "needs someone from Legal"
 
 
 class TestWhoAsked:
@@ -207,17 +207,17 @@ def test_who_lost_the_role_or_left_the_group_meanwhile_does_not_count() -> None:
 def test_after_a_time_a_second_group_counts_as_well() -> None:
     rule = replace(LARGE, escalates_after=timedelta(hours=4), second_group=FINANCE)
     late = replace(CARD, age=timedelta(hours=4))
-    assert may_decide(FAY, CARD, [], [rule]).refusal == "needs someone of Legal"
+    assert may_decide(FAY, CARD, [], [rule]).refusal == "needs someone from Legal"
     assert may_decide(FAY, late, [], [rule]).completes
     assert may_decide(LEA, late, [], [rule]).completes
-    assert may_decide(BEN, late, [], [rule]).refusal == "needs someone of Legal or Finance"
-    assert may_decide(FAY, late, [], [replace(rule, second_group=None)]).refusal == "needs someone of Legal"
+    assert may_decide(BEN, late, [], [rule]).refusal == "needs someone from Legal or Finance"
+    assert may_decide(FAY, late, [], [replace(rule, second_group=None)]).refusal == "needs someone from Legal"
 
 
 def test_a_card_says_what_it_still_needs() -> None:
     rules = [replace(TWO_OF_FINANCE, excludes_requesters=True), LARGE]
     states = count_votes(CARD, [CastVote(FAY)], rules)
-    assert describe_needs(CARD, states, "Ann") == "1 of 2: someone of Finance, not Ann; needs someone of Legal"
+    assert describe_needs(CARD, states, "Ann") == "1 of 2: someone from Finance, not Ann; needs someone from Legal"
     assert describe_needs(CARD, count_votes(CARD, [CastVote(FAY), CastVote(FRED), CastVote(LEA)], rules)) == ONE_MORE
     unasked = replace(CARD, requesters=frozenset())
     assert describe_needs(unasked, count_votes(unasked, [], [TWO_PERSON_RULE])) == "needs an approver"

@@ -57,7 +57,9 @@ def test_an_approval_that_was_enough_has_no_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    ("person", "reason"), [(FAY, "votes are missing"), (BEN, "0 of 2: someone of group 1")], ids=["too few", "refused"]
+    ("person", "reason"),
+    [(FAY, "votes are missing"), (BEN, "0 of 2: someone from group 1")],
+    ids=["too few", "refused"],
 )
 def test_an_approval_that_was_not_enough_says_why(person: Voter, reason: str) -> None:
     assert judge(Ruling.of(person, CARD, [], [TWO_OF_FINANCE])) == f"the approval was not enough: {reason}"
