@@ -25,6 +25,10 @@ _STAYS_LOCKED = (
     "The card was read and checked in the same transaction, under its run's lock, which every decision takes."
 )
 EQUIVALENT: dict[str, str] = {
+    "agents/notices/on_screen.py withdraw_next: not shown.exists() -> False": "It only spares a lock.",
+    "agents/notices/on_screen.py withdraw_next: first is None -> False": (
+        "Another worker has just locked the rows; the thread would log an error and look again."
+    ),
     "agents/runs/call_history.py EmployeeCalls._of_organization: "
     "ToolCall.objects.filter(organization_id=self.run.organization_id, tool=tool)"
     " -> ToolCall.objects.filter(tool=tool)": (

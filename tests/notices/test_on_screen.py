@@ -61,13 +61,13 @@ def test_a_message_closes_what_is_closed_and_on_the_screen_of_its_own_browser(
     send_all()
     deny_card(world, closed)
     other = Channel.objects.exclude(pk=channel.pk).get()
-    Delivery.objects.filter(channel=other, notice__approval=closed).update(is_on_screen=False)
+    Delivery.objects.filter(channel=channel, notice__approval=closed).update(is_on_screen=False)
     service.messages.clear()
     second.messages.clear()
     newest = tell_card(world)
     send_all()
-    assert [message.get("close") for message in service.messages] == [[f"card-{closed}"]]
-    assert [message.get("close") for message in second.messages] == [None]
+    assert [message.get("close") for message in service.messages] == [None]
+    assert [message.get("close") for message in second.messages] == [[f"card-{closed}"]]
     assert list_on_screen(channel) == list_on_screen(other) == [waiting, newest]
     assert Delivery.objects.filter(is_on_screen=False).count() == 2, "control"
 
