@@ -9,10 +9,9 @@ _DECIDES = (
     "expires_at__gt=Now(), run__cancel_requested_at=None)"
 )
 _REDEEMED = (
-    "agents/gateway/redemptions.py _start: Approval.objects.filter(~WithheldBulk.find_for_approval(), pk=state.card.pk,"
+    "agents/gateway/redemptions.py _start: Approval.objects.filter(_match_usable(), pk=state.card.pk,"
     " status=ApprovalStatus.APPROVED) -> Approval.objects.filter("
 )
-_DUE = "agents/gateway/redemptions.py _start: own.filter(start_after__lte=Now(), valid_until__gt=Now())"
 _STARTED = (
     "agents/gateway/redemptions.py _start: ToolCall.objects.filter(pk=state.call.pk, status=CallStatus.APPROVED,"
     " attempts=0) -> ToolCall.objects.filter(pk=state.call.pk"
@@ -142,8 +141,7 @@ EQUIVALENT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            f"{_REDEEMED}~WithheldBulk.find_for_approval(), pk=state.card.pk)",
-            f"{_DUE} -> own.filter(valid_until__gt=Now())",
+            f"{_REDEEMED}_match_usable(), pk=state.card.pk)",
             f"{_STARTED}, attempts=0)",
             f"{_STARTED}, status=CallStatus.APPROVED)",
             "agents/gateway/redemptions.py _start: started != 1 -> False",
