@@ -133,6 +133,7 @@ def _build_undone(state: withheld_bulks.WithheldState) -> UndoneBulk:
         started=state.started,
         waiting_again=state.waiting_again,
         left=state.left,
+        votes=state.votes,
     )
 
 

@@ -87,3 +87,4 @@ class UndoneBulk(BaseModel):
     started: int = Field(description="Cards whose calls had already started; final once `left` is 0.")
     waiting_again: int = Field(description="Undone cards, whose calls wait for a decision again.")
     left: int = Field(description="Cards that are not renewed yet; their calls will not start.")
+    votes: int = Field(description="Your votes of the bulk on cards that needed more people; they no longer count.")

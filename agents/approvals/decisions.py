@@ -92,7 +92,7 @@ def approve_locked(tx: Transaction, member: Membership, card: Approval, decision
         refuse_claimed(card, decision.despite_claim_of)
         right.refuse_unseen(decision.seen_approvals)
     _check_confirmation(card, decision)
-    if not cast_vote(card, right, decision.decision_id):
+    if not cast_vote(card, right, decision.decision_id, decision.bulk_id):
         if not right.is_repeated:
             _publish_vote(tx, card, ApprovalVoted.of(card, member.user.get_username(), right.still_needed))
         return
@@ -232,15 +232,20 @@ def renew_undone(tx: Transaction, card: Approval, effect: CallEffect, user: User
     return replacement
 
 
+def withdraw(tx: Transaction, card: Approval, user: User) -> bool:
+    """Withdraw this person's vote from a waiting card whose run is locked; return False if there is none."""
+    if card.status != ApprovalStatus.PENDING or not withdraw_vote(user.pk, card):
+        return False
+    standing = find_standings(tx.run.organization, [card]).get(card.pk)
+    told = ApprovalVoted.of(card, user.get_username(), standing.needs if standing else "")
+    _publish_vote(tx, card, replace(told, withdrawn=True))
+    return True
+
+
 def _withdraw(member: Membership, approval_id: int) -> Approval | None:
     """Withdraw this member's vote from a waiting card; return None if there is none."""
     with lock_own_card(member, approval_id) as (tx, card):
-        if card.status != ApprovalStatus.PENDING or not withdraw_vote(member, card):
-            return None
-        standing = find_standings(tx.run.organization, [card]).get(card.pk)
-        told = ApprovalVoted.of(card, member.user.get_username(), standing.needs if standing else "")
-        _publish_vote(tx, card, replace(told, withdrawn=True))
-        return card
+        return card if withdraw(tx, card, member.user) else None
 
 
 def _publish_vote(tx: Transaction, card: Approval, event: ApprovalVoted) -> None:

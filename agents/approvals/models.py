@@ -1,47 +1,10 @@
-"""Votes, claims, snoozes and saved views: acts of people on cards besides their decisions."""
+"""Claims, snoozes and saved views: acts of people on cards besides their decisions."""
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
-from django.db.models.functions import Now
 
 from agents.accounts.models.organization import DECIDERS, Organization
-from agents.runs.models.approval import Approval
 from agents.runs.models.tool_call import ToolCall
-
-
-class Vote(models.Model):
-    """A person's approval of a card for which an approval rule needs certain people; a single approver casts none.
-
-    Attributes:
-        deputy_for: the person in whose stead it was cast.
-        decision_id: repeating it by the same person casts no second vote.
-        withdrawn_at: the time from which it does not count any more.
-    """
-
-    approval = models.ForeignKey(Approval, on_delete=models.CASCADE, related_name="votes", db_index=False)
-    voter = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    deputy_for = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
-    decision_id = models.CharField(max_length=200, blank=True)
-    cast_at = models.DateTimeField(db_default=Now())
-    withdrawn_at = models.DateTimeField(null=True)
-
-    class Meta:
-        ordering = ("id",)
-        indexes = (models.Index(fields=("approval", "id"), name="votes_of_approval"),)
-        constraints = (
-            models.UniqueConstraint(
-                fields=("approval", "voter"), condition=Q(withdrawn_at__isnull=True), name="one_vote_per_person"
-            ),
-            models.UniqueConstraint(
-                fields=("approval", "deputy_for"),
-                condition=Q(withdrawn_at__isnull=True, deputy_for__isnull=False),
-                name="one_vote_for_each_person",
-            ),
-        )
-
-    def __str__(self) -> str:
-        return f"{self.voter} on {self.approval_id}"
 
 
 class Claim(models.Model):

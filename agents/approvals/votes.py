@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
@@ -12,11 +13,10 @@ from django.utils import timezone
 
 from agents.accounts.models import Membership, Organization
 from agents.approval_rules.loading import load_rules, load_voters
-from agents.approvals.models import Vote
 from agents.approvals.requesters import Requester, describe_requesters, find_requesters
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import ApprovalsChanged, Forbidden
-from agents.runs.models import Approval, ApprovalStatus
+from agents.runs.models import Approval, ApprovalStatus, Vote
 from tools.contract import Level
 from tools.toolbox.approval_rules import (
     TWO_PERSON_RULE,
@@ -213,7 +213,7 @@ def require_vote(member: Membership, organization: Organization, card: Approval,
     return VoteRight(entitlement, standing, standing.voters.get(member.user_id))
 
 
-def cast_vote(card: Approval, right: VoteRight, decision_id: str) -> bool:
+def cast_vote(card: Approval, right: VoteRight, decision_id: str, bulk_id: UUID | None) -> bool:
     """Record the vote, unless it decides the card alone; return True if the card is approved with it.
 
     Votes that do not count any more make room, because one person has one voice.
@@ -228,7 +228,9 @@ def cast_vote(card: Approval, right: VoteRight, decision_id: str) -> bool:
         if (row.voter_id, row.deputy_for_id) not in counted:
             Vote.objects.filter(pk=row.pk).update(withdrawn_at=Now())
     voter_id, deputy_for_id = _get_ids(vote)
-    Vote.objects.create(approval=card, voter_id=voter_id, deputy_for_id=deputy_for_id, decision_id=decision_id)
+    Vote.objects.create(
+        approval=card, voter_id=voter_id, deputy_for_id=deputy_for_id, decision_id=decision_id, bulk_id=bulk_id
+    )
     return right.entitlement.completes
 
 
@@ -239,7 +241,7 @@ HAS_VOTES = Exists(Vote.objects.filter(approval_id=OuterRef("pk"), withdrawn_at=
 def list_voters(organization_id: int) -> dict[int, tuple[str, ...]]:
     """List who has approved each waiting card that needs more people, as usernames by card id."""
     waiting = {"approval__organization_id": organization_id, "approval__status": ApprovalStatus.PENDING}
-    rows = Vote.objects.filter(**waiting, withdrawn_at=None).order_by("pk")
+    rows = Vote.select_cast().filter(**waiting)
     found: dict[int, tuple[str, ...]] = {}
     for card_id, name in rows.values_list("approval_id", "voter__username"):
         found[card_id] = (*found.get(card_id, ()), name)
@@ -252,9 +254,9 @@ def has_voted(member: Membership, card: Approval, decision_id: str = "") -> bool
     return (votes.filter(decision_id=decision_id) if decision_id else votes).exists()
 
 
-def withdraw_vote(member: Membership, card: Approval) -> bool:
-    """Withdraw this member's vote; return False if there is none."""
-    votes = Vote.objects.filter(approval=card, voter_id=member.user_id, withdrawn_at=None)
+def withdraw_vote(user_id: int, card: Approval) -> bool:
+    """Withdraw this person's vote; return False if there is none."""
+    votes = Vote.objects.filter(approval=card, voter_id=user_id, withdrawn_at=None)
     return bool(votes.update(withdrawn_at=Now()))
 
 
@@ -263,7 +265,7 @@ def keep_votes(card: Approval, replacement: Approval, without_user_id: int) -> N
     if replacement.digest != card.digest:
         return
     votes = Vote.objects.filter(approval=card, withdrawn_at=None).exclude(voter_id=without_user_id)
-    columns = ("voter_id", "deputy_for_id", "decision_id", "cast_at")
+    columns = ("voter_id", "deputy_for_id", "decision_id", "bulk_id", "cast_at")
     rows = [Vote(approval=replacement, **row) for row in votes.order_by("pk").values(*columns)]
     if rows:
         Vote.objects.bulk_create(rows)
@@ -299,7 +301,7 @@ def _load_votes(cards: Collection[Approval], voters: dict[int, Voter]) -> dict[i
     The vote of somebody who left, and that of a deputy who no longer is one, is left out.
     """
     found: dict[int, tuple[CastVote, ...]] = {}
-    rows = Vote.objects.filter(approval__in=[card.pk for card in cards], withdrawn_at=None).order_by("pk")
+    rows = Vote.select_cast().filter(approval__in=[card.pk for card in cards])
     for card_id, voter_id, other_id in rows.values_list("approval_id", "voter_id", "deputy_for_id"):
         voter = voters.get(voter_id)
         other = next((each for each in voter.deputy_for if each.id == other_id), None) if voter and other_id else None

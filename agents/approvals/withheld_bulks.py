@@ -13,14 +13,14 @@ from django.db.models.functions import Now
 
 from agents.accounts import audit
 from agents.accounts.models import Membership
-from agents.approvals.decisions import renew_undone
+from agents.approvals.decisions import renew_undone, withdraw
 from agents.approvals.own_cards import require_approver
 from agents.approvals.unstarted_cards import compute_effect_to_show
 from agents.platform import notify
 from agents.platform.error_boundary import log_and_continue
 from agents.platform.refusals import Conflict, NotFound
 from agents.runs.engine.transaction import run_transaction
-from agents.runs.models import Approval, ApprovalStatus, CallStatus, WithheldBulk
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Vote, WithheldBulk
 
 UNDOABLE_FOR = timedelta(days=1)
 """The age up to which a bulk approval can be undone, if any of its calls still waits."""
@@ -33,15 +33,17 @@ class WithheldState:
     """The state of an undone bulk approval.
 
     Attributes:
-        cards: the approvals of the bulk.
+        cards: the approvals of the bulk that decided their cards.
         started: those whose calls had started before; final once `left` is 0.
         left: those that are withheld and not renewed yet.
+        votes: the approvals of the bulk that counted beside those of other people.
     """
 
     bulk_id: UUID
     cards: int
     started: int
     left: int
+    votes: int = 0
 
     @property
     def waiting_again(self) -> int:
@@ -49,12 +51,21 @@ class WithheldState:
         return self.cards - self.started - self.left
 
     @property
+    def undone(self) -> int:
+        """The number of cards whose approval by this person is undone, or had started."""
+        return self.cards + self.votes
+
+    @property
     def text(self) -> str:
         """The state in words: `120 had already started. 180 are waiting again.`"""
         so_far = " so far" if self.left else ""
         started = f"{self.started:,} had already started{so_far}. " if self.started else ""
         left = f" {self.left:,} more are still coming back and will not start." if self.left else ""
-        return f"{started}{self.waiting_again:,} {'is' if self.waiting_again == 1 else 'are'} waiting again.{left}"
+        waiting = (
+            f"{self.waiting_again:,} {'is' if self.waiting_again == 1 else 'are'} waiting again." if self.cards else ""
+        )
+        votes = f" {self.votes:,} {'vote' if self.votes == 1 else 'votes'} withdrawn." if self.votes else ""
+        return f"{started}{waiting}{left}{votes}".strip()
 
 
 def withhold(member: Membership, bulk_id: UUID) -> WithheldState:
@@ -67,8 +78,8 @@ def withhold(member: Membership, bulk_id: UUID) -> WithheldState:
         NotFound: this member approved no such bulk since yesterday.
     """
     require_approver(member)
-    state = _count(_select_bulk(member.organization_id, member.user_id, bulk_id), bulk_id)
-    if not state.cards:
+    state = _read(member.organization_id, member.user_id, bulk_id)
+    if not state.cards and not state.votes:
         raise NotFound(f"there is no bulk approval {bulk_id} of yours")
     with transaction.atomic():
         _, is_new = WithheldBulk.objects.get_or_create(
@@ -93,7 +104,7 @@ def read_state(member: Membership, bulk_id: UUID) -> WithheldState:
     row = rows.filter(user_id=member.user_id).first() or rows.first()
     if row is None:
         raise NotFound(f"there is no undone bulk approval {bulk_id}")
-    return _count(_select_bulk(row.organization_id, row.user_id, bulk_id), bulk_id)
+    return _read(row.organization_id, row.user_id, bulk_id)
 
 
 def refuse_undone(member: Membership, bulk_id: UUID | None) -> None:
@@ -108,10 +119,12 @@ def renew_some() -> bool:
     Their order is random, so that several workers rarely choose the same.
     """
     withheld = Approval.objects.filter(WithheldBulk.find_for_approval(), status=ApprovalStatus.APPROVED)
+    voted = Approval.objects.filter(votes__in=Vote.select_undone(), status=ApprovalStatus.PENDING)
     done = 0
-    for card_id in list(withheld.order_by("?").values_list("pk", flat=True)[:CARDS_AT_ONCE]):
-        with log_and_continue(f"renewing card {card_id}"):
-            done += _renew(card_id)
+    for cards, renew in ((withheld, _renew), (voted, _withdraw)):
+        for card_id in list(cards.order_by("?").values_list("pk", flat=True)[:CARDS_AT_ONCE]):
+            with log_and_continue(f"renewing card {card_id}"):
+                done += renew(card_id)
     return done > 0
 
 
@@ -126,8 +139,17 @@ def _renew(card_id: int) -> bool:
         card = cards.first()
         if card is None or card.decided_by is None:
             return False
-        renew_undone(tx, card, effect, card.decided_by)
+        vote = Vote.select_undone().filter(approval=card).select_related("voter").first()
+        renew_undone(tx, card, effect, vote.voter if vote else card.decided_by)
         return True
+
+
+def _withdraw(card_id: int) -> bool:
+    with run_transaction(Approval.objects.values_list("run_id", flat=True).get(pk=card_id)) as tx:
+        card = Approval.objects.select_related("tool_call", "run").get(pk=card_id)
+        undone = Vote.select_undone().filter(approval=card).select_related("voter")
+        withdrawn = [withdraw(tx, card, vote.voter) for vote in undone]
+    return any(withdrawn)
 
 
 def _select_own(member: Membership) -> QuerySet[WithheldBulk]:
@@ -142,10 +164,16 @@ def _select_bulk(organization_id: int, user_id: int, bulk_id: UUID) -> QuerySet[
     return recent.filter(bulk_id=bulk_id, decided_by_id=user_id)
 
 
-def _count(bulk: QuerySet[Approval], bulk_id: UUID) -> WithheldState:
-    counts = bulk.order_by().aggregate(
-        cards=Count("pk"),
-        started=Count("pk", filter=Q(status=ApprovalStatus.CONSUMED)),
-        left=Count("pk", filter=Q(status=ApprovalStatus.APPROVED)),
+def _read(organization_id: int, user_id: int, bulk_id: UUID) -> WithheldState:
+    counts = (
+        _select_bulk(organization_id, user_id, bulk_id)
+        .order_by()
+        .aggregate(
+            cards=Count("pk"),
+            started=Count("pk", filter=Q(status=ApprovalStatus.CONSUMED)),
+            left=Count("pk", filter=Q(status=ApprovalStatus.APPROVED)),
+        )
     )
-    return WithheldState(bulk_id, **counts)
+    votes = Vote.objects.filter(bulk_id=bulk_id, voter_id=user_id, cast_at__gt=Now() - UNDOABLE_FOR)
+    beside_others = votes.filter(approval__organization_id=organization_id).exclude(approval__decided_by=user_id)
+    return WithheldState(bulk_id, **counts, votes=beside_others.values("approval__tool_call").distinct().count())

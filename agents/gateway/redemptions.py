@@ -8,7 +8,6 @@ from django.conf import settings
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from agents.approvals.models import Vote
 from agents.employees.models import ToolRule
 from agents.gateway.asks import MAX_WORDS
 from agents.gateway.models import AgentKey, Ask
@@ -25,7 +24,7 @@ from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import LostRace, Transaction, run_transaction
 from agents.runs.engine.unknown_outcomes import close_unknown_card, mark_outcome_unknown
 from agents.runs.events import CallResolved
-from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, ToolCall, WithheldBulk
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, ToolCall, Vote, WithheldBulk
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
 
 OUTCOME_TIME = timedelta(hours=1)
@@ -247,7 +246,7 @@ def note_silence(call_id: int) -> bool:
 def _build_receipt(ask: Ask, call: ToolCall, card: Approval) -> Receipt:
     assert card.decided_at is not None
     assert card.valid_until is not None
-    votes = Vote.objects.filter(approval=card, withdrawn_at=None).order_by("pk")
+    votes = Vote.select_cast().filter(approval=card)
     people = list(votes.values_list("voter__username", flat=True)) or [card.decider]
     return Receipt(
         iss=settings.GADGET_ORIGIN or "gadget",

@@ -168,9 +168,7 @@ def _renewing(batch: DeliveryBatch) -> Iterator[None]:
         thread.join()
 
 
-def _take_batch(
-    kind: str, receivers: _Receivers | None = None, *, only_healthy: bool = False
-) -> DeliveryBatch | None:
+def _take_batch(kind: str, receivers: _Receivers | None = None, *, only_healthy: bool = False) -> DeliveryBatch | None:
     """Take what is due for one channel that is not busy, and record that a try begins.
 
     With nothing due, no lock is taken.

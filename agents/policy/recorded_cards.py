@@ -14,9 +14,8 @@ from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 from django.utils import timezone
 
-from agents.approvals.models import Vote
 from agents.approvals.requesters import find_requesters
-from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
+from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, Vote
 from agents.standing_grants.answers import USED
 from tools.contract import Level
 from tools.toolbox import Toolbox
@@ -170,7 +169,7 @@ def load_votes(cards: Collection[PastCard], voters: Mapping[int, Voter]) -> dict
     if not ids:
         return {}
     found: dict[int, tuple[CastVote, ...]] = defaultdict(tuple)
-    rows = Vote.objects.filter(approval__in=ids, withdrawn_at=None).order_by("pk")
+    rows = Vote.select_cast().filter(approval__in=ids)
     for card_id, voter_id, other_id in rows.values_list("approval_id", "voter_id", "deputy_for_id"):
         voter, other = voters.get(voter_id), voters.get(other_id or 0)
         if voter is not None and (other is not None or other_id is None):

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from agents.accounts import audit, installation
 from agents.accounts.models import ApiToken, Invitation, Organization, PasswordReset
 from agents.approval_rules.models import Deputy
-from agents.approvals.models import Claim, Vote
+from agents.approvals.models import Claim
 from agents.approvals.unstarted_cards import replace_unstarted_card
 from agents.gateway.models import AgentKey, SigningKey
 from agents.notices.deliveries import drop_all
@@ -23,7 +23,7 @@ from agents.restores.lines import write_lines
 from agents.runs import schedules, stops
 from agents.runs.engine.recovery import settle_lost_call
 from agents.runs.engine.transaction import run_transaction
-from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall, Vote
 from agents.standing_grants.models import StandingGrant
 from agents.triggers.models import Trigger
 from agents.webhooks.changes import switch_all_off

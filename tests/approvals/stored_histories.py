@@ -11,11 +11,10 @@ from django.utils import timezone
 
 from agents.accounts.models import Membership, Role
 from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
-from agents.approvals.models import Vote
 from agents.approvals.votes import find_standings
 from agents.platform.refusals import Conflict, Forbidden, Refusal
 from agents.runs import actions
-from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall, Vote
 from tests.tools.toolbox.voting_histories import (
     World,
     add_vote,

@@ -14,10 +14,9 @@ from agents.accounts.models import AuditEntry, Membership, Organization, Role
 from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
 from agents.approvals import claims, decisions
 from agents.approvals.decisions import Decision
-from agents.approvals.models import Vote
 from agents.approvals.votes import CardStanding, find_standings
 from agents.platform.refusals import ApprovalsChanged, Conflict, Forbidden
-from agents.runs.models import Approval, ApprovalStatus, Message
+from agents.runs.models import Approval, ApprovalStatus, Message, Vote
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, call, payloads
 

@@ -9,10 +9,9 @@ from django.db import OperationalError
 
 from agents.accounts.models import AuditEntry, Membership, Role
 from agents.approval_rules.models import ApprovalRule
-from agents.approvals.models import Vote
 from agents.platform.database_outages import describe_outage
 from agents.platform.refusals import AlreadyDecided
-from agents.runs.models import Approval, ApprovalStatus
+from agents.runs.models import Approval, ApprovalStatus, Vote
 from tests.recorder import Recorder
 from tests.workshop import Workshop, all_at_once, asking, call
 

@@ -6,11 +6,11 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from agents.approval_rules.models import ApprovalRule
-from agents.approvals.models import Vote
-from agents.runs.models import Approval, ApprovalStatus
+from agents.runs.models import Approval, ApprovalStatus, Vote
 from tests.awaiting import await_that
 from tests.journeys.cut_links import SocketLink
 from tests.journeys.office import Office
+from tests.journeys.test_bulk_decisions import confirm
 from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, row, rows, toast, waiting
 from tests.journeys.visitor import Visit, Visitor
 
@@ -123,3 +123,17 @@ def test_the_own_vote_is_withdrawn_with_u(office: Office, visit: Visit) -> None:
     assert_selected(visitor, first)
     expect(row(visitor, first)).not_to_contain_text("waiting for others")
     assert not Vote.objects.filter(withdrawn_at=None).exists()
+
+
+def test_votes_of_a_bulk_are_undone_together(office: Office, visit: Visit) -> None:
+    cards = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    assert_selected(visitor, cards[0])
+    press(visitor, "Shift+X Shift+A")
+    confirm(visitor)
+    expect(toast(visitor)).to_contain_text("Approved: 0 cards. 2 need more people.")
+    toast(visitor).get_by_role("button", name="Undo").click()
+    expect(visitor.page.locator("[data-toasts]")).to_contain_text("Undone: 2 votes withdrawn.")
+    await_that(lambda: not Vote.objects.filter(withdrawn_at=None).exists(), "both votes are withdrawn")
+    for card in cards:
+        expect(row(visitor, card)).not_to_contain_text("you approved")

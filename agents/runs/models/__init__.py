@@ -6,6 +6,7 @@ from agents.runs.models.approval import (
     Approval,
     ApprovalKind,
     ApprovalStatus,
+    Vote,
     WithheldBulk,
     name_decider,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "Run",
     "RunStatus",
     "ToolCall",
+    "Vote",
     "WithheldBulk",
     "name_decider",
 ]

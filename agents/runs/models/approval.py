@@ -203,13 +203,67 @@ class WithheldBulk(models.Model):
         )
 
     @classmethod
-    def find_for_approval(cls) -> Exists:
-        """Return the condition that an approval belongs to a withheld bulk; `~` of it selects those that may start."""
-        same = {name: OuterRef(column) for name, column in _BULK_COLUMNS.items()}
-        return Exists(cls._default_manager.filter(**same).order_by())
+    def find_for_approval(cls) -> Q:
+        """Return the condition that an approval, or a vote that it needed, belongs to a withheld bulk.
+
+        `~` of it selects the approvals that may start.
+        """
+        votes = Vote.select_undone().filter(approval_id=OuterRef("pk"))
+        return Q(_find_withheld("organization_id", "decided_by_id")) | Q(Exists(votes.order_by()))
 
     def __str__(self) -> str:
         return f"{self.bulk_id}, undone by {self.user}"
 
 
-_BULK_COLUMNS = {"organization_id": "organization_id", "bulk_id": "bulk_id", "user_id": "decided_by_id"}
+class Vote(models.Model):
+    """A person's approval of a card for which an approval rule needs certain people; a single approver casts none.
+
+    Attributes:
+        deputy_for: the person in whose stead it was cast.
+        decision_id: repeating it by the same person casts no second vote.
+        bulk_id: the bulk approval that it is part of; undoing the bulk withdraws it.
+        withdrawn_at: the time from which it does not count any more.
+    """
+
+    approval = models.ForeignKey(Approval, on_delete=models.CASCADE, related_name="votes", db_index=False)
+    voter = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    deputy_for = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    decision_id = models.CharField(max_length=200, blank=True)
+    bulk_id = models.UUIDField(null=True)
+    cast_at = models.DateTimeField(db_default=Now())
+    withdrawn_at = models.DateTimeField(null=True)
+
+    class Meta:
+        app_label = "approvals"
+        ordering = ("id",)
+        indexes = (models.Index(fields=("approval", "id"), name="votes_of_approval"),)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("approval", "voter"), condition=Q(withdrawn_at__isnull=True), name="one_vote_per_person"
+            ),
+            models.UniqueConstraint(
+                fields=("approval", "deputy_for"),
+                condition=Q(withdrawn_at__isnull=True, deputy_for__isnull=False),
+                name="one_vote_for_each_person",
+            ),
+        )
+
+    @classmethod
+    def select_cast(cls) -> models.QuerySet["Vote"]:
+        """Select the votes that were not withdrawn, one by one or with their bulk; the oldest first."""
+        withheld = _find_withheld("approval__organization_id", "voter_id")
+        return cls._default_manager.filter(~withheld, withdrawn_at=None).order_by("pk")
+
+    @classmethod
+    def select_undone(cls) -> models.QuerySet["Vote"]:
+        """Select the votes that must be withdrawn, because their person has undone their bulk."""
+        return cls._default_manager.filter(_find_withheld("approval__organization_id", "voter_id"), withdrawn_at=None)
+
+    def __str__(self) -> str:
+        return f"{self.voter} on {self.approval_id}"
+
+
+def _find_withheld(organization: str, person: str) -> Exists:
+    """Return the condition that this person has undone the row's bulk."""
+    same = {"organization_id": OuterRef(organization), "bulk_id": OuterRef("bulk_id"), "user_id": OuterRef(person)}
+    return Exists(WithheldBulk._default_manager.filter(**same).order_by())

@@ -7,10 +7,12 @@ const MAX_CHECKS = 600;
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const are = (count) => (count === 1 ? "is" : "are");
 
-function describe({ started, waiting_again: waiting, left }) {
+function describe({ cards, started, waiting_again: waiting, left, votes }) {
   const had = started ? `${started} had already started${left ? " so far" : ""}. ` : "";
   const rest = left ? ` ${left} more are still coming back and will not start.` : "";
-  return `${had}${waiting} ${are(waiting)} waiting again.${rest}`;
+  const again = cards ? `${waiting} ${are(waiting)} waiting again.` : "";
+  const withdrawn = votes ? ` ${votes} ${votes === 1 ? "vote" : "votes"} withdrawn.` : "";
+  return `${had}${again}${rest}${withdrawn}`;
 }
 
 export async function undoBulk(bulkId) {
@@ -19,7 +21,8 @@ export async function undoBulk(bulkId) {
     showToast(`Couldn’t undo: ${detail}.`);
     return;
   }
-  const progress = showProgress(`Undone: ${answer.cards} ${answer.cards === 1 ? "card" : "cards"}. No further calls will start.`);
+  const undone = answer.cards + answer.votes;
+  const progress = showProgress(`Undone: ${undone} ${undone === 1 ? "card" : "cards"}. No further calls will start.`);
   const last = await follow(`/api/approvals/bulks/${bulkId}`, answer, (state) => progress.tell(`Undoing: ${describe(state)}`));
   progress.end();
   showToast(`Undone: ${describe(last)}`, { staysFor: 15 });

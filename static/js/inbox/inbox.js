@@ -234,8 +234,8 @@ async function decideInBulk(rows, action, reason) {
   voted.forEach((row) => showVoters(row, [...votersOf(row), document.body.dataset.user]));
   noteTouched(done);
   clearPicks();
-  const undoAll = () => (bulkId ? undoBulk(bulkId) : undoApproval(ids[0]));
-  const undo = action === "approve" && ids.length ? undoAll : null;
+  const undoOne = () => (ids.length ? undoApproval(ids[0]) : withdrawVote(voted[0].dataset.row));
+  const undo = action === "approve" && ids.length + voted.length ? () => (bulkId ? undoBulk(bulkId) : undoOne()) : null;
   const rest = kept.length ? ` ${kept.length} not decided: ${kept[0][1]}.` : "";
   const more = voted.length ? ` ${voted.length} ${voted.length === 1 ? "needs" : "need"} more people.` : "";
   showToast(`${DONE[action]}: ${ids.length} ${ids.length === 1 ? "card" : "cards"}.${more}${rest}`, { undo, seconds });

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from agents.accounts.models import AuditEntry, Membership, Organization, PasswordReset, Role
 from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
-from agents.approvals.models import Claim, Vote
+from agents.approvals.models import Claim
 from agents.employees.models import Employee, Grant, ToolRule
 from agents.gateway.models import SigningKey
 from agents.gateway.receipts import list_public_keys
@@ -24,7 +24,7 @@ from agents.restores import confirming
 from agents.restores.limits import KINDS
 from agents.restores.models import RestoredLimit
 from agents.runs import schedules, stops
-from agents.runs.models import Approval, ApprovalStatus, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, RunStatus, Vote
 from agents.standing_grants.models import StandingGrant
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus
 from gadget_site.backup import restored, rights
