@@ -7,9 +7,11 @@ import re
 import pytest
 from playwright.sync_api import Route, expect
 
+from agents.approval_rules.models import ApprovalRule
+from agents.approvals.models import Vote
 from agents.runs.models import Approval, ApprovalStatus, RunStatus
 from tests.journeys.office import Office
-from tests.journeys.test_the_inbox_by_keyboard import assert_selected, press, toast, waiting
+from tests.journeys.test_the_inbox_by_keyboard import assert_selected, press, row, toast, waiting
 from tests.journeys.visitor import Visit, Visitor
 from tests.workshop import asking
 from tests.workshop.colleagues import ask, may_ask
@@ -73,3 +75,33 @@ def test_a_number_answers_no_question_while_another_is_selected(office: Office, 
     release(visitor, held, second)
     assert_selected(visitor, second)
     assert set(Approval.objects.values_list("status", flat=True)) == {ApprovalStatus.PENDING}
+
+
+@pytest.mark.parametrize("key", ["o", "Enter", "e", "d", "t"])
+def test_no_key_acts_on_the_card_before_the_selected_one(office: Office, visit: Visit, key: str) -> None:
+    _, second, _ = waiting(office)
+    visitor, held = visit_slowly(visit, second)
+    press(visitor, f"j {key}")
+    expect(toast(visitor)).to_contain_text("The selected card is not shown yet.")
+    release(visitor, held, second)
+    assert_selected(visitor, second)
+    expect(visitor.page).to_have_url(re.compile(rf"/approvals/\?card={second.pk}$"))
+    expect(visitor.page.locator(".actions > details[open]")).to_have_count(0)
+
+
+def test_u_withdraws_no_vote_on_a_card_that_is_not_shown(office: Office, visit: Visit) -> None:
+    ApprovalRule.objects.create(
+        organization=office.workshop.organization, name="two people", needed=2, tool="data.updateRecord"
+    )
+    first, second = waiting(office, 2)
+    office.workshop.approve(first)
+    visitor, held = visit_slowly(visit, second)
+    visitor.page.goto(f"/approvals/?card={first.pk}")
+    expect(visitor.card(first.pk).get_by_role("button", name="Withdraw my approval")).to_be_visible()
+    row(visitor, second).locator("a").click()
+    expect(visitor.page.get_by_text(LOADING)).to_be_visible()
+    press(visitor, "u")
+    expect(toast(visitor)).to_contain_text("No approval can be undone.")
+    release(visitor, held, second)
+    assert_selected(visitor, second)
+    assert Vote.objects.filter(withdrawn_at=None).count() == 1

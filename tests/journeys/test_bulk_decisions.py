@@ -140,6 +140,8 @@ def test_a_destructive_card_cannot_be_selected(office: Office, visit: Visit) -> 
     press(visitor, "Shift+A")
     expect(toast(visitor)).to_contain_text("Select cards first, with x.")
     expect(visitor.page.locator("[data-announcer]")).to_have_text("Select cards first, with x.")
+    press(visitor, "Shift+X")
+    expect(toast(visitor)).to_contain_text("This card must be decided individually.")
     expect(visitor.page.locator("[data-pick]")).to_have_count(0)
 
 
