@@ -159,8 +159,32 @@ def test_the_own_vote_leads_to_the_next_card_and_its_row_waits_for_others(office
     visitor.page.reload()
     expect(row(visitor, first)).to_be_hidden()
     assert_selected(visitor, second)
+    press(visitor, "j")
+    expect(toast(visitor)).to_contain_text("This is the last waiting card.")
     fold.click()
     expect(row(visitor, first)).to_be_visible()
+
+
+def test_without_a_card_of_their_own_the_voter_stays_with_the_last_one(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    for card in (first, second):
+        assert_selected(visitor, card)
+        press(visitor, "a")
+        expect(row(visitor, card)).to_contain_text("you approved, waits for others")
+    expect(standing(visitor, second)).to_contain_text("Approved by acme-approver")
+    assert_selected(visitor, second)
+
+
+def test_the_own_vote_on_the_page_of_a_card_says_what_is_still_needed(office: Office, visit: Visit) -> None:
+    (card,) = waiting(office, 1)
+    visitor = visit("approver")
+    visitor.page.goto(f"/approvals/{card.pk}/")
+    visitor.approve(visitor.card(card.pk))
+    told = visitor.card(card.pk).locator("[data-outcome]")
+    expect(told).to_contain_text("Your approval counts. Still needed: 1 of 2")
+    expect(told).to_be_visible()
+    expect(standing(visitor, card)).to_contain_text("Approved by acme-approver")
 
 
 def test_the_own_vote_is_withdrawn_with_u(office: Office, visit: Visit) -> None:
