@@ -21,45 +21,60 @@ pytestmark = pytest.mark.once
 LOADING = "Loading the card…"
 
 
-def visit_slowly(visit: Visit, late: Approval) -> tuple[Visitor, list[Route]]:
-    """Open the inbox; the card that is late waits in the list of held answers."""
-    visitor, held = visit("approver"), list[Route]()
-    address = re.compile(rf"/approvals/{late.pk}/card/")
-    visitor.page.route(address, lambda route: held.append(route), times=1)  # noqa: PLW0108 - Playwright inspects it
-    visitor.page.goto("/approvals/")
-    expect(visitor.page.locator("[data-keys-help]")).to_be_visible()
-    return visitor, held
+class LateCard:
+    """The answers with one card, which a test holds back."""
+
+    def __init__(self, visitor: Visitor, card: Approval) -> None:
+        self._page, self._address = visitor.page, re.compile(rf"/approvals/{card.pk}/card/")
+        self._held: list[Route] = []
+        self._is_late = True
+        self._page.route(self._address, self._receive)
+
+    def _receive(self, route: Route) -> None:
+        if self._is_late:
+            self._held.append(route)
+        else:
+            route.continue_()
+
+    def release(self) -> None:
+        """Let the card come, and wait until the page has it."""
+        assert self._held, "the card was asked for"
+        self._is_late = False
+        with self._page.expect_response(self._address) as arrived:
+            for route in self._held:
+                route.continue_()
+        arrived.value.finished()
+        self._page.evaluate("() => new Promise((resolve) => setTimeout(resolve))")
 
 
-def release(visitor: Visitor, held: list[Route], late: Approval) -> None:
-    """Let the card come, and wait until the page has it."""
-    assert len(held) == 1, "the card was asked for once"
-    with visitor.page.expect_response(re.compile(rf"/approvals/{late.pk}/card/")) as arrived:
-        held[0].continue_()
-    arrived.value.finished()
-    visitor.page.evaluate("() => new Promise((resolve) => setTimeout(resolve))")
+def visit_slowly(visit: Visit, late: Approval, path: str = "/approvals/") -> tuple[Visitor, LateCard]:
+    visitor = visit("approver")
+    card = LateCard(visitor, late)
+    visitor.page.goto(path)
+    expect(visitor.page.locator("[data-snooze-button]")).to_be_visible()  # the script of the inbox runs
+    return visitor, card
 
 
 def test_a_card_that_comes_late_is_not_shown_under_a_later_selection(office: Office, visit: Visit) -> None:
     _, second, third = waiting(office)
-    visitor, held = visit_slowly(visit, second)
+    visitor, late = visit_slowly(visit, second)
     press(visitor, "j")
     expect(visitor.page.get_by_text(LOADING)).to_be_visible()
     press(visitor, "j")
     assert_selected(visitor, third)
-    release(visitor, held, second)
+    late.release()
     assert_selected(visitor, third)
 
 
 def test_the_way_back_to_the_shown_card_shows_it_at_once(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
-    visitor, held = visit_slowly(visit, second)
+    visitor, late = visit_slowly(visit, second)
     press(visitor, "j")
     expect(visitor.card(first.pk)).to_be_hidden()
     press(visitor, "k")
     expect(visitor.page.get_by_text(LOADING)).to_be_hidden()
     assert_selected(visitor, first)
-    release(visitor, held, second)
+    late.release()
     assert_selected(visitor, first)
 
 
@@ -68,11 +83,11 @@ def test_a_number_answers_no_question_while_another_is_selected(office: Office, 
     office.workshop.play(asking(ask(choices=["London", "Paris"])))
     runs = [office.await_status(office.submit().pk, RunStatus.WAITING) for _ in range(2)]
     first, second = (Approval.objects.get(run=run) for run in runs)
-    visitor, held = visit_slowly(visit, second)
+    visitor, late = visit_slowly(visit, second)
     expect(visitor.card(first.pk)).to_be_visible()
     press(visitor, "j 1")
     expect(toast(visitor)).to_contain_text("The selected card is not shown yet.")
-    release(visitor, held, second)
+    late.release()
     assert_selected(visitor, second)
     assert set(Approval.objects.values_list("status", flat=True)) == {ApprovalStatus.PENDING}
 
@@ -80,10 +95,10 @@ def test_a_number_answers_no_question_while_another_is_selected(office: Office, 
 @pytest.mark.parametrize("key", ["o", "Enter", "e", "d", "t"])
 def test_no_key_acts_on_the_card_before_the_selected_one(office: Office, visit: Visit, key: str) -> None:
     _, second, _ = waiting(office)
-    visitor, held = visit_slowly(visit, second)
+    visitor, late = visit_slowly(visit, second)
     press(visitor, f"j {key}")
     expect(toast(visitor)).to_contain_text("The selected card is not shown yet.")
-    release(visitor, held, second)
+    late.release()
     assert_selected(visitor, second)
     expect(visitor.page).to_have_url(re.compile(rf"/approvals/\?card={second.pk}$"))
     expect(visitor.page.locator(".actions > details[open]")).to_have_count(0)
@@ -95,13 +110,12 @@ def test_u_withdraws_no_vote_on_a_card_that_is_not_shown(office: Office, visit: 
     )
     first, second = waiting(office, 2)
     office.workshop.approve(first)
-    visitor, held = visit_slowly(visit, second)
-    visitor.page.goto(f"/approvals/?card={first.pk}")
+    visitor, late = visit_slowly(visit, second, f"/approvals/?card={first.pk}")
     expect(visitor.card(first.pk).get_by_role("button", name="Withdraw my approval")).to_be_visible()
     row(visitor, second).locator("a").click()
     expect(visitor.page.get_by_text(LOADING)).to_be_visible()
     press(visitor, "u")
     expect(toast(visitor)).to_contain_text("No approval can be undone.")
-    release(visitor, held, second)
+    late.release()
     assert_selected(visitor, second)
     assert Vote.objects.filter(withdrawn_at=None).count() == 1

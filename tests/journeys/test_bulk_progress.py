@@ -6,7 +6,7 @@ import re
 
 import pytest
 from django.db.models import F
-from playwright.sync_api import Locator, Route, expect
+from playwright.sync_api import Locator, Request, Route, expect
 
 from agents.runs.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
@@ -51,10 +51,15 @@ def test_the_summary_says_what_is_shared_what_differs_and_who_is_odd(office: Off
     expect(named).to_be_visible()
     expect(named).to_contain_text("4@acrne.example")
     expect(named).to_contain_text("email: different domain")
+    sent = list[Request]()
+    visitor.page.on("request", lambda request: sent.append(request) if DECIDE.search(request.url) else None)
     press(visitor, "Escape")
     expect(summary(visitor)).to_be_hidden()
-    assert get_status(odd) == ApprovalStatus.PENDING
-    assert Approval.objects.filter(status=ApprovalStatus.PENDING).count() == 5
+    press(visitor, "Shift+D")
+    expect(summary(visitor)).to_contain_text("Deny 5 cards?")
+    confirm(visitor)
+    expect(toast(visitor).last).to_contain_text("Denied: 5 cards.")
+    assert len(sent) == 1, "leaving the summary sends nothing"
 
 
 @pytest.mark.parametrize(("key", "doing", "done"), [("D", "Denying", "Denied"), ("A", "Approving", "Approved")])
