@@ -116,6 +116,7 @@ def test_a_login_in_another_tab_is_enough(office: Office, visit: Visit) -> None:
     visitor.page.bring_to_front()
     press(visitor, "a")
     expect(toast(visitor)).to_contain_text("Approved")
+    expect(visitor.page.locator("[data-inbox-lost]")).to_be_hidden()
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
