@@ -51,6 +51,19 @@ class TestTheRow:
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
         assert len(recorder.effects) == 4
 
+    def test_does_not_stand_in_the_way_of_another_approval_in_the_run(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
+        workshop.play(asking(*[call("probe.effect", name=str(number)) for number in range(3)]))
+        run, bulk_id = workshop.work(), uuid4()
+        *together, alone = workshop.cards(run)
+        items = [(card.pk, "approve", decisions.Decision(digest=card.digest)) for card in together]
+        bulk.decide_many(workshop.approver, items, bulk_id)
+        withhold(workshop.approver, bulk_id)
+        workshop.approve(alone)
+        assert statuses(workshop.drive(run)) == [CallStatus.APPROVED, CallStatus.APPROVED, CallStatus.SUCCEEDED]
+        assert len(recorder.effects) == 1
+
     def test_is_written_once_by_whoever_approved(self, workshop: Workshop) -> None:
         _, bulk_id = approve_together(workshop, grace_s=60)
         for member, refusal in ((workshop.operator, Forbidden), (workshop.admin, NotFound)):

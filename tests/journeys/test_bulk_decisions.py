@@ -135,8 +135,13 @@ def test_a_new_odd_one_without_a_heading_has_its_sentence_and_is_not_selected(of
 def test_a_destructive_card_cannot_be_selected(office: Office, visit: Visit) -> None:
     await_group(office, [], deletes=1)
     visitor = in_the_inbox(visit)
-    press(visitor, "x Shift+A")
+    press(visitor, "x")
+    expect(toast(visitor)).to_contain_text("This card must be decided individually.")
+    press(visitor, "Shift+A")
+    expect(toast(visitor)).to_contain_text("Select cards first, with x.")
     expect(visitor.page.locator("[data-announcer]")).to_have_text("Select cards first, with x.")
+    press(visitor, "Shift+X")
+    expect(toast(visitor)).to_contain_text("This card must be decided individually.")
     expect(visitor.page.locator("[data-pick]")).to_have_count(0)
 
 

@@ -25,7 +25,9 @@ IS_IN_VIEW = """(button) => {
   const at = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
   return box.top >= 0 && box.bottom <= innerHeight && button.contains(at);
 }"""
-COLOR = "(element) => getComputedStyle(element).color"
+RED_TEXTS = """(effect, red) => [...effect.querySelectorAll("*")].filter((one) => getComputedStyle(one).color === red)
+  .flatMap((one) => [...one.childNodes]).filter((node) => node.nodeType === Node.TEXT_NODE && node.data.trim())
+  .filter((node) => !node.parentElement.closest(".side")).map((node) => node.data.trim())"""
 COLOR_OF_LOSS = """() => {
   const probe = document.body.appendChild(document.createElement("i"));
   probe.style.color = "var(--destructive)";
@@ -81,25 +83,34 @@ def test_the_decision_stays_in_view_on_a_phone(office: Office, visit: Visit, pat
     office.workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes=changes)))
     (card,) = office.await_cards(office.submit().pk)
     page = open_page(visit, path.format(card=card.pk, run=card.run_id), 360, height=740)
-    button = page.locator(f"#card-{card.pk} .approve-button")
     page.locator(f"#card-{card.pk} .sentence").scroll_into_view_if_needed()
     assert page.locator(f"#card-{card.pk}").evaluate("(card) => card.scrollHeight") > 740
-    assert button.evaluate(IS_IN_VIEW)
+    for control in (".approve-button", ".deny > summary", ".edit > summary"):
+        assert page.locator(f"#card-{card.pk} {control}").evaluate(IS_IN_VIEW), control
 
 
-def test_a_loss_is_red_and_a_neutral_change_is_not(office: Office, visit: Visit) -> None:
-    records = [office.workshop.record(name=f"Company {number}") for number in range(3)]
-    deleted = [str(each.pk) for each in records[1:]]
-    update = call("data.updateRecord", record_id=str(records[0].pk), changes={"status": "inactive"})
-    office.workshop.play(asking(update, call("data.bulkDelete", record_ids=deleted)))
-    neutral, loss = office.await_cards(office.submit().pk, 2)
-    page = open_page(visit, f"/approvals/{neutral.pk}/", 1440)
-    red = page.evaluate(COLOR_OF_LOSS)
-    for place in (".before", ".after"):
-        assert page.locator(f"#card-{neutral.pk} .changes {place}").first.evaluate(COLOR) != red
-    page.goto(f"/approvals/{loss.pk}/")
-    lost = page.locator(f"#card-{loss.pk} :is(.objects.deleted tbody th, .changes.deleted .before)")
-    assert lost.first.evaluate(COLOR) == red
+def list_red(page: Page, path: str) -> list[str]:
+    """Open a card's page, and list the texts in its effect that are red."""
+    page.goto(path)
+    texts: list[str] = page.locator("[data-card] .effect").evaluate(RED_TEXTS, page.evaluate(COLOR_OF_LOSS))
+    return texts
+
+
+def test_a_loss_is_red_and_nothing_else_in_the_effect_is(office: Office, visit: Visit) -> None:
+    records = [office.workshop.record(name=f"Company {number}") for number in range(5)]
+    update = [{"status": "inactive"}, {"status": "inactive", "region": ""}]
+    ids = [str(each.pk) for each in records]
+    updates = [call("data.updateRecord", record_id=pk, changes=each) for pk, each in zip(ids, update, strict=False)]
+    deletions = [call("data.bulkDelete", record_ids=some) for some in (ids[2:3], ids[3:])]
+    office.workshop.play(asking(*updates, *deletions))
+    neutral, emptied, *losses = [f"/approvals/{card.pk}/" for card in office.await_cards(office.submit().pk, 4)]
+    page = open_page(visit, neutral, 1440)
+    assert list_red(page, neutral) == []
+    assert list_red(page, emptied) == ["EU", "removed"]
+    for loss, name in zip(losses, ("Company 2", "Company 3"), strict=True):
+        lost = list_red(page, loss)
+        assert {"EU", "Software", "active", name} <= set(lost)
+        assert not {"name", "region", "category", "status"} & set(lost), "the names of the fields are not lost"
 
 
 def test_each_choice_of_a_question_is_a_separate_button(office: Office, visit: Visit) -> None:

@@ -86,6 +86,20 @@ def test_a_decision_after_the_session_ended_offers_the_login_and_keeps_the_reaso
     await_that(lambda: Approval.objects.get(pk=card.pk).reason == "not this one", "the denial has its reason")
 
 
+def test_the_first_refused_request_shows_the_login_where_no_socket_tells_of_it(office: Office, visit: Visit) -> None:
+    (card,) = waiting(office, 1)
+    visitor = visit("approver")
+    visitor.block_sockets()
+    visitor.page.goto("/approvals/")
+    assert_selected(visitor, card)
+    Session.objects.all().delete()
+    press(visitor, "a")
+    banner = visitor.page.locator("[data-inbox-lost]")
+    expect(banner).to_contain_text("You are logged out. Your text is kept.")
+    expect(banner.get_by_role("link", name="Log in")).to_be_visible()
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
+
+
 def test_a_login_in_another_tab_is_enough(office: Office, visit: Visit) -> None:
     first, _ = waiting(office, 2)
     visitor = in_the_inbox(visit)
@@ -102,6 +116,7 @@ def test_a_login_in_another_tab_is_enough(office: Office, visit: Visit) -> None:
     visitor.page.bring_to_front()
     press(visitor, "a")
     expect(toast(visitor)).to_contain_text("Approved")
+    expect(visitor.page.locator("[data-inbox-lost]")).to_be_hidden()
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
@@ -142,20 +157,26 @@ def test_e_focuses_what_is_worth_editing(office: Office, visit: Visit) -> None:
     assert visitor.page.evaluate(FOCUSED) == "param.changes.status"
 
 
-def test_u_undoes_in_a_second_tab_and_a_button_does_without_scripts(office: Office, visit: Visit) -> None:
+@pytest.mark.parametrize("is_shown", [True, False], ids=["of the shown card", "of another card"])
+def test_u_undoes_in_a_second_tab_what_was_approved_in_the_first(office: Office, visit: Visit, is_shown: bool) -> None:
     first, second = waiting(office, 2)
-    visitor = in_the_inbox(visit)
-    assert_selected(visitor, first)
-    other = visitor.page.context.new_page()
-    other.goto("/approvals/")
-    expect(other.locator("[data-keys-help]")).to_be_visible()
+    other = visit("approver")
+    shown = first if is_shown else second
+    other.page.goto(f"/approvals/?card={shown.pk}")
+    assert_selected(other, shown)
     office.workshop.approve(first, grace_s=60)
-    expect(other.locator(f"#row-{first.pk}.gone, [data-row]:only-child").first).to_be_visible()
-    other.keyboard.press("u")
+    expect(other.page.locator("[data-row]:not(.gone)")).to_have_count(1)
+    if is_shown:
+        expect(other.card(first.pk).get_by_role("button", name="Undo")).to_be_visible()
+    press(other, "u")
     await_that(lambda: Approval.objects.get(pk=first.pk).status == ApprovalStatus.SUPERSEDED, "the approval is undone")
+
+
+def test_a_button_undoes_without_scripts(office: Office, visit: Visit) -> None:
+    card, _ = waiting(office, 2)
     plain = visit("approver", scripts=False)
-    office.workshop.approve(second, grace_s=60)
+    office.workshop.approve(card, grace_s=60)
     plain.page.goto("/approvals/")
     plain.page.locator("[data-undoable]").get_by_role("button", name="Undo").click()
     expect(plain.page.locator(".notice[role]")).to_contain_text("Undone")
-    assert Approval.objects.get(pk=second.pk).status == ApprovalStatus.SUPERSEDED
+    assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.SUPERSEDED

@@ -43,6 +43,13 @@ CLOSE_AND_PRESS = """(summary) => {
 }"""  # before the page is told that the form was closed
 
 
+COMPOSE = """() => {
+  const key = new KeyboardEvent("keydown", { key: "a", isComposing: true, bubbles: true, cancelable: true });
+  document.body.dispatchEvent(key);
+  return document.querySelector("[data-pane] > [data-card]").hasAttribute("data-locked");
+}"""  # a decision locks its card at once
+
+
 def count_decided() -> int:
     return Approval.objects.exclude(status=ApprovalStatus.PENDING).count()
 
@@ -151,6 +158,7 @@ def test_no_key_decides_while_a_menu_or_a_dialog_is_open(office: Office, visit: 
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
+    assert not visitor.page.evaluate(COMPOSE), "a letter that is being composed is no key"
     visitor.page.locator(".account-button").click()
     press(visitor, "a d 1")
     press(visitor, "Escape")

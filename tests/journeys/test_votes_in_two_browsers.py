@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Locator, expect
 
-from agents.approval_rules.models import ApprovalRule
+from agents.approval_rules.models import ApprovalRule, Deputy
 from agents.runs.models import Approval, ApprovalStatus, Vote
 from tests.awaiting import await_that
 from tests.journeys.cut_links import SocketLink
@@ -66,6 +69,54 @@ def test_the_first_press_after_a_vote_warns_and_the_second_decides(office: Offic
     office.workshop.undo(Approval.objects.get(pk=card.pk), by=office.member("admin"))
 
 
+def test_a_vote_and_its_withdrawal_are_announced_and_each_warns_before_a_denial(office: Office, visit: Visit) -> None:
+    (card,) = waiting(office, 1)
+    visitor = in_the_inbox(visit, "admin")
+    assert_selected(visitor, card)
+    office.workshop.approve(card)
+    said = visitor.page.locator("[data-announcer]")
+    expect(said).to_contain_text("acme-approver approved this. Still needed: 1 of 2")
+    office.workshop.undo(card)
+    expect(said).to_contain_text("acme-approver withdrew the approval. Still needed: 0 of 2")
+    press(visitor, "d")
+    visitor.page.keyboard.type("not now")
+    press(visitor, "Enter")
+    expect(visitor.card(card.pk)).to_contain_text("acme-approver withdrew the approval meanwhile")
+    assert get_status(card) == ApprovalStatus.PENDING
+    press(visitor, "Enter")
+    await_that(lambda: get_status(card) == ApprovalStatus.DENIED, "the second press denies")
+
+
+def test_the_own_vote_cast_elsewhere_takes_the_buttons_away_and_warns_of_nothing(office: Office, visit: Visit) -> None:
+    (card,) = waiting(office, 1)
+    visitor = visit("approver")
+    visitor.page.goto(f"/approvals/{card.pk}/")
+    shown = visitor.card(card.pk)
+    expect(shown.locator(".approve-button")).to_be_visible()
+    office.workshop.approve(card)
+    expect(shown.locator(".approve-button")).to_be_hidden()
+    expect(shown.get_by_role("button", name="Withdraw my approval")).to_be_visible()
+    shown.get_by_role("button", name="Withdraw my approval").click()
+    expect(shown.locator(".approve-button")).to_be_visible()
+    assert not Vote.objects.filter(withdrawn_at=None).exists()
+
+
+def test_a_deputy_reads_that_both_have_one_voice_and_is_offered_no_approval(office: Office, visit: Visit) -> None:
+    (card,) = waiting(office, 1)
+    principal, deputy = office.member("approver"), office.member("admin")
+    Deputy.objects.create(member=principal, deputy=deputy, ends_at=timezone.now() + timedelta(hours=1))
+    visitor = in_the_inbox(visit, "admin")
+    assert_selected(visitor, card)
+    office.workshop.approve(card)
+    expect(standing(visitor, card)).to_contain_text("1 of 2")
+    told = "acme-approver has approved this, and together you count as one approval."
+    expect(visitor.card(card.pk).get_by_text(told)).to_be_visible()
+    expect(visitor.card(card.pk).locator(".approve-button")).to_be_hidden()
+    press(visitor, "a")
+    expect(toast(visitor)).to_contain_text("together you count as one approval")
+    assert get_status(card) == ApprovalStatus.PENDING
+
+
 def test_a_vote_that_no_message_told_of_stops_the_press_at_the_server(office: Office, visit: Visit) -> None:
     (card,) = waiting(office, 1)
     visitor = visit("admin")
@@ -108,8 +159,32 @@ def test_the_own_vote_leads_to_the_next_card_and_its_row_waits_for_others(office
     visitor.page.reload()
     expect(row(visitor, first)).to_be_hidden()
     assert_selected(visitor, second)
+    press(visitor, "j")
+    expect(toast(visitor)).to_contain_text("This is the last waiting card.")
     fold.click()
     expect(row(visitor, first)).to_be_visible()
+
+
+def test_without_a_card_of_their_own_the_voter_stays_with_the_last_one(office: Office, visit: Visit) -> None:
+    first, second = waiting(office, 2)
+    visitor = in_the_inbox(visit)
+    for card in (first, second):
+        assert_selected(visitor, card)
+        press(visitor, "a")
+        expect(row(visitor, card)).to_contain_text("you approved, waiting for others")
+    expect(standing(visitor, second)).to_contain_text("Approved by acme-approver")
+    assert_selected(visitor, second)
+
+
+def test_the_own_vote_on_the_page_of_a_card_says_what_is_still_needed(office: Office, visit: Visit) -> None:
+    (card,) = waiting(office, 1)
+    visitor = visit("approver")
+    visitor.page.goto(f"/approvals/{card.pk}/")
+    visitor.approve(visitor.card(card.pk))
+    told = visitor.card(card.pk).locator("[data-outcome]")
+    expect(told).to_contain_text("Your approval counts. Still needed: 1 of 2")
+    expect(told).to_be_visible()
+    expect(standing(visitor, card)).to_contain_text("Approved by acme-approver")
 
 
 def test_the_own_vote_is_withdrawn_with_u(office: Office, visit: Visit) -> None:

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.once
 
 CARD_ADDRESS = re.compile(r"/approvals/\d+/card/")
 ROW_OF_FOCUS = "() => document.activeElement.closest('[data-row]')?.dataset.row"
+TEXT_AFTER = "(element) => getComputedStyle(element, '::after').content"
 LOOK = """(element) => {
   const style = getComputedStyle(element);
   return (style.forcedColorAdjust === "none" ? style.backgroundColor : "") + style.borderStyle;
@@ -98,9 +99,11 @@ def test_a_lost_and_a_new_connection_are_announced(office: Office, visit: Visit)
     link.cut()
     expect(visitor.page.locator("[data-bar-lost]")).to_be_visible()
     expect(doing).to_be_hidden()
+    assert "before the connection was lost" in visitor.page.locator("#run-status").evaluate(TEXT_AFTER)
     expect(announcer(visitor)).to_contain_text("Connection lost")
     link.mend()
     expect(doing).to_be_visible()
+    assert visitor.page.locator("#run-status").evaluate(TEXT_AFTER) == "none"
     expect(announcer(visitor)).to_contain_text("Connected again.")
     office.recorder.release("gate")
     office.await_end(run.pk)

@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from jinja2 import nodes
 
 from agents.employees.models import Employee
+from agents.employees.toolboxes import get_installed_toolbox
 from agents.runs.models import RunStatus
 from agents.urls import urlpatterns
 from agents.web.frame import finding
@@ -161,6 +162,14 @@ class TestTheSearch:
         assert re.findall(r'<code class="small">([^<]+)</code>', catalog)[0] == name
         assert name in client.get(f"/tools/{name}/").content.decode()
         assert client.get("/tools/no.such/").status_code == 404
+
+    def test_puts_the_exact_name_or_title_of_a_tool_before_what_only_contains_it(self) -> None:
+        tools = get_installed_toolbox().tools()
+        last = tools[-1]
+        for query in (last.name, last.name.upper(), f" {last.title} "):
+            found = finding.put_exact_first(tools, query)
+            assert found[0] is last
+            assert found[1:] == list(tools[:-1]), "the others keep their order"
 
     def test_sends_an_action_that_needs_no_page(self, world: World) -> None:
         html = world.client("viewer").get("/search/", {"q": "log out", "palette": "1"}).content.decode()

@@ -18,14 +18,19 @@ export function refuse(why) {
   showToast(why, { isRefusal: true });
 }
 
+// True while another card is selected than the one in the pane.
+export function isBehind() {
+  const row = selectedRow();
+  return Boolean(row) && paneCard()?.dataset.card !== row.dataset.row;
+}
+
 // Keys act on the selected row: as long as its card is not shown, they do nothing.
 function isLoading() {
-  const row = selectedRow();
-  const isBehind = Boolean(row) && paneCard()?.dataset.card !== row.dataset.row;
-  if (isBehind) {
+  const isLate = isBehind();
+  if (isLate) {
     refuse("The selected card is not shown yet.");
   }
-  return isBehind;
+  return isLate;
 }
 
 // Nobody has read a card that was shown a moment ago: the key was meant for the one before.
@@ -84,11 +89,21 @@ export function approve(card) {
 // Enter goes to the card, or to what it still needs.
 export function goToCard() {
   const card = paneCard();
+  if (isLoading()) {
+    return;
+  }
   if (card && !("open" in card.dataset)) {
     card.focus({ preventScroll: true });
     refuse("This card is no longer waiting.");
   } else {
     withCard(unlessOwn(goToMissing));
+  }
+}
+
+// Opens the page of the card.
+export function openPage() {
+  if (!isLoading()) {
+    paneCard()?.querySelector(".own-page")?.click();
   }
 }
 

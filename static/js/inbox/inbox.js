@@ -11,7 +11,9 @@ import {
   addRows, allRows, findRow, isInDefaultOrder, linkOf, markSelected, neighborOf, nextAfter, nextOwn, removeRow, replaceRows,
   selectedRow, shareTargets, showVoters, snoozedCalls, startFolding, targetsOf, votersOf,
 } from "./rows.js";
-import { approve, choose, goToCard, leaveForm, noteShown, openForm, refuse, unlessOwn, withCard, withRow } from "./acts.js";
+import {
+  approve, choose, goToCard, isBehind, leaveForm, noteShown, openForm, openPage, refuse, unlessOwn, withCard, withRow,
+} from "./acts.js";
 import { startClaims, take } from "./claims.js";
 import { startPresence } from "./presence.js";
 import { snooze } from "./snooze.js";
@@ -189,7 +191,7 @@ async function undoLast() {
   if (undoNewest()) {
     return;
   }
-  const shown = paneCard()?.querySelector("form.undo:not([hidden])");
+  const shown = isBehind() ? null : paneCard()?.querySelector("form.undo:not([hidden])");
   if (shown) {
     shown.requestSubmit();
     return;
@@ -419,7 +421,7 @@ if (desk) {
     ArrowDown: () => move(1),
     ArrowUp: () => move(-1),
     Enter: goToCard,
-    o: () => withRow(() => paneCard()?.querySelector(".own-page")?.click()),
+    o: () => withRow(openPage),
     a: () => withCard(unlessOwn(approve)),
     d: () => withCard(unlessOwn((card) => openForm(card, "deny"))),
     e: () => withCard((card) => openForm(card, "edit")),

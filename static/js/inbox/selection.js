@@ -34,7 +34,11 @@ function isTaken(row) {
 export function pickGroup(row) {
   const group = allRows().filter((other) => other.dataset.shape && other.dataset.shape === row.dataset.shape);
   const plain = group.filter((other) => boxOf(other) && !("odd" in other.dataset) && !isTaken(other));
-  const areAll = plain.length > 0 && plain.every((other) => boxOf(other).checked);
+  if (plain.length === 0) {
+    showToast("This card must be decided individually.", { isRefusal: true });
+    return;
+  }
+  const areAll = plain.every((other) => boxOf(other).checked);
   plain.forEach((other) => (boxOf(other).checked = !areAll));
   updateBar();
   const left = group.length - plain.length;

@@ -54,3 +54,4 @@ export function showClosed(code) {
 }
 
 document.addEventListener("logged-out", showLoggedOut);
+document.addEventListener("logged-in", showConnected);

@@ -4,8 +4,19 @@ const COOKIE = /(?:^|; )csrftoken=([^;]+)/;
 // Reads the cookie each time: a login in another tab changes it, and the server accepts only the newest token.
 export const csrfToken = () => document.cookie.match(COOKIE)?.[1] ?? document.querySelector('meta[name="csrf-token"]').content;
 
+let wasLoggedOut = false;
+
 export function tellLoggedOut() {
+  wasLoggedOut = true;
   document.dispatchEvent(new CustomEvent("logged-out"));
+}
+
+// A request was accepted after a login in another tab.
+function tellLoggedIn() {
+  if (wasLoggedOut) {
+    wasLoggedOut = false;
+    document.dispatchEvent(new CustomEvent("logged-in"));
+  }
 }
 
 // Sends a body as JSON, or as a form. Returns the status, 0 without an answer, and in `detail` what went wrong.
@@ -22,6 +33,9 @@ export async function post(address, body = {}) {
   if (response.status === 401) {
     tellLoggedOut();
     return { ok: false, status: 401, answer: {}, detail: "you are logged out. Log in, and press again" };
+  }
+  if (response.ok) {
+    tellLoggedIn();
   }
   return { ok: response.ok, status: response.status, answer, detail: answer.detail ?? `the server answered ${response.status}` };
 }
