@@ -8,8 +8,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from agents.approval_rules.models import ApprovalRule
-from agents.approvals.models import Vote
-from agents.runs.models import Approval, ApprovalStatus, RunStatus
+from agents.runs.models import Approval, ApprovalStatus, RunStatus, Vote
 from tests.journeys.office import Office
 from tests.journeys.test_the_inbox_by_keyboard import assert_selected, press, row, toast, waiting
 from tests.journeys.visitor import Visit, Visitor

@@ -95,7 +95,7 @@ def test_an_undo_answers_at_once_follows_the_cards_and_tells_how_many_had_starte
     Approval.objects.filter(pk=first.pk).update(start_after=F("requested_at"))
     await_that(lambda: get_status(first) == ApprovalStatus.CONSUMED, "the first call has started")
     press(visitor, "u")
-    expect(progress(visitor)).to_contain_text("Undone: 4 cards. Nothing more of it starts.")
+    expect(progress(visitor)).to_contain_text("Undone: 4 cards. No further calls will start.")
     take(visitor, held, 1)
     await_that(lambda: {get_status(card) for card in others} == {ApprovalStatus.SUPERSEDED}, "the cards are renewed")
     held[0].continue_()
