@@ -97,7 +97,8 @@ def list_red(page: Page, path: str) -> list[str]:
 
 
 def test_a_loss_is_red_and_nothing_else_in_the_effect_is(office: Office, visit: Visit) -> None:
-    records = [office.workshop.record(name=f"Company {number}") for number in range(5)]
+    regions = ["EU", "EU", "EU", "EU", "US"]  # those of the last two differ, so that they are a table
+    records = [office.workshop.record(name=f"Company {number}", region=each) for number, each in enumerate(regions)]
     update = [{"status": "inactive"}, {"status": "inactive", "region": ""}]
     ids = [str(each.pk) for each in records]
     updates = [call("data.updateRecord", record_id=pk, changes=each) for pk, each in zip(ids, update, strict=False)]

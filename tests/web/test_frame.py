@@ -13,6 +13,7 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from jinja2 import nodes
 
+from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
 from agents.employees.toolboxes import get_installed_toolbox
 from agents.runs.models import RunStatus
@@ -136,11 +137,18 @@ class TestTheSearch:
             ("provider", "Model providers"),
             ("rules", "Approval rules"),
             ("tokens", "API tokens"),
+            ("break-glass", "Organizations"),
+            ("groups of people", "Approver groups"),
         ],
     )
     def test_finds_settings_and_actions_by_their_words(self, world: World, query: str, name: str) -> None:
         User.objects.filter(username="admin").update(is_staff=True, is_superuser=True)
         assert name in [found for _, found in hits(world.client("admin"), query)]
+
+    def test_offers_the_other_organizations_of_the_member_alone(self, world: World) -> None:
+        Membership.objects.create(organization=world.globex, user=world.users["viewer"], role=Role.VIEWER)
+        assert "Switch to Globex" in [name for _, name in hits(world.client("viewer"), "switch globex")]
+        assert hits(world.client("approver"), "switch globex") == []
 
     def test_offers_no_settings_to_people_who_cannot_open_them(self, world: World) -> None:
         for username in ("viewer", "approver", "admin"):
