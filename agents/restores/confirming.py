@@ -112,6 +112,9 @@ def _apply(member: Membership, line: RestoredLimit, outcome: str) -> None:
     elif row is not None:
         is_newer = outcome == LimitOutcome.NEWER
         values = line.newer if is_newer else kind.find_stricter(line.restored, line.newer)
+        current = kind.read_values(row)
+        if current != line.restored:  # somebody has changed it since the restore, and a change is not loosened
+            values = {**values, **kind.find_stricter(values, current)}
         _refuse_own_loss(member, row, values)
         kind.write_values(row, values)
 

@@ -73,6 +73,17 @@ def test_only_ticked_lines_are_confirmed_with_their_outcome(world: World) -> Non
     assert (employee.max_passes, employee.month_tokens) == (3, 500)
 
 
+@pytest.mark.parametrize("outcome", ["stricter", "newer"])
+@pytest.mark.parametrize(("since", "kept"), [(1, 1), (50, 3), (9, 3)])
+def test_a_confirmed_line_does_not_loosen_what_was_changed_since_the_restore(
+    world: World, outcome: str, since: int, kept: int
+) -> None:
+    line = line_of(world)
+    Employee.objects.filter(pk=world.employee.pk).update(max_passes=since)
+    world.client("admin").post(PAGE, {"line": line.pk, f"outcome-{line.pk}": outcome})
+    assert Employee.objects.get(pk=world.employee.pk).max_passes == kept
+
+
 def test_hostile_names_and_values_are_text(world: World) -> None:
     admin, line = world.client("admin"), line_of(world)
     shapes = Reading(admin.get(PAGE).content.decode()).shapes
