@@ -4,7 +4,7 @@ import ast
 from collections import Counter
 from pathlib import Path
 
-from tests.hops import Hop
+from tests.house.hops import Hop
 from tests.house.knots import count_floors, find_knots
 from tests.house.pages import find_shown
 from tests.house.sizes import count_comments, count_docstring_lines, count_lines, describe_lengths
@@ -60,7 +60,7 @@ def test_comments_for_people_and_docstrings_are_counted() -> None:
 
 def test_the_way_has_a_line_for_each_visit_of_a_module() -> None:
     entered = (("b.py", "find"), ("b.py", "find"), ("b.py", "store"), ("c.py", "send"), ("b.py", "find"))
-    hops = [Hop("a.py", module, function, is_first=False) for module, function in entered]
+    hops = [Hop("a.py", module, function) for module, function in entered]
     assert list_way("task", hops).lines == ("b.py find (2 times), store", "c.py send", "b.py find")
     assert list_most("Hops", Counter(hop.function for hop in hops)).lines[0] == "   3  find"
 

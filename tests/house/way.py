@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from tests.hops import Hop, count_returns, is_ours, record_hops
+from tests.house.hops import Hop, count_returns, record_hops
 from tests.house.table import Figure, Listing, Part
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def follow_write(workshop: Workshop) -> dict[str, list[Hop]]:
     hops: dict[str, list[Hop]] = {}
 
     def follow(step: str, act: Callable[[], object]) -> None:
-        hops[step] = record_hops(act, is_ours)
+        hops[step] = record_hops(act)
 
     follow("task", workshop.submit)
     run = models.Run.objects.latest("pk")
