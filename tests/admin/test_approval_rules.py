@@ -14,6 +14,7 @@ from agents.approval_rules.loading import load_rules
 from agents.approval_rules.models import ApprovalRule, ApproverGroup
 from tests.admin.rows import address, faults, filled_form, make_admin_world
 from tests.admin.ruling import added, asked, make_group, make_rule, new_rule, refusal, saved
+from tests.features import feature
 from tests.world import DELETE, UPDATE, World
 from tools.contract import Level
 
@@ -107,6 +108,11 @@ def test_conditions_that_three_blanks_cannot_hold_stay_as_they_are(world: World,
         assert (rule.needed, rule.conditions) == (2, conditions)
 
 
+@feature(
+    "The gate",
+    "Approval rules that nobody can meet are refused, and weaker ones are confirmed",
+    "agents/admin/approval_rule_forms.py",
+)
 def test_a_rule_that_needs_more_people_than_there_are_is_refused(
     world: World, admin: Client, finance: ApproverGroup
 ) -> None:

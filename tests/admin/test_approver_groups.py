@@ -14,6 +14,7 @@ from agents.approval_rules.loading import load_voters
 from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
 from tests.admin.rows import address, faults, filled_form, make_admin_world, make_deputy
 from tests.admin.ruling import added, asked, make_group, make_rule, new_rule, refusal, saved
+from tests.features import feature
 from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -73,6 +74,7 @@ def test_adding_people_to_a_group_that_a_rule_names_is_confirmed(world: World, a
     assert set(finance.members.all()) == {world.member("admin"), world.member("viewer")}, "a viewer's never counts"
 
 
+@feature("The gate", "A group that an approval rule names is not deleted", "agents/admin/approval_rules.py")
 def test_a_group_that_a_rule_names_is_not_deleted(world: World, admin: Client, finance: ApproverGroup) -> None:
     board = make_group(world, "Board", "admin")
     rule = make_rule(world, group=finance, escalate_hours=4, second_group=board)

@@ -17,6 +17,7 @@ from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry, Credential, Organization
 from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.features import feature
 from tests.web.test_audit import export
 from tests.world import World
 from tools.connections.models import Source
@@ -251,6 +252,11 @@ class TestNoPlaceShowsAValue:
             assert TOKEN not in text
             assert "signing-marker" not in text
 
+    @feature(
+        "The toolbox and its settings",
+        "Credentials are entered in the admin and never shown again, not even on an error page",
+        "agents/admin/credentials.py",
+    )
     def test_no_error_page_of_debug(
         self, world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:

@@ -8,6 +8,7 @@ from django.test import Client
 from agents.accounts.models import AuditEntry
 from agents.employees.models import Employee, Grant
 from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.features import feature
 from tests.web.asking import DELEGATE, create_colleague
 from tests.world import SEARCH, World
 
@@ -24,6 +25,11 @@ def admin(world: World) -> Client:
     return world.client("admin")
 
 
+@feature(
+    "Questions and delegation",
+    "Tasks go only to colleagues in the grant, chosen in the employee's form",
+    "agents/admin/delegates.py",
+)
 def test_names_become_ids_in_the_grant_and_come_back_as_they_were(world: World, admin: Client) -> None:
     kim, lee = create_colleague(world, "Kim"), create_colleague(world, "Lee")
     path = address(world.employee, "change")

@@ -13,6 +13,7 @@ from agents.accounts.models import AuditEntry, Organization
 from agents.employees.toolboxes import load_network_access
 from gadget_site.private_hosts import read_private_hosts
 from tests.admin.rows import address, confirmed, faults, filled_form, make_admin_world
+from tests.features import feature
 from tests.world import World
 from tools.connections.changes import bump_tools_version
 from tools.connections.models import AllowedHost, Source
@@ -39,6 +40,13 @@ def reach_of(world: World) -> NetworkAccess:
     return load_network_access(world.acme.pk)
 
 
+@feature(
+    "Network access",
+    "Only the installation can allow private addresses",
+    "gadget_site/private_hosts.py",
+    whole_file=True,
+)
+@feature("Connected sources", "A host is stored in one form, also from a pasted address", "agents/admin/hosts.py")
 @pytest.mark.parametrize(
     ("typed", "kept"),
     [
@@ -74,6 +82,11 @@ def test_what_is_no_host_is_refused(world: World, admin: Client, typed: str) -> 
     assert not AllowedHost.objects.exists()
 
 
+@feature(
+    "Connected sources",
+    "Hosts of a private network are allowed one by one, after a confirmation",
+    "agents/admin/hosts.py",
+)
 def test_a_private_network_is_confirmed_and_leaving_it_is_not(world: World, admin: Client) -> None:
     sent = {"organization": world.acme.pk, "host": "wiki.internal", "may_be_private": "on"}
     assert admin.post(ADD, confirmed(admin, ADD, sent)).status_code == 302

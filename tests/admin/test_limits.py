@@ -12,6 +12,7 @@ from agents.admin.employees import MAX_TOOLS
 from agents.employees.models import Grant
 from agents.employees.toolboxes import get_installed_toolbox
 from tests.admin.rows import address, confirmed, faults, fill_in, filled_form, make_admin_world
+from tests.features import feature
 from tests.tools.toolbox.sample_tools import Echo
 from tests.world import DELETE, SEARCH, UPDATE, World
 
@@ -81,6 +82,7 @@ def saved(world: World, admin: Client, *rows: Row, **more: Any) -> Any:
     return admin.post(path, form | fill_in(list(rows)) | more)
 
 
+@feature("The gate", "Limits are edited as sentences in the employee's form", "agents/admin/tool_limits.py")
 def test_sentences_become_limits_and_come_back_as_they_were(world: World, admin: Client) -> None:
     rows = [RAISED, LIMIT, COUNT, SUM, STATUS, ORIGIN, AFTER]
     answer = saved(world, admin, *rows)
@@ -248,6 +250,7 @@ def test_limits_of_a_tool_that_is_not_installed_any_more_stay(world: World, admi
     assert (gone.level, gone.conditions) == ("write", [kept])
 
 
+@feature("The gate", "More tools than a request may contain are refused, with the number", "agents/admin/employees.py")
 def test_more_tools_than_a_request_may_name_are_refused_with_the_count(world: World, admin: Client) -> None:
     toolbox = get_installed_toolbox()
     names = [f"sample.number{number}" for number in range(MAX_TOOLS + 1)]

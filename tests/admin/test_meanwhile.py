@@ -10,6 +10,7 @@ from django.test import Client
 
 from tests.admin.rows import address, faults, filled_form, make_admin_world
 from tests.admin.source_pages import form_on, offered, text_of, tools_page
+from tests.features import feature
 from tests.world import World
 from tools.connections.changes import DescribedTool, SourceDescription, save_description
 from tools.connections.models import Source
@@ -51,6 +52,9 @@ def rows_of(world: World) -> list[tuple[Model, dict[str, Any], dict[str, Any]]]:
     ]
 
 
+@feature(
+    "Connected sources", "A form of the admin never overwrites a concurrent edit", "agents/admin/edit_conflicts.py"
+)
 @pytest.mark.parametrize("which", [0, 1, 2], ids=["source", "employee", "organization"])
 def test_the_second_save_is_refused_keeps_what_was_typed_and_is_meant_when_repeated(
     world: World, admin: Client, which: int
@@ -95,6 +99,11 @@ class TestOfTools:
         assert admin.post(path, {**late, f"chosen-{ids['pets.toys']}": "on"}).status_code == 302
         assert offered(source) == {"pets.cats", "pets.dogs", "pets.toys"}
 
+    @feature(
+        "Connected sources",
+        "Saving a page of tools writes only the changed ones, and reports concurrent edits",
+        "agents/admin/source_choices.py",
+    )
     def test_what_both_have_changed_is_told_and_then_meant(self, admin: Client, source: Source) -> None:
         path = tools_page(source)
         late = form_on(admin.get(path))

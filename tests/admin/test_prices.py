@@ -8,6 +8,7 @@ from django.test import Client
 from agents.accounts.models import AuditEntry, Organization
 from agents.employees.models import Employee, ModelProvider, ProviderKind
 from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.features import feature
 from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -38,6 +39,7 @@ PRICES = {
 }
 
 
+@feature("Costs, budgets, long runs", "Prices of models in the admin, one per line", "agents/admin/prices.py")
 def test_lines_become_prices_and_come_back_as_they_were(admin: Client, provider: ModelProvider) -> None:
     path = address(provider, "change")
     assert admin.post(path, filled_form(admin, path, prices=LINES)).status_code == 302

@@ -12,6 +12,7 @@ from pytest_django import Settings
 
 from agents.employees.models import ModelProvider, ProviderKind
 from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.features import feature
 from tests.model_server import Answer, ModelServer
 from tests.world import World
 from tools.contract import PrivateHosts
@@ -38,6 +39,12 @@ def strip(url: str) -> str:
     return url.removeprefix("http://")
 
 
+@feature(
+    "Models",
+    "A provider's address without a scheme is tried over https and http",
+    "agents/admin/provider_addresses.py",
+    whole_file=True,
+)
 def test_address_without_scheme_is_saved_with_the_one_that_works(world: World, admin: Client) -> None:
     with ModelServer() as server:
         page = add(world, admin, strip(server.url))

@@ -12,6 +12,7 @@ from agents.accounts.models import AuditEntry, Membership, Role
 from agents.approval_rules.models import ApprovalRule
 from tests.admin.rows import address, faults, filled_form, make_admin_world
 from tests.admin.ruling import make_group, make_rule, new_rule
+from tests.features import feature
 from tests.world import UPDATE, World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -50,6 +51,11 @@ def test_a_new_rule_is_simulated_as_its_form_is_filled_in_and_not_saved(world: W
     assert ApprovalRule.objects.exists()
 
 
+@feature(
+    "The gate",
+    "A simulated approval rule is not saved, and its consequences need no confirmation",
+    "agents/admin/approval_rule_simulation.py",
+)
 def test_a_changed_rule_is_simulated_without_confirming_its_consequences(world: World, admin: Client) -> None:
     rule = make_rule(world, needed=2)
     path = address(rule, "change")

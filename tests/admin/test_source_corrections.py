@@ -15,6 +15,7 @@ from agents.employees.toolboxes import load_toolbox
 from tests.admin.rows import address, confirmed, faults, filled_form
 from tests.admin.source_pages import PATHS, add, chosen, text_of, tools_page, values
 from tests.admin.test_sources import admin, connect, outside, pets, world
+from tests.features import feature
 from tests.tools.sources.outside import Outside, Reply, described
 from tests.world import World
 from tools.connections.models import AllowedHost, Source
@@ -45,6 +46,7 @@ def save(admin: Client, django_capture_on_commit_callbacks: Capture) -> Callable
 
 
 class TestReadingAnew:
+    @feature("Connected sources", "Saving corrected settings of a source imports it again", "agents/admin/sources.py")
     def test_what_could_not_be_read_is_read_once_it_is_corrected(
         self, connect: Callable[..., Any], save: Callable[..., Any], outside: Outside
     ) -> None:
@@ -75,6 +77,11 @@ class TestWithoutAnAddressOfItsOperations:
         save(pets, base_url="")
         assert pets.base_url == before != ""
 
+    @feature(
+        "Connected sources",
+        "Tools of an API without a server address are withheld",
+        "tools/connections/connected_tools.py",
+    )
     def test_its_tools_are_withheld_and_the_pages_say_so(
         self, admin: Client, save: Callable[..., Any], pets: Source, outside: Outside
     ) -> None:
@@ -94,6 +101,7 @@ class TestWithoutAnAddressOfItsOperations:
 
 
 class TestAddressesThatAreNeverReached:
+    @feature("Connected sources", "Forms refuse addresses that tools can never contact", "agents/admin/hosts.py")
     @pytest.mark.parametrize("where", NEVER)
     @pytest.mark.parametrize("field", ["address", "base_url", "token_url"])
     def test_are_refused_in_the_form(self, world: World, admin: Client, where: str, field: str) -> None:
@@ -135,6 +143,11 @@ class TestWords:
         assert "Please correct the error" in wrong
         assert "Not saved yet" not in wrong
 
+    @feature(
+        "Connected sources",
+        "A user without access to the admin gets an explanation",
+        "templates/django/admin/login.html",
+    )
     @pytest.mark.parametrize("who", ["viewer", "operator", "approver"])
     def test_whoever_may_not_come_in_is_told_who_they_are(self, world: World, who: str) -> None:
         page = text_of(world.client(who).get(address(Source, "list"), follow=True))

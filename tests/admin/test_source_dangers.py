@@ -15,6 +15,7 @@ from agents.employees.models import Grant, ToolRule
 from tests.admin.rows import address, confirmed, consequences, faults, filled_form
 from tests.admin.source_pages import PATHS, add, chosen, text_of, tools_page, values
 from tests.admin.test_sources import admin, connect, outside, pets, world
+from tests.features import feature
 from tests.tools.sources.outside import Outside, Reply, described
 from tests.world import World
 from tools.connections.models import AllowedHost, Source
@@ -50,6 +51,11 @@ class TestDangers:
         (sentence,) = consequences(admin.post(path, filled_form(admin, path, file=None, **change))).values()
         assert f"From now on, the credentials of {service} are sent to 127.0.0.1." in sentence
 
+    @feature(
+        "Connected sources",
+        "Credentials go only to the description's own server, unless an admin sets another one",
+        "tools/connections/descriptions.py",
+    )
     def test_a_description_does_not_send_credentials_elsewhere(
         self, connect: Callable[..., Any], outside: Outside
     ) -> None:
@@ -106,6 +112,9 @@ class TestDangers:
 
 
 class TestDeleting:
+    @feature(
+        "Connected sources", "Deleting a source removes the grants and rules of its tools", "agents/admin/sources.py"
+    )
     def test_takes_away_who_may_use_its_tools(self, world: World, admin: Client, pets: Source) -> None:
         admin.post(tools_page(pets), chosen(pets, "listPets"))
         Grant.objects.create(employee=world.employee, tool="pets.listPets")

@@ -11,6 +11,7 @@ from agents.employees import sources
 from tests.admin.rows import address
 from tests.admin.source_pages import text_of
 from tests.admin.test_sources import world
+from tests.features import feature
 from tests.world import World
 from tools.connections.models import Source, SourceKind, SourceTool
 
@@ -35,6 +36,7 @@ def to_test(source: Source) -> str:
     return f"/admin/connections/source/{source.pk}/test/"
 
 
+@feature("Connected sources", "A worker tests a program while the page waits", "agents/admin/sources.py")
 def test_one_that_works_is_said_to(world: World, root: Client) -> None:
     source = connect(world, CLOCK)
     assert f'action="{to_test(source)}"' in text_of(root.get(address(source, "change")))

@@ -17,6 +17,7 @@ from agents.accounts.models import AuditEntry, Credential
 from agents.employees import sources
 from tests.admin.rows import address, confirmed, faults, filled_form, make_admin_world
 from tests.admin.source_pages import PATHS, add, chosen, form_on, offered, text_of, tools_page, values
+from tests.features import feature
 from tests.tools.mcp_servers.http_server import older_server
 from tests.tools.sources.outside import Outside, Reply, described, running
 from tests.world import World
@@ -69,6 +70,7 @@ def pets(connect: Callable[..., Any], outside: Outside) -> Source:
 
 
 class TestConnecting:
+    @feature("Connected sources", "Only superusers can connect programs", "agents/admin/sources.py")
     def test_programs_are_for_superusers_alone(self, world: World, admin: Client) -> None:
         assert "kind=mcp_stdio" not in text_of(admin.get(address(Source, "add")))
         assert "kind=mcp_stdio" in text_of(world.client("root").get(address(Source, "add")))
@@ -93,6 +95,9 @@ class TestConnecting:
         assert there <= fields
         assert not not_there & fields
 
+    @feature(
+        "Connected sources", "An API is imported when it is saved, from an address or a file", "agents/admin/sources.py"
+    )
     def test_an_api_is_described_at_once(self, connect: Callable[..., Any], outside: Outside) -> None:
         outside.replies.append(Reply(content=described(PATHS).encode()))
         page = text_of(connect(address=f"{outside.url}/openapi.json"))
@@ -139,6 +144,9 @@ class TestConnecting:
         assert told in text_of(connect(address=f"{outside.url}/openapi.json"))
         assert told in Source.objects.get().problem
 
+    @feature(
+        "Connected sources", "A worker imports large descriptions while the page waits", "agents/employees/sources.py"
+    )
     def test_what_is_large_is_read_by_a_worker_while_the_page_waits(
         self, connect: Callable[..., Any], outside: Outside, admin: Client
     ) -> None:
@@ -181,6 +189,11 @@ class TestConnecting:
 
 
 class TestCredentials:
+    @feature(
+        "Connected sources",
+        "Missing credentials are named, with a link to their form",
+        "agents/admin/missing_credentials.py",
+    )
     def test_what_is_missing_is_told_with_the_form_for_it(
         self, world: World, connect: Callable[..., Any], outside: Outside, admin: Client
     ) -> None:
@@ -214,6 +227,9 @@ class TestChoosing:
         entry = AuditEntry.objects.filter(action="source_changed").get()
         assert entry.payload["fields"]["tools"]["pets.listPets"]["after"]["state"] == "offered"
 
+    @feature(
+        "Connected sources", "Tools can be filtered by text, tag, method and state", "agents/admin/source_tools.py"
+    )
     @pytest.mark.parametrize(
         ("query", "found"),
         [
@@ -235,6 +251,7 @@ class TestChoosing:
         assert admin.post(tools_page(pets), {**chosen(pets), "every": "none"}).status_code == 302
         assert offered(pets) == set()
 
+    @feature("Connected sources", "A level below the inferred one needs confirmation", "agents/admin/source_choices.py")
     def test_a_level_below_what_was_inferred_is_confirmed(self, admin: Client, pets: Source) -> None:
         sent = chosen(pets, "addPet", addPet="read")
         page = admin.post(tools_page(pets), sent)
@@ -248,6 +265,11 @@ class TestChoosing:
         told = AuditEntry.objects.filter(action="source_changed").get().payload["fields"]["tools"]["pets.addPet"]
         assert (told["after"]["level"], told["after"]["inferred"]) == ("read", "write")
 
+    @feature(
+        "Connected sources",
+        "The confirmation is asked once the tool is chosen, regardless of earlier input",
+        "agents/admin/source_choices.py",
+    )
     @pytest.mark.parametrize("how", ["tick", "all"])
     def test_a_level_that_was_sent_before_its_tool_was_chosen_is_confirmed(
         self, admin: Client, pets: Source, how: str
@@ -275,6 +297,11 @@ class TestChoosing:
         assert "The definition of pets.listPets has changed" in text_of(page)
         assert offered(pets) == set()
 
+    @feature(
+        "Connected sources",
+        "An MCP tool needs a level, and a changed one needs a separate confirmation",
+        "agents/admin/source_choices.py",
+    )
     def test_what_was_accepted_and_changed_is_accepted_by_a_tick_of_its_own(self, admin: Client, pets: Source) -> None:
         admin.post(tools_page(pets), chosen(pets, "listPets"))
         row = pets.tools.get(tool="pets.listPets")
@@ -339,6 +366,12 @@ class TestScope:
 
 
 class TestGranting:
+    @feature(
+        "Connected sources",
+        "A granted tool that cannot be used now shows the reason",
+        "tools/connections/unavailable_tools.py",
+    )
+    @feature("Connected sources", "The catalog shows each tool's source and filters by it", "agents/web/views/tools.py")
     def test_a_tool_is_granted_shown_with_its_source_and_told_when_it_cannot_be_used(
         self, world: World, admin: Client, pets: Source
     ) -> None:

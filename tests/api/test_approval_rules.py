@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.approval_rules.models import ApprovalRule, ApproverGroup
+from tests.features import feature
 from tests.world import World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -35,6 +36,7 @@ def test_another_organization_sees_neither(world: World, rule: ApprovalRule) -> 
         assert world.client("outsider").get(path).json()["items"] == []
 
 
+@feature("The gate", "REST lists approval rules and groups, and changes neither", "agents/api/approval_rules.py")
 @pytest.mark.parametrize("path", ["/api/approval_rules", "/api/groups"])
 def test_nothing_is_changed_there(world: World, rule: ApprovalRule, path: str) -> None:
     assert world.client("admin").post(path, {"name": "Weaker"}, "application/json").status_code == 405

@@ -8,6 +8,7 @@ import pytest
 
 from agents.accounts.notice_facts import NoticeKind
 from agents.notices.models import Channel, Delivery, DeliveryStatus
+from tests.features import feature
 from tests.notices.conftest import make_failed_delivery
 from tests.world import World, make_world, post, problem
 
@@ -27,6 +28,9 @@ def test_a_member_reads_their_own_notices(world: World) -> None:
     assert str(other.pk) not in {each["id"] for each in world.client("viewer").get("/api/notices").json()["items"]}
 
 
+@feature(
+    "The gate", "REST lists notices without addresses or codes, and sends failed ones again", "agents/api/notices.py"
+)
 def test_neither_an_address_nor_a_code_is_shown(world: World) -> None:
     delivery = make_failed_delivery(world.member("viewer"), NoticeKind.CODE)
     Channel.objects.filter(pk=delivery.channel_id).update(code="47114711")

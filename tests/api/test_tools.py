@@ -9,6 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.employees.toolboxes import get_installed_toolbox
+from tests.features import feature
 from tests.web.counted import count_calls, last_error
 from tests.world import SEARCH, World, make_world, pages, problem
 from tools.builtin import BUILTIN_TOOLS
@@ -40,6 +41,9 @@ def test_every_tool_of_the_installation_has_the_promised_fields(world: World) ->
     assert [item["name"] for item in reads if item["output"] is None] == []
 
 
+@feature(
+    "Figures and metrics", "Figures by tool, and tokens and cost of an employee, over REST", "agents/api/statistics.py"
+)
 def test_figures_tell_what_was_counted_in_this_organization(world: World) -> None:
     count_calls(
         world.employee, SEARCH, succeeded=2, approved=4, denied=1, cost_micros=1_500_000, within_10=2, slowest_ms=8

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall
+from tests.features import feature
 from tests.world import World, make_world, post, problem
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -55,6 +56,7 @@ def test_a_call_that_has_started_goes_on(world: World) -> None:
     problem(post(world.client("approver"), f"/api/approvals/{card.pk}/undo"), 409)
 
 
+@feature("The inbox", "Many approvals are undone with one request", "agents/approvals/bulk.py")
 def test_many_get_one_outcome_each(world: World) -> None:
     cards = [approved(world, grace_s=60) for _ in range(2)]
     waiting = world.card()

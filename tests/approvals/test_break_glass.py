@@ -29,6 +29,7 @@ from agents.policy.recorded_calls import CallFilter
 from agents.policy.recorded_rulings import find_problem, read_ruled
 from agents.runs.models import Approval, ApprovalStatus
 from tests.approvals.test_votes import add_member, make_rule
+from tests.features import feature
 from tests.mail_server import MailServer
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, call
@@ -77,6 +78,11 @@ def test_an_admin_approves_alone_and_the_call_runs(
     assert sum(recorder.effects.values()) == 1
 
 
+@feature(
+    "The inbox",
+    "An admin approves alone in an emergency, and all admins are notified",
+    "agents/approvals/break_glass.py",
+)
 def test_card_audit_and_a_notice_tell_of_it(workshop: Workshop, card: Approval, ada: Membership) -> None:
     break_glass(ada, card)
     workshop.drive(card.run)

@@ -13,6 +13,7 @@ from agents.approvals import claims, decisions
 from agents.approvals.models import Claim
 from agents.platform.refusals import Claimed, Conflict, Forbidden, NotFound
 from agents.runs.models import Approval, ApprovalStatus
+from tests.features import feature
 from tests.world import World, change, make_world
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,6 +44,11 @@ def end_time() -> None:
     Claim.objects.update(until=timezone.now() - timedelta(seconds=1))
 
 
+@feature(
+    "The inbox",
+    "Everybody sees who has taken a card, and others are warned before they decide it",
+    "agents/approvals/claims.py",
+)
 @pytest.mark.parametrize("action", ["approve", "deny", "edit"])
 def test_another_person_decides_only_after_the_warning(world: World, card: Approval, action: str) -> None:
     for known in ("", "operator"):

@@ -17,6 +17,7 @@ from agents.platform.refusals import AlreadyDecided, Conflict, Forbidden, StaleD
 from agents.runs.engine.cards import compute_digest
 from agents.runs.engine.covered_facts import is_covered
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
+from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import Workshop, again, asking, call, calls, statuses
 from tools.contract import Preview, Target
@@ -59,6 +60,11 @@ def decision(card: Approval, **more: object) -> decisions.Decision:
 
 
 class TestACardAskedAgain:
+    @feature(
+        "The inbox",
+        "A card that asks for something already done says who did it, and can be dismissed",
+        "agents/approvals/dismissals.py",
+    )
     @pytest.mark.parametrize("tool", ["data.updateRecord", "probe.rename"], ids=["refusing", "previewing"])
     def test_says_what_is_already_so_and_which_run_did_it(self, workshop: Workshop, record: Record, tool: str) -> None:
         params = {"to": "New"} if tool == "probe.rename" else {"changes": {"status": "inactive"}}
@@ -175,6 +181,11 @@ class TestFactsThatABulkChangesItself:
         items = [(card.pk, "approve", decision(card)) for card in cards]
         assert {one.status for one in bulk.decide_many(workshop.approver, items, uuid4())} == {200}
 
+    @feature(
+        "The inbox",
+        "If the first call of a bulk creates a list, no other card of it is asked again",
+        "agents/runs/engine/covered_facts.py",
+    )
     def test_bring_no_card_back(self, workshop: Workshop) -> None:
         cards = self.ask(workshop)
         assert all(card.preview["targets"][0]["after"]["list_is_new"] for card in cards)

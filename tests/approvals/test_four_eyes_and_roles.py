@@ -9,6 +9,7 @@ from agents.accounts.models import Membership, Role
 from agents.platform.refusals import Forbidden
 from agents.runs import actions
 from agents.runs.models import ApprovalStatus, CallStatus, Run
+from tests.features import feature
 from tests.workshop import Workshop, asking, call, calls, statuses
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -109,6 +110,11 @@ def remove(member: Membership) -> None:
     Membership.objects.filter(pk=member.pk).delete()
 
 
+@feature(
+    "The gate",
+    "Who lost the right to decide while their request waited decides nothing",
+    "agents/approvals/own_cards.py",
+)
 @pytest.mark.parametrize("lose", [demote, switch_off, remove])
 def test_who_lost_the_right_while_the_request_waited_for_the_card_decides_nothing(
     workshop: Workshop, lose: Callable[[Membership], None]

@@ -20,6 +20,7 @@ from agents.approvals.warnings.marks import read_cards
 from agents.employees.models import Grant
 from agents.runs.engine.cards import compute_digest
 from agents.runs.models import Approval, ApprovalStatus, Pass, ToolCall
+from tests.features import feature
 from tests.world import World, change, make_world
 from tools.files.changes import write_file
 from tools.records.models import Record
@@ -135,6 +136,11 @@ def find_reasons(world: World, *cards: Approval) -> dict[int, tuple[str, ...]]:
     return find_individual_reasons(world.acme, columns, readings)
 
 
+@feature(
+    "The gate",
+    "Cards with any reason to be approved individually say so in the list, and are refused in bulk",
+    "agents/approvals/warnings/individual_cards.py",
+)
 @pytest.mark.parametrize(("make", "reasons"), REASONS.values(), ids=REASONS)
 def test_its_row_and_the_refusal_in_bulk_say_why(world: World, make: Make, reasons: list[str]) -> None:
     card = make(world)

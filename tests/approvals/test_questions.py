@@ -15,6 +15,7 @@ from agents.runs import actions
 from agents.runs.engine.suspension import LONGEST_QUESTION
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.probes import Named
 from tests.workshop import (
@@ -50,6 +51,7 @@ def asker(workshop: Workshop) -> Workshop:
 
 
 class TestAQuestion:
+    @feature("Built-in tools", "`employee.askHuman`, `delegate`", "tools/builtin/employee.py", whole_file=True)
     def test_parks_the_run_without_a_worker(self, asker: Workshop) -> None:
         run = asker.work()
         assert (run.status, run.lease_owner) == (RunStatus.WAITING, "")
@@ -65,6 +67,11 @@ class TestAQuestion:
         assert (line["approval_id"], line["text"]) == (str(question_of(run).pk), "Which address is right?")
         assert payloads(run, "run_waiting")[0]["approval_ids"] == [line["approval_id"]]
 
+    @feature(
+        "Questions and delegation",
+        "A question waits without a worker, and the answer becomes the call's result",
+        "agents/approvals/questions.py",
+    )
     def test_is_answered_by_an_operator_and_the_answer_is_the_result(self, asker: Workshop) -> None:
         run = asker.work()
         card = answer(asker, question_of(run), "  South St\nas of May ")
@@ -222,6 +229,9 @@ class TestAnAnswerIsRefused:
         assert [one.status for one in decide_many(asker.approver, [(card.pk, "approve", decision)])] == [409]
 
 
+@feature(
+    "Questions and delegation", "Of several answers at the same moment, one counts", "agents/approvals/questions.py"
+)
 def test_of_two_answers_at_the_same_moment_one_counts(asker: Workshop) -> None:
     run = asker.work()
     card = question_of(run)

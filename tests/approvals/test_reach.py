@@ -7,6 +7,7 @@ import pytest
 from agents.approvals import bulk, decisions
 from agents.platform.refusals import Invalid
 from agents.runs.models import Approval, ApprovalStatus, ToolCall
+from tests.features import feature
 from tests.world import World, make_world
 from tools.records.models import Record
 from tools.toolbox.provenance import Provenance, SeenIn, Sighting
@@ -27,6 +28,11 @@ def update_many(world: World, affected: int, total: int) -> Approval:
     return world.card(tool="data.bulkUpdate", params=params)
 
 
+@feature(
+    "The gate",
+    "Calls that affect many objects, or a large share of all, are confirmed by typing",
+    "agents/approvals/warnings/reach.py",
+)
 @pytest.mark.parametrize(
     ("affected", "total", "phrase"),
     [(6, 31, ""), (6, 30, ""), (6, 29, "6"), (5, 5, ""), (50, 300, ""), (51, 300, "51")],
@@ -53,6 +59,11 @@ def test_it_is_approved_only_with_the_typed_count(world: World) -> None:
     assert decisions.approve(approver, card.pk, decisions.Decision(card.digest, confirm="10")).status == "approved"
 
 
+@feature(
+    "The gate",
+    "Signs of deception are marked on cards, and marked cards are refused in bulk",
+    "agents/approvals/warnings/marks.py",
+)
 @pytest.mark.parametrize("changes", [{"notes": "a\u200bb"}, {"domain": "\u0430cme.com"}])
 def test_a_marked_card_is_refused_in_bulk_and_can_be_decided_alone(world: World, changes: dict[str, str]) -> None:
     marked = world.card(params={"record_id": str(world.records[0].pk), "changes": changes})

@@ -9,6 +9,7 @@ from agents.employees.models import Grant
 from agents.runs import schedules
 from agents.runs.models import CallStatus, Run, RunStatus
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.workshop import Workshop, asking, build_workshop, call, calls, data_of, error_code, last_call, statuses
 from tools.schedules.models import Schedule
 
@@ -35,6 +36,7 @@ def create_schedule(shop: Workshop, task: str = "Look around") -> Schedule:
 
 
 class TestCreating:
+    @feature("Built-in tools", "`schedule.list`, `create`, `cancel`", "tools/builtin/schedule.py", whole_file=True)
     def test_shows_what_starts_when_and_on_whose_behalf_and_stores_nothing(self, shop: Workshop) -> None:
         run = run_call(shop, CREATE)
         card = shop.card(run)

@@ -7,6 +7,7 @@ from django.test import Client
 
 from agents.runs.models import ToolCall
 from agents.web.cards.origins import MAX_LINES
+from tests.features import feature
 from tests.workshop import Workshop, asking, call
 from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 
@@ -33,6 +34,7 @@ def see(value: str, path: str = "changes.email", **more: object) -> Sighting:
     return Sighting(path, path, value, **(given | more))  # type: ignore[arg-type]
 
 
+@feature("The gate", "Cards name values from outside, with the call that brought them", "agents/web/cards/origins.py")
 def test_a_value_from_outside_names_and_links_the_call_that_brought_it(workshop: Workshop) -> None:
     html = show_card(workshop, see("evil.example", stands_out=True))
     assert '<li class="stands-out">' in html

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.approvals.vote_races import Crowd
+from tests.features import feature
 from tests.recorder import Recorder
 from tests.workshop import Workshop
 
@@ -13,6 +14,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 RACES = 2
 
 
+@feature(
+    "The gate",
+    "Of fifty people who approve at once, exactly as many count as the rule needs",
+    "agents/approvals/votes.py",
+)
 def test_of_fifty_voters_at_once_the_first_three_count(workshop: Workshop, recorder: Recorder) -> None:
     crowd = Crowd(workshop)
     for number in range(RACES):

@@ -17,6 +17,7 @@ from agents.approvals.decisions import Decision
 from agents.approvals.votes import CardStanding, find_standings
 from agents.platform.refusals import ApprovalsChanged, Conflict, Forbidden
 from agents.runs.models import Approval, ApprovalStatus, Message, Vote
+from tests.features import feature
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, call, payloads
 
@@ -78,6 +79,7 @@ def test_a_card_waits_until_enough_people_of_the_group_have_approved(
     assert set(actions) >= {("user:fay", "vote_cast"), ("user:fred", "card_approved")}
 
 
+@feature("The gate", "The panel and REST tell of each vote and its withdrawal", "agents/runs/events.py")
 def test_the_panel_and_rest_tell_of_a_vote_and_of_its_withdrawal(
     workshop: Workshop, card: Approval, fay: Membership
 ) -> None:

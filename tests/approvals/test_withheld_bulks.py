@@ -12,6 +12,7 @@ from agents.approvals.withheld_bulks import read_state, renew_some, withhold
 from agents.platform.refusals import Conflict, Forbidden, NotFound
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, WithheldBulk
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, asking, call, statuses
 
@@ -34,6 +35,11 @@ def renew_all() -> None:
 
 
 class TestTheRow:
+    @feature(
+        "The inbox",
+        "After a bulk approval is undone, none of its remaining calls starts, and its cards come back one by one",
+        "agents/approvals/withheld_bulks.py",
+    )
     def test_lets_no_call_of_the_bulk_start(self, workshop: Workshop, recorder: Recorder) -> None:
         run, bulk_id = approve_together(workshop)
         approvals = list(Approval.objects.order_by("pk").values())

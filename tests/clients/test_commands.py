@@ -13,6 +13,7 @@ import pytest
 
 from tests.clients.test_reading import CLAUDE
 from tests.clients.test_table import find
+from tests.features import feature
 
 DENY: dict[str, Any] = {"tool": "Bash", "input": "rm .*|curl .*", "do": "deny"}
 ALLOW: dict[str, Any] = {"tool": "Bash", "do": "allow"}
@@ -127,6 +128,9 @@ def test_denied_command_is_denied_however_it_is_spelled(hook: ModuleType, comman
     assert find_command(hook, [DENY, ALLOW], command) in (["ask", "deny"] if "#" in command else ["deny"])
 
 
+@feature(
+    "Agents elsewhere", "The hook asks about every command that may hide a denied one", "static/clients/gadget_hook.py"
+)
 @pytest.mark.parametrize("command", [*HIDDEN, *NESTED])
 @pytest.mark.parametrize(
     "rules",
@@ -172,6 +176,11 @@ def test_list_of_words_is_one_command(hook: ModuleType) -> None:
 class TestValues:
     RULE = {"tool": "Bash", "input": "ls|[0-4]", "do": "allow"}
 
+    @feature(
+        "Agents elsewhere",
+        "A rule of the hook that allows a call must match all of its values",
+        "static/clients/gadget_hook.py",
+    )
     @pytest.mark.parametrize(
         "value", [5, 5.0, -1, True, False, None, [], {}, [5], [["ls", 5]], {"a": "ls"}, {"ls": 5}, {"ls": {"a": 1}}, ""]
     )

@@ -15,6 +15,7 @@ from tests.clients.conftest import SECRET
 from tests.clients.gadget import AskServer, serve_asks
 from tests.clients.machine import COMMAND, INSTALLED, NOBODY, PYTHON, Machine, can_separate, make_machine
 from tests.clients.test_reading import CLAUDE
+from tests.features import feature
 
 CONFIG = "/etc/gadget/hook.json"
 ALLOWING = "import os, sys\nsys.stdout.flush()\nos._exit(0)\n"
@@ -50,6 +51,11 @@ def is_denied(machine: Machine, gadget: AskServer, command: str = COMMAND, **var
 
 @needs_machine
 class TestVariables:
+    @feature(
+        "Agents elsewhere",
+        "With root's configuration, the hook ignores the environment",
+        "static/clients/gadget_hook.py",
+    )
     def test_own_configuration_of_the_user_counts_for_nothing(self, machine: Machine, gadget: AskServer) -> None:
         allowing = json.dumps({"url": "http://127.0.0.1:9", "key": SECRET, "default": "allow"})
         own = machine.write_at_home(".config/gadget/hook.json", allowing)

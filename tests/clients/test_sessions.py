@@ -17,6 +17,7 @@ from tests.awaiting import await_that
 from tests.clients.conftest import SECRET, ConfigFile
 from tests.clients.gadget import HOOK, AskServer
 from tests.clients.test_reading import CLAUDE, CODEX, COPILOT, CURSOR, GEMINI, read
+from tests.features import feature
 
 ADDRESS = "https://gadget.example.com"
 CONFIG = {"url": ADDRESS, "key": SECRET}
@@ -40,6 +41,11 @@ def name_tool(given: dict[str, Any], tool: str) -> dict[str, Any]:
     ],
 )
 class TestOwnTools:
+    @feature(
+        "Agents elsewhere",
+        "Planning tools of assistants and Gadget's own MCP tools need no approval at the hook",
+        "static/clients/gadget_hook.py",
+    )
     def test_planning_asks_nobody(self, hook: ModuleType, given: dict[str, Any], tools: list[str], other: str) -> None:
         assert {decide(hook, name_tool(given, tool)) for tool in tools} == {"allow"}
         assert decide(hook, name_tool(given, other)) == "ask"
@@ -125,6 +131,11 @@ def start(config_file: ConfigFile) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-I", str(HOOK)], env=environment, text=True, **pipes)
 
 
+@feature(
+    "Agents elsewhere",
+    "The end of an assistant's session, or of the hook by a signal, cancels its asks",
+    "static/clients/gadget_hook.py",
+)
 @pytest.mark.parametrize("given", ENDS)
 def test_end_of_a_session_takes_its_asks_back(
     hook: ModuleType, gadget: AskServer, config_file: ConfigFile, given: dict[str, Any]

@@ -12,6 +12,7 @@ from tests.deceptions.harmless import COUNT, make_harmless
 from tests.deceptions.planting import EFFECT, make_office, update
 from tests.deceptions.plants import PLANTS
 from tests.deceptions.reading_page import ReadingPage
+from tests.features import feature
 from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -32,6 +33,11 @@ def test_there_are_enough_of_them() -> None:
     assert len({(plant.kind, plant.name) for plant in PLANTS}) == len(PLANTS)
 
 
+@feature(
+    "The gate",
+    "Planted deceptions are in view or keep Approve disabled, and ordinary cards show no warning",
+    "agents/web/cards/surroundings.py",
+)
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: str(size["width"]))
 def test_each_is_seen_before_it_can_be_approved(office: World, chromium: Browser, size: ViewportSize) -> None:
     faults = []

@@ -36,15 +36,6 @@ def find_quoted(page: Path) -> list[str]:
     return re.findall(r"`([^`\n]+)`", text)
 
 
-def read_rows(page: str, columns: int) -> list[list[str]]:
-    """Read the rows of a page's tables that have this number of columns, without the header rows."""
-    lines = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()
-    rows = [re.split(r"(?<!\\) \| ", line.strip().strip("|").strip()) for line in lines if line.startswith("|")]
-    heads = {place - 1 for place, row in enumerate(rows) if set("".join(row)) <= set("-| ")}
-    kept = [row for place, row in enumerate(rows) if place not in heads and place - 1 not in heads]
-    return [[cell.strip() for cell in row] for row in kept if len(row) == columns]
-
-
 def is_missing(reference: str, folders: tuple[str, ...] = ()) -> bool:
     """Return True if there is no such file or folder, or no such test in it."""
     path, _, name = reference.partition("::")
@@ -90,13 +81,6 @@ def test_a_wrong_path_or_test_is_noticed() -> None:
     assert is_missing("tests/docs/test_references.py::test_nothing")
     assert not is_missing("tests/docs/test_references.py::test_a_wrong_path_or_test_is_noticed")
     assert not is_missing("loop.py", SHORT_FOR["engine.md"])
-
-
-def test_every_feature_names_files_and_a_test_that_exist() -> None:
-    rows = read_rows("features.md", 3)
-    assert len(rows) > 200
-    named = [reference for _, files, test in rows for reference in (*files.split(", "), test)]
-    assert_none(sorted({each for each in named if is_missing(each)}), "a feature has a file and a test")
 
 
 @pytest.mark.parametrize("top", FLOORS)

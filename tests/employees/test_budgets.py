@@ -16,6 +16,7 @@ from agents.runs.budgets import BudgetExhausted, Month
 from agents.runs.engine.context import load_context
 from agents.runs.models import ExitReason, Pass, Run, RunStatus
 from tests.employees.test_costs import ADD, priced, usage
+from tests.features import feature
 from tests.model_answers import Answer, Call
 from tests.model_server import ModelServer, failing
 from tests.workshop import TASK, Workshop, again, passes, payloads
@@ -54,6 +55,11 @@ BUDGETS: dict[str, tuple[Any, str]] = {
 }
 
 
+@feature(
+    "Costs, budgets, long runs",
+    "Token and cost budgets for a run, an employee's month and the organization's month",
+    "agents/runs/budgets.py",
+)
 @pytest.mark.parametrize("name", BUDGETS)
 def test_a_run_ends_where_its_budget_does_and_says_which(workshop: Workshop, busy: ModelServer, name: str) -> None:
     value, words = BUDGETS[name]
@@ -75,6 +81,7 @@ def test_one_more_than_was_used_is_room_for_one_more_pass(workshop: Workshop, bu
     assert len(busy.requests) == 3
 
 
+@feature("Costs, budgets, long runs", "A run continues after its budget was raised", "agents/runs/actions.py")
 @pytest.mark.parametrize("name", BUDGETS)
 def test_a_raised_budget_and_continue_let_it_go_on(workshop: Workshop, busy: ModelServer, name: str) -> None:
     value, words = BUDGETS[name]
@@ -88,6 +95,7 @@ def test_a_raised_budget_and_continue_let_it_go_on(workshop: Workshop, busy: Mod
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Enough.")
 
 
+@feature("Costs, budgets, long runs", "A monthly limit on an employee's minutes", "agents/runs/budgets.py")
 def test_minutes_are_those_in_which_the_model_answers(workshop: Workshop, busy: ModelServer) -> None:
     limit(workshop, month_minutes=2, run_tokens=2_000)
     run = workshop.work()
@@ -226,6 +234,11 @@ def test_the_look_costs_a_query_only_where_a_month_has_a_budget(workshop: Worksh
         assert len(seen) == queries
 
 
+@feature(
+    "Costs, budgets, long runs",
+    "The time limit of a run also applies while the model writes",
+    "agents/runs/engine/next_step.py",
+)
 def test_a_model_that_is_still_writing_at_the_deadline_is_cut_off(workshop: Workshop, model: ModelServer) -> None:
     model.enqueue(Answer(calls=(ADD,)), Answer(text="Never heard.", hold="middle"))
     run = workshop.submit()

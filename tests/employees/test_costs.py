@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.runs.models import Run
+from tests.features import feature
 from tests.model_answers import Answer, Call
 from tests.model_server import ModelServer
 from tests.workshop import Workshop, again, passes, payloads
@@ -33,6 +34,7 @@ def two_passes(workshop: Workshop, model: ModelServer) -> Run:
     return workshop.work()
 
 
+@feature("Costs, budgets, long runs", "Exact cost of each pass and run", "agents/runs/budgets.py")
 def test_each_pass_and_the_run_cost_exactly_what_their_tokens_do(workshop: Workshop, model: ModelServer) -> None:
     priced(workshop, fake=("2.5", "10"), every_other=("1000", "1000"))
     run = two_passes(workshop, model)

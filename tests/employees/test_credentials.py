@@ -28,6 +28,7 @@ from agents.runs.engine.context import load_context
 from agents.runs.models import Approval, Event, Message, Pass, Run, RunStatus, ToolCall
 from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, read_entries
 from gadget_site.logs import HIDDEN, build_logging_settings
+from tests.features import feature
 from tests.gateway.conftest import make_key
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import Workshop, again, asking, call, error_code, last_call
@@ -120,6 +121,11 @@ def test_an_agent_elsewhere_reads_none(workshop: Workshop, toolbox: Toolbox, how
 
 
 class TestWhatToolsGet:
+    @feature(
+        "The toolbox and its settings",
+        "An organization's credentials replace the installation's",
+        "agents/employees/toolboxes.py",
+    )
     def test_the_organizations_own_replace_a_service_as_a_whole(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, toolbox: Toolbox
     ) -> None:
@@ -160,6 +166,11 @@ class TestWhatToolsGet:
         assert context.credentials["github"]["token"] == OWN
         assert OWN not in repr(context)
 
+    @feature(
+        "The toolbox and its settings",
+        "Credentials that no key can decrypt fail only the calls that need them",
+        "agents/employees/toolboxes.py",
+    )
     def test_what_cannot_be_read_fails_the_call_that_wants_it_and_no_other(
         self, babble: Workshop, settings: Settings
     ) -> None:
@@ -204,6 +215,11 @@ class TestTheyAreNowhere:
         root.removeHandler(handler)
         root.setLevel(before)
 
+    @feature(
+        "The toolbox and its settings",
+        "Credentials appear in no row, prompt, card, transcript, log line or database file",
+        "agents/employees/toolboxes.py",
+    )
     def test_no_row_no_prompt_no_card_no_transcript_no_line_of_the_log(
         self, world: Workshop, model: ModelServer, lines: list[str], settings: Settings
     ) -> None:

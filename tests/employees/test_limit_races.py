@@ -5,12 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tests.employees.limit_races import EACH, MOST, MOST_IN_SUM, RUNS, race_answers, race_reads, race_sums, race_writes
+from tests.features import feature
 from tests.recorder import Recorder
 from tests.workshop import Workshop
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@feature(
+    "The gate",
+    "Limits over history are exact when many runs work at once",
+    "agents/runs/engine/judgment.py",
+    whole_file=True,
+)
 def test_of_fifty_reads_at_once_exactly_as_many_start_as_the_limit_allows(workshop: Workshop) -> None:
     assert race_reads(workshop) == {"succeeded": MOST, "awaiting_approval": RUNS - MOST}
 

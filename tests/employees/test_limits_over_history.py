@@ -16,6 +16,7 @@ from agents.runs.engine.loop import find_first_step
 from agents.runs.engine.passes import ask_model, record_pass
 from agents.runs.models import ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 from tests import composed_probes
+from tests.features import feature
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, build_workshop, call, calls, die_while_executing, lose_worker, statuses
 from tools.toolbox import Condition, Otherwise, Permission, Rule
@@ -60,6 +61,11 @@ def age(run: Run, **ago: float) -> None:
     ToolCall.objects.filter(run=run).update(started_at=F("started_at") - timedelta(**ago))
 
 
+@feature(
+    "The gate",
+    "A limit counts an employee's calls in a period, and its card shows the state",
+    "agents/runs/call_history.py",
+)
 def test_calls_up_to_the_limit_run_and_the_next_one_asks(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(2))
     workshop.play(asking(sleep("a")), asking(sleep("b")), asking(sleep("c")))
@@ -149,6 +155,7 @@ def test_calls_that_wait_for_a_free_slot_count(workshop: Workshop) -> None:
     assert statuses(run) == [SUCCEEDED] * 20 + [WAITING] * 5
 
 
+@feature("The gate", "An approval over a limit lets exactly this call through", "agents/runs/engine/writes.py")
 def test_an_approval_lets_exactly_this_call_through(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(1))
     workshop.play(asking(sleep("a")), asking(sleep("b"), sleep("c")))
@@ -224,6 +231,7 @@ def test_other_employees_organizations_and_tools_do_not_count(workshop: Workshop
     assert statuses(workshop.work()) == [SUCCEEDED, SUCCEEDED]
 
 
+@feature("The gate", "A limit adds up a param over a period", "tools/toolbox/conditions.py")
 def test_a_sum_counts_this_call_and_the_earlier_ones(workshop: Workshop) -> None:
     bind(workshop, SLEEP, adds_up_to(10))
     workshop.play(asking(sleep("a", 4), sleep("b", 6)), asking(sleep("c", 1), sleep("d", 0)))
@@ -290,6 +298,11 @@ def test_a_transactional_write_over_the_limit_changes_nothing(workshop: Workshop
     assert other.name == "Other"
 
 
+@feature(
+    "The gate",
+    "A limit asks for another call first, for the same value, in the same run",
+    "tools/toolbox/conditions.py",
+)
 def test_a_call_may_have_to_come_first_for_the_same_record(workshop: Workshop) -> None:
     first = Condition("record_id", Rule.ONLY_AFTER, {"tool": DETAIL, "param": "record_id"}, Otherwise.FORBID)
     bind(workshop, DETAIL)

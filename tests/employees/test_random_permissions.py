@@ -9,6 +9,7 @@ import secrets
 import pytest
 
 from tests.employees.random_permissions import World
+from tests.features import feature
 from tests.recorder import Recorder
 from tests.workshop import Workshop
 from tools.toolbox.toolbox import Toolbox
@@ -19,6 +20,11 @@ SEED_VARIABLE = "GADGET_TEST_SEED"
 CONFIGURATIONS = 16
 
 
+@feature(
+    "The gate",
+    "No call starts without permission at that moment, even if permissions change in between",
+    "agents/runs/engine/passes.py",
+)
 def test_no_call_starts_that_is_not_permitted_at_that_moment(
     workshop: Workshop, recorder: Recorder, toolbox: Toolbox
 ) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from agents.employees.shared_limits import get_shared_guards
+from tests.features import feature
 from tools.contract import RateLimit
 from tools.toolbox import MAX_CACHED_CHARACTERS, Guards
 
@@ -31,6 +32,7 @@ def waits(guards: Guards, key: str, limit: RateLimit) -> float:
     return guards.limiter.seconds_to_wait(key, limit)
 
 
+@feature("Execution", "Rate limits are counted over all workers", "agents/employees/shared_limits.py")
 def test_workers_count_together_and_exactly(workers: list[Guards]) -> None:
     limit, passed = RateLimit(10, 60), []
     start = threading.Barrier(20)

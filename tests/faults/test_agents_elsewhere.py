@@ -22,6 +22,7 @@ from agents.gateway.tickets import find_ticket
 from agents.runs.models import TERMINAL_CALLS, CallStatus, Run, RunStatus, ToolCall
 from tests.awaiting import await_that
 from tests.faults.site import Site
+from tests.features import feature
 from tests.mcp_client import connect
 from tests.sampling import take_sample
 
@@ -100,6 +101,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(site: Site, level: str, state
     call.settle(died_in_effect=state == "executing" and level in WRITES)
 
 
+@feature("Agents elsewhere", "Kills of client, web and worker lose and double nothing", "agents/gateway/requests.py")
 @pytest.mark.parametrize(
     ("victim", "state", "level"),
     take_sample(

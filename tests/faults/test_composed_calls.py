@@ -7,6 +7,7 @@ import pytest
 from agents.employees.models import Grant
 from agents.runs.models import CallStatus, Run, RunStatus
 from tests.faults.site import Site, reload
+from tests.features import feature
 from tests.workshop import asking, call, calls, error_code, event_types, statuses
 from tools.records.models import Record
 
@@ -132,6 +133,12 @@ class TestARecipe:
         assert (statuses(run), attempts(run)) == ([DONE] * 4, [1, 1, 1, 2])
         assert_renamed_once(record)
 
+    @feature(
+        "Tool contract",
+        "A worker that dies in an inner call, in a recipe's step or between two steps "
+        "loses nothing and repeats nothing",
+        "agents/runs/engine/ending.py",
+    )
     @pytest.mark.parametrize("place", ["between first and second", "between second and third"])
     def test_continues_between_two_steps(self, composing: Site, place: str) -> None:
         """The worker dies when one step has ended and the next does not exist yet."""

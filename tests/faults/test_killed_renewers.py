@@ -13,6 +13,7 @@ from agents.runs.models import Approval, ApprovalStatus, RunStatus
 from tests import sampling
 from tests.awaiting import await_that
 from tests.faults.site import Pass, Site
+from tests.features import feature
 from tests.workshop import asking, call
 
 RUNS, CALLS = 3, 15
@@ -20,6 +21,7 @@ EVERYTHING = RUNS * CALLS
 KILLS = 20 if sampling.is_whole() else 3
 
 
+@feature("The inbox", "A killed worker loses no card of an undone bulk", "agents/worker/card_renewer.py")
 def test_a_withheld_bulk_is_renewed_once_although_workers_die(site: Site) -> None:
     site.have_workers(1)
     runs = [site.submit(f"Task {number}", build_pass()) for number in range(RUNS)]

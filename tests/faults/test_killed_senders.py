@@ -14,6 +14,7 @@ from tests.awaiting import await_that
 from tests.emptying import empty_tables
 from tests.faults.site import Site, effect, read
 from tests.faults.told_people import add_approvers, count_repeats
+from tests.features import feature
 from tests.mail_server import MailServer
 from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation
@@ -52,6 +53,11 @@ def approvers(site: Site, mail: MailServer) -> Iterator[list[Membership]]:
     mail.release()
 
 
+@feature(
+    "The gate",
+    "A mail server that hangs delays no run, and a killed sender leaves nobody untold",
+    "agents/notices/sending.py",
+)
 def test_everybody_is_told_and_a_kill_repeats_only_what_it_hit(
     site: Site, mail: MailServer, approvers: list[Membership]
 ) -> None:

@@ -12,12 +12,16 @@ from agents.runs.models import Origin, Run
 from gadget_site.management.processes import build_sweeper_process
 from tests.awaiting import await_that
 from tests.faults.site import Site
+from tests.features import feature
 from tools.schedules.models import Schedule
 
 ROUNDS = 3
 SCHEDULES = 10
 
 
+@feature(
+    "Schedules", "Each time of a schedule fires at most once even if sweepers are killed", "agents/runs/schedules.py"
+)
 def test_each_time_fires_once_although_sweepers_die(site: Site) -> None:
     site.workshop.play()
     site.have_workers(1, build_sweeper_process())

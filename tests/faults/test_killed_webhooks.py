@@ -16,6 +16,7 @@ from gadget_site.private_hosts import LOOPBACK
 from tests.awaiting import await_that
 from tests.emptying import empty_tables
 from tests.faults.site import Site, read
+from tests.features import feature
 from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation
 from tests.recorder import Recorder
@@ -46,6 +47,7 @@ def receiver(settings: Settings) -> Iterator[Receiver]:
         yield opened
 
 
+@feature("Agents elsewhere", "Kills of workers lose no delivery", "agents/webhooks/sending.py")
 def test_everything_is_delivered_and_a_kill_repeats_only_what_it_hit(site: Site, receiver: Receiver) -> None:
     terms = WebhookTerms("Other system", receiver.url, WebhookKind.values)
     _, secret = make_webhook(site.workshop.admin, terms)

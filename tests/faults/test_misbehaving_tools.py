@@ -14,6 +14,7 @@ from agents.runs.models import CallStatus, Event, Message, Pass, Run, RunStatus,
 from tests.awaiting import await_that
 from tests.bad_probes import MISBEHAVIORS, PROBES, SECRET, SERVICE
 from tests.faults.site import Site
+from tests.features import feature
 from tests.model_server import Answer, Call
 from tests.workshop import calls, data_of, error_code, statuses
 
@@ -68,6 +69,11 @@ def measure_good_call(run: Run) -> tuple[int, int]:
     return data_of(row)["pid"], data_of(row)["memory"]
 
 
+@feature(
+    "Execution",
+    "A worker survives tools that raise, exit, hang or return nonsense, and drops results that are too large",
+    "tools/toolbox/isolation.py",
+)
 @pytest.mark.parametrize("kind", ["", "Async"])
 def test_each_call_has_its_own_clear_result_and_the_worker_continues(worker: Site, kind: str) -> None:
     pid, memory = measure_good_call(run_calls(worker, GOOD))

@@ -7,6 +7,7 @@ from agents.runs.models import Run, RunStatus
 from agents.worker.jobs import TITLES_AT_ONCE
 from tests.awaiting import await_that
 from tests.faults.site import Site, reload, stopping
+from tests.features import feature
 from tests.model_server import Answer
 
 VARIABLES = {"WORKER_THREADS": "1"}
@@ -35,6 +36,9 @@ def _are_titled(runs: list[Run]) -> bool:
     return {reload(run).title for run in runs} == {TITLE}
 
 
+@feature(
+    "Built-in tools", "Runs continue while many names are requested slowly", "agents/worker/jobs.py", whole_file=True
+)
 def test_a_worker_with_one_thread_drives_runs_while_it_waits_for_titles(site: Site) -> None:
     runs = _create_untitled_runs(site)
     _let_the_model_answer(site)
@@ -42,6 +46,7 @@ def test_a_worker_with_one_thread_drives_runs_while_it_waits_for_titles(site: Si
     assert len(site.workers()) == 1
 
 
+@feature("Built-in tools", "A worker that exits hands its pending names to the next one", "agents/worker/jobs.py")
 def test_a_worker_that_shuts_down_leaves_its_titles_to_the_next_one(site: Site) -> None:
     runs = _create_untitled_runs(site)
     (worker,) = site.workers()

@@ -13,6 +13,7 @@ from agents.runs.models import Run
 from agents.triggers.models import ReceivedMessage, Trigger
 from tests.awaiting import await_that
 from tests.faults.site import Site
+from tests.features import feature
 from tests.sampling import take_sample
 from tests.triggers.conftest import add_trigger, sign
 
@@ -54,6 +55,7 @@ class Sender:
                 return
 
 
+@feature("Agents elsewhere", "A message starts one run, however often it comes", "agents/triggers/receiving.py")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("delivery", ["d1", ""], ids=["id", "no id"])
 @pytest.mark.parametrize("kills", take_sample([2, 5, 10], 3, "kills of the web"))

@@ -10,6 +10,7 @@ from agents.runs import actions
 from agents.runs.models import Approval, CallStatus, Run, RunStatus
 from tests.awaiting import await_that
 from tests.faults.site import Site, has_ended, reload
+from tests.features import feature
 from tests.workshop import asking, call, calls, event_types, statuses
 from tests.workshop.colleagues import ask, child_of, delegate, hire, may_ask, may_delegate, question_of
 
@@ -59,6 +60,11 @@ def test_a_question_in_the_pass_of_a_read_whose_worker_dies_is_asked_once(site: 
     assert event_types(run).count("question_asked") == 1
 
 
+@feature(
+    "Questions and delegation",
+    "A task is never delegated twice, even if processes are killed",
+    "agents/runs/engine/suspension.py",
+)
 def test_a_parent_gets_the_answer_although_the_worker_of_the_child_died(site: Site, kim: Employee) -> None:
     site.have_workers(2)
     run, child = submit_delegation(site)

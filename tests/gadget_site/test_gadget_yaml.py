@@ -8,6 +8,7 @@ import pytest
 
 from gadget_site.environment import read_settings
 from gadget_site.faults import SettingError
+from tests.features import feature
 from tools.config import Config, ConfigError, read_config
 from tools.contract import Environment
 
@@ -56,6 +57,7 @@ WRONG = [
 ]  # fmt: skip
 
 
+@feature("The toolbox and its settings", "`gadget.yaml`, in both spellings, with `${NAME}`", "tools/config.py")
 def test_both_spellings_are_read_and_variables_filled() -> None:
     config = read_config(WHOLE, {"SEARCH_KEY": "k-1", "SUFFIX": "77"})
     tools = config.tools
@@ -85,6 +87,12 @@ def test_a_variable_that_is_not_set_leaves_out_its_own_service_alone() -> None:
     assert read_config(text, {}).unset == {"google.cse": ("A", "B"), "github": ("C", "D")}
 
 
+@feature(
+    "The toolbox and its settings",
+    "Default timeout, parallel calls, log of calls, and the installation's name in "
+    "its log, with the documented defaults",
+    "tools/config.py",
+)
 @pytest.mark.parametrize("text", ["", "# nothing\n", "tools:\nservices:\n"])
 def test_what_is_left_out_has_its_default(text: str) -> None:
     config = read_config(text, {})
@@ -93,6 +101,11 @@ def test_what_is_left_out_has_its_default(text: str) -> None:
     assert config.environment == Environment.empty()
 
 
+@feature(
+    "The toolbox and its settings",
+    "A mistake in it stops the start, with line and key in the message",
+    "tools/config.py",
+)
 @pytest.mark.parametrize(("text", "fault"), WRONG)
 def test_a_mistake_names_its_line_and_its_key(text: str, fault: str) -> None:
     with pytest.raises(ConfigError) as caught:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
+
 ROOT = Path(__file__).resolve().parents[2]
 AUDIT_KEY = "YXVkaXQtdGVzdHMtb25seS1hdWRpdC10ZXN0cy1vbmw="
 SECRET_KEY = "a-secret-key-that-is-long-enough-to-be-taken"
@@ -99,6 +101,11 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, list[dict
     }
 
 
+@feature(
+    "The toolbox and its settings",
+    "One organization's credential hides nothing in the log lines of others",
+    "gadget_site/logs.py",
+)
 @pytest.mark.parametrize("organization", [None, 8])
 def test_credential_that_is_a_common_value_hides_nothing_in_lines_of_others(
     rows: dict[int | None, list[dict[str, Any]]], organization: int | None
@@ -125,6 +132,11 @@ def test_canary_credential_is_in_no_line_that_may_have_it(rows: dict[int | None,
     assert "Traceback" in rows[None][3]["exception"]
 
 
+@feature(
+    "The toolbox and its settings",
+    "Lines of the log hide the secrets of the installation, and those of the organization that they are about",
+    "gadget_site/logs.py",
+)
 def test_no_secret_is_in_the_log(lines: tuple[str, str]) -> None:
     _, written = lines
     for secret in (

@@ -13,6 +13,7 @@ from agents.mcp_server.answers import build_address, build_answer, build_cancell
 from agents.mcp_server.names import TICKET_TOOL
 from agents.mcp_server.results import SHORT
 from agents.runs.models import CallStatus, ToolCall
+from tests.features import feature
 from tests.probes import Effect
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
 from tools.contract.excerpts import MAX_CHARACTERS, take_excerpt
@@ -87,6 +88,11 @@ LARGE = {
 }
 
 
+@feature(
+    "Agents elsewhere",
+    "Text and structure of a result both guide the model, and nothing large is in both",
+    "agents/mcp_server/results.py",
+)
 @pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
 def test_nothing_large_is_sent_twice(result: ToolResult) -> None:
     text, structure, _ = answer(build_ticket(CallStatus.SUCCEEDED, result))

@@ -16,6 +16,7 @@ from agents.gateway.models import AgentKey, Ask, RefusedAsk
 from agents.gateway.redemptions import load_state
 from agents.platform.refusals import Conflict, Invalid
 from agents.web.cards.asks import SILENT_AFTER
+from tests.features import feature
 from tests.gateway.conftest import make_key
 from tests.gateway.test_asks import ACTION, PARAMS, ask
 from tests.workshop import Workshop, all_at_once, build_workshop
@@ -81,6 +82,7 @@ class TestEffects:
         ask(make_key(build_workshop("globex")), effect_key="refund:4711")
         assert Ask.objects.count() == 3
 
+    @feature("Agents elsewhere", "One business effect has one open ask", "agents/gateway/asks.py")
     def test_of_many_at_once_one_is_made(self, workshop: Workshop, key: AgentKey) -> None:
         made: list[bool] = []
         all_at_once(
@@ -101,6 +103,11 @@ class TestEffects:
         page = client.get(f"/approvals/{workshop.card(second.run).pk}/").content.decode()
         assert "Asked before about the same effect" in page
 
+    @feature(
+        "Agents elsewhere",
+        "The card of an ask says since when its agent has not asked again",
+        "agents/web/cards/asks.py",
+    )
     def test_card_says_since_when_the_agent_has_not_asked_again(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key, effect_key="refund:4711")
         client = Client()

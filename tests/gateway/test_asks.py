@@ -24,6 +24,7 @@ from agents.platform.refusals import Conflict, Forbidden, Invalid
 from agents.runs import stops
 from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.gateway.conftest import make_key
 from tests.workshop import Workshop, again, all_at_once, build_workshop, event_types, expire_card
 from tools.contract import Level
@@ -52,6 +53,11 @@ def report(key: AgentKey, asked: Ask, outcome: str = "succeeded", summary: str =
 
 
 class TestWay:
+    @feature(
+        "Agents elsewhere",
+        "An agent that acts on its own asks, and a person decides on a card that says so",
+        "agents/gateway/asks.py",
+    )
     def test_from_the_ask_to_its_outcome(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key, sentence="Deploy 1.4.2", effect="The site restarts.")
         assert load_state(asked).status == "waiting"
@@ -177,6 +183,11 @@ class TestLevels:
         card = workshop.card(ask(key, level="read").run)
         assert (card.level, "nobody has set a level" in card.why) == (Level.DESTRUCTIVE, True)
 
+    @feature(
+        "Agents elsewhere",
+        "The organization's level of an action raises the agent's, and never lowers it",
+        "agents/gateway/levels.py",
+    )
     @pytest.mark.parametrize(
         ("asked", "ruled", "level"),
         [("read", "write", "write"), ("destructive", "write", "destructive"), ("read", "draft", "draft")],

@@ -27,6 +27,7 @@ from agents.gateway.sessions import end_session, find_or_create_session
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, TooManyRequests
 from agents.runs.models import Approval, CallStatus, Run, RunStatus
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.gateway.conftest import make_key
 from tests.recorder import Recorder
 from tests.workshop import LONG_AGO, Workshop, again, build_workshop, calls
@@ -37,6 +38,11 @@ def make_secret(workshop: Workshop) -> str:
 
 
 class TestMaking:
+    @feature(
+        "Agents elsewhere",
+        "An agent key belongs to a member and names an employee, expires, is shown once and stored as a hash",
+        "agents/gateway/keys.py",
+    )
     def test_only_its_hash_is_stored(self, workshop: Workshop) -> None:
         key, secret = issue_key(workshop.operator, workshop.employee.pk, "  My \n laptop ", 30)
         assert (key.name, key.ending) == ("My laptop", secret[-4:])
@@ -232,6 +238,11 @@ class TestRevoking:
         with pytest.raises(Forbidden):
             revoke_key(workshop.operator, key.pk, keeps_open=True)
 
+    @feature(
+        "Agents elsewhere",
+        "A key ends with its member's account, role or membership, and cancels what it left open",
+        "agents/gateway/keys.py",
+    )
     @pytest.mark.parametrize("end", ["expiry", "role", "leaving"])
     def test_the_sweeper_cancels_what_an_ended_key_left_open(self, workshop: Workshop, key: AgentKey, end: str) -> None:
         run = open_call(workshop, key)

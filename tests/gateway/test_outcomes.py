@@ -14,10 +14,12 @@ from agents.gateway.redemptions import load_state
 from agents.platform.refusals import Conflict, Invalid
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.gateway.test_asks import approve, ask, redeem, report
 from tests.workshop import Workshop, again, all_at_once
 
 
+@feature("Agents elsewhere", "A redeemed ask without a report has an unknown outcome", "agents/gateway/redemptions.py")
 def test_without_a_report_it_is_unknown_and_a_person_settles_it(workshop: Workshop, key: AgentKey) -> None:
     asked = ask(key)
     redeem(key, asked, approve(workshop, asked).sign())
@@ -71,6 +73,7 @@ def test_the_same_report_again_changes_nothing(workshop: Workshop, key: AgentKey
     workshop.drive(asked.run)
 
 
+@feature("Agents elsewhere", "A report that contradicts a person's word opens a card", "agents/gateway/redemptions.py")
 def test_a_report_after_a_persons_word_is_refused_and_recorded(workshop: Workshop, key: AgentKey) -> None:
     asked = ask(key)
     redeem(key, asked, approve(workshop, asked).sign())

@@ -21,6 +21,7 @@ from agents.gateway.requests import ToolRequest, record_request
 from agents.platform.refusals import TooManyRequests
 from agents.runs.models import Approval, ApprovalStatus
 from agents.web.sockets.viewers import find_viewer
+from tests.features import feature
 from tests.workshop import Workshop
 
 OWN_PATHS = "/api/asks"
@@ -69,6 +70,7 @@ def approver(workshop: Workshop) -> Approver:
     return Approver(workshop)
 
 
+@feature("Agents elsewhere", "A key decides nothing, on any path", "agents/api/auth.py")
 @pytest.mark.parametrize(("method", "path"), [each for each in list_operations() if not each[1].startswith(OWN_PATHS)])
 def test_no_other_operation_knows_it(approver: Approver, method: str, path: str) -> None:
     assert approver.send(method, path).status_code == 401

@@ -36,6 +36,7 @@ from agents.platform.refusals import Conflict, Expired, Invalid, NotFound
 from agents.runs import stops
 from agents.runs.models import Approval, ApprovalStatus, ToolCall, WithheldBulk
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.gateway.conftest import make_key
 from tests.gateway.test_asks import ACTION, PARAMS, approve, ask, redeem
 from tests.workshop import LONG_AGO, Workshop, all_at_once, build_workshop
@@ -88,6 +89,7 @@ class TestRedemption:
         assert [state.ask.redeemed_at is None for state in states] == [True, False, True]
         assert [state.sign() for state in states] == [receipts[0], "", receipts[2]]
 
+    @feature("Agents elsewhere", "A receipt is signed and works once", "agents/gateway/redemptions.py")
     def test_of_many_at_once_one_works(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
@@ -188,6 +190,11 @@ class TestRedemption:
         with pytest.raises(Conflict, match=r"nothing may start now: .*acme-operator"):
             redeem(key, asked, receipt)
 
+    @feature(
+        "Agents elsewhere",
+        "An action that was stopped or raised since its approval is not redeemed",
+        "agents/gateway/redemptions.py",
+    )
     def test_a_stopped_action_is_not_redeemed(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
@@ -236,6 +243,7 @@ class TestRedemption:
 
 
 class TestReceipts:
+    @feature("Agents elsewhere", "The public keys check a receipt without Gadget", "agents/gateway/receipts.py")
     def test_it_can_be_checked_with_the_public_keys_alone(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key, audience="deployer")
         claims = read_receipt(approve(workshop, asked).sign())

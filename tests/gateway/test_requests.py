@@ -20,6 +20,7 @@ from agents.gateway.tickets import Ticket, cancel_ticket, find_ticket, load_tick
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs import actions, stops
 from agents.runs.models import TERMINAL_CALLS, Approval, ApprovalStatus, CallStatus, Origin, Run, RunStatus, ToolCall
+from tests.features import feature
 from tests.gateway.conftest import make_key
 from tests.probes import Effect, Fail
 from tests.recorder import Recorder
@@ -80,6 +81,7 @@ class TestReads:
         workshop.drive(call.run)
         assert load_ticket(call.pk).has_crashed == has_crashed
 
+    @feature("Agents elsewhere", "Each request is a recorded pass of the session's run", "agents/gateway/requests.py")
     def test_each_request_is_a_pass_of_one_run(self, workshop: Workshop, key: AgentKey) -> None:
         first, second = request(key, SEARCH, region="EU"), request(key, SEARCH, region="EU")
         assert first.run_id == second.run_id
@@ -141,6 +143,7 @@ class TestRefusals:
             request(key, name)
         assert not Run.objects.exists()
 
+    @feature("Agents elsewhere", "A key that ends while a request is prepared asks nothing", "agents/gateway/keys.py")
     @pytest.mark.parametrize("has_run", [False, True])
     @pytest.mark.parametrize("keeps_open", [False, True])
     def test_a_key_that_ends_while_a_request_is_prepared_asks_nothing(
@@ -235,6 +238,11 @@ class TestTickets:
         described = ticket.describe("https://x/approvals/1/")
         assert set(described) == {"status", "ticket", "url", "expires_at"}
 
+    @feature(
+        "Agents elsewhere",
+        "A write answers with a ticket, and runs once it is approved, even if the agent is gone",
+        "agents/gateway/tickets.py",
+    )
     def test_once_approved_a_worker_runs_it_even_if_the_agent_is_gone(self, workshop: Workshop, key: AgentKey) -> None:
         call = update(workshop, key)
         workshop.approve(workshop.card(call.run))
@@ -251,6 +259,11 @@ class TestTickets:
         assert ticket.call.status == CallStatus.DENIED
         assert "wrong number" in ticket.content
 
+    @feature(
+        "Agents elsewhere",
+        "A write that is sent again gets the ticket that is still open",
+        "agents/gateway/requests.py",
+    )
     def test_the_same_write_gets_the_open_ticket(self, workshop: Workshop, key: AgentKey) -> None:
         first, second = update(workshop, key), update(workshop, key)
         assert first.pk == second.pk
@@ -275,6 +288,7 @@ class TestTickets:
         late = ToolCall.objects.get(pk=call.pk)
         assert (late.status, late.late_effect is not None) == (CallStatus.FAILED, True)
 
+    @feature("Agents elsewhere", "A ticket opens with its own key alone", "agents/gateway/tickets.py")
     def test_it_opens_with_its_own_key_alone(self, workshop: Workshop, key: AgentKey) -> None:
         call = update(workshop, key)
         other = make_key(workshop, "approver")
@@ -317,6 +331,7 @@ class TestTickets:
         assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED
         assert not AuditEntry.objects.filter(action="ticket_cancelled").exists()
 
+    @feature("Agents elsewhere", "Cancelling a ticket cancels all steps of its recipes", "agents/runs/engine/ending.py")
     def test_all_steps_of_nested_recipes_are_cancelled_with_it(self, workshop: Workshop, key: AgentKey) -> None:
         names = ("probe.nested", "probe.recipe", "data.getRecordDetail")
         Grant.objects.bulk_create([Grant(employee=workshop.employee, tool=name) for name in names])

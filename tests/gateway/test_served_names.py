@@ -23,6 +23,7 @@ from agents.mcp_server.names import CANCEL_TOOL, TICKET_TOOL, find_tool_name, ge
 from agents.mcp_server.server import INSTRUCTIONS, _load_tools
 from agents.mcp_server.tickets import _name_as_served
 from agents.runs.models import CallStatus, ToolCall
+from tests.features import feature
 from tests.gateway.conftest import make_key
 from tests.probes import Effect
 from tests.providers.random_names import EQUAL_DIGESTS, SETS_OF_NAMES
@@ -79,6 +80,11 @@ def connect_everything(workshop: Workshop, api: Api, folder: Path) -> None:
     Grant.objects.bulk_create([Grant(employee=workshop.employee, tool=name) for name in names])
 
 
+@feature(
+    "Agents elsewhere",
+    "Tools are served under names that strict clients accept and that are never reused for another tool",
+    "agents/mcp_server/names.py",
+)
 @pytest.mark.django_db(transaction=True)
 def test_a_strict_model_takes_the_names_of_all_tools(
     workshop: Workshop, api: Api, model: StrictModel, tmp_path: Path

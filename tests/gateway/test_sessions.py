@@ -20,6 +20,7 @@ from agents.gateway.sessions import (
 from agents.gateway.tickets import find_ticket, load_ticket
 from agents.runs.models import CallStatus, ExitReason, Origin, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.gateway.conftest import make_key
 from tests.gateway.test_requests import EFFECT, SEARCH, request, update
 from tests.workshop import LONG_AGO, Workshop, again
@@ -39,6 +40,11 @@ def test_a_run_ends_when_no_request_comes(workshop: Workshop, key: AgentKey) -> 
     workshop.drive(Run.objects.latest("pk"))
 
 
+@feature(
+    "Agents elsewhere",
+    "A run rests between requests without a worker, and never ends while a ticket is open",
+    "agents/gateway/sessions.py",
+)
 def test_a_run_with_an_open_ticket_never_ends_by_itself(workshop: Workshop, key: AgentKey) -> None:
     run = update(workshop, key).run
     past = Now() - LONG_AGO

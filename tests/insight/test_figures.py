@@ -22,6 +22,7 @@ from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import ToolFinished
 from agents.runs.models import ApprovalKind, CallStatus, Event, EventType, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.recorder import Recorder
 from tests.runs.counted import assert_figures_are_true, count_all, make_counting_due
 from tests.workshop import (
@@ -85,6 +86,11 @@ def some_act(chance: random.Random, workshop: Workshop, run: Run) -> None:
 
 
 class TestWhateverHappens:
+    @feature(
+        "Figures and metrics",
+        "Every call, card and pass is counted once, even by parallel counters",
+        "agents/insight/counting.py",
+    )
     @pytest.mark.parametrize("seed", range(4))
     def test_every_call_card_and_pass_is_counted_once_while_two_count(
         self, workshop: Workshop, recorder: Recorder, seed: int
@@ -173,6 +179,7 @@ class TestWhatCounts:
         assert figures_of(workshop, "probe.effect").denied == 1
         assert_figures_are_true()
 
+    @feature("Figures and metrics", "An unknown outcome is counted when it is resolved", "agents/insight/counting.py")
     @pytest.mark.parametrize(("outcome", "sums"), [("succeeded", (1, 0)), ("not_done", (0, 1))])
     def test_an_unknown_outcome_counts_when_a_person_has_settled_it(
         self, workshop: Workshop, recorder: Recorder, outcome: str, sums: tuple[int, int]
@@ -280,6 +287,7 @@ class Dear(Tool):
 
 
 class TestCounting:
+    @feature("Figures and metrics", "Uncommitted rows are not skipped", "agents/insight/counting.py")
     def test_what_is_not_committed_yet_is_not_passed_by(self, workshop: Workshop) -> None:
         """An event may get its id long before another one that is committed first."""
         if connection.vendor == "sqlite":
@@ -307,6 +315,7 @@ class TestCounting:
         assert figures_of(workshop, "probe.clock").calls == 2
         assert_figures_are_true()
 
+    @feature("Figures and metrics", "A crash before the commit counts nothing", "agents/insight/counting.py")
     def test_a_crash_before_the_commit_counts_nothing(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock"), call("probe.fail", code="NOT_FOUND")))
         workshop.work()

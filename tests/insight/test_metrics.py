@@ -22,6 +22,7 @@ from agents.notices.outbox import add_notice, build_card_notice
 from agents.notices.spreading import spread_notices
 from agents.runs.models import Approval, Run, RunStatus
 from gadget_site.edge.proxies import FORWARDED_MARK
+from tests.features import feature
 from tests.notices.conftest import add_address
 from tests.web.counted import count_calls, count_passes, last_error, sweep_at
 from tests.world import SEARCH, World, make_world, nobody
@@ -102,6 +103,11 @@ class TestWhatItTells:
         assert found["gadget_notices_due_oldest_seconds", ()] == pytest.approx(300, abs=20)
         assert found["gadget_messages_failed", ()] == 1
 
+    @feature(
+        "Figures and metrics",
+        "`/metrics` for Prometheus, from the database, without names",
+        "agents/insight/metrics.py",
+    )
     def test_what_was_counted_of_all_organizations_together(self, world: World) -> None:
         count_calls(world.employee, SEARCH, succeeded=3, within_20=2, longer=1, duration_ms=2_000_030, approved=1)
         count_calls(world.others_employee, SEARCH, days_ago=1, succeeded=1, **last_error(message="secret words"))
@@ -151,6 +157,11 @@ class TestWhoMayRead:
             assert ask(nobody(), remote) == 404
         assert ask(world.client("admin"), "10.0.0.7") == 404
 
+    @feature(
+        "Figures and metrics",
+        "Access to `/metrics`: with a token; without one, only from this machine and not through a proxy",
+        "agents/web/views/metrics.py",
+    )
     def test_without_a_token_nobody_through_a_proxy(self) -> None:
         assert ask(nobody(), **{FORWARDED_MARK.decode(): "1"}) == 404
 

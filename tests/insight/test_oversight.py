@@ -18,6 +18,7 @@ from agents.insight import oversight
 from agents.insight.decision_spans import NO_REASON, OWN_WORDS
 from agents.insight.trust import count_reasons, load_employee_trust
 from agents.runs.models import Approval, CallStatus, Run, RunStatus
+from tests.features import feature
 from tests.insight.decided import (
     ANSWERED,
     APPROVED,
@@ -88,6 +89,11 @@ def on_the_person(desk: Desk, days: int = 30) -> dict[str, oversight.PersonFigur
 
 
 class TestPeople:
+    @feature(
+        "Figures and metrics",
+        "How people decide: cards, median time, quick approvals, edits and denials of each person",
+        "agents/insight/oversight.py",
+    )
     @pytest.mark.parametrize("seed", range(3))
     @pytest.mark.parametrize("days", [7, 30])
     def test_the_figures_equal_a_slow_second_computation(self, desk: Desk, seed: int, days: int) -> None:
@@ -124,6 +130,11 @@ class TestPeople:
         decided = on_the_person(desk, 7)["admin"].decided
         assert (decided.cards, decided.median_ms) == (1, 4_000)
 
+    @feature(
+        "Figures and metrics",
+        "A bulk decision counts once for each outcome, with the time for each row",
+        "agents/insight/decision_spans.py",
+    )
     def test_a_bulk_counts_once_with_the_time_for_each_row(self, desk: Desk) -> None:
         at, bulk_id = hours_ago(), uuid.uuid4()
         rows = [Decided("approver", at, at - timedelta(seconds=60), call=n, bulk=bulk_id) for n in range(12)]
@@ -179,6 +190,11 @@ class TestTheWarning:
         desk.add(rows)
         return on_the_person(desk)["approver"].is_hasty
 
+    @feature(
+        "Figures and metrics",
+        "A warning of people who approve nearly everything in under two seconds",
+        "agents/insight/oversight.py",
+    )
     @pytest.mark.parametrize(
         ("quick", "slow", "is_hasty"),
         [(50, 0, True), (49, 0, False), (48, 2, True), (47, 3, False), (95, 5, False), (96, 4, True)],
@@ -199,6 +215,7 @@ class TestTheWarning:
 
 
 class TestTools:
+    @feature("Figures and metrics", "How often calls of a tool are denied or edited", "agents/insight/oversight.py")
     def test_calls_that_were_denied_or_edited_are_counted_once(self, desk: Desk) -> None:
         at = hours_ago()
         before = at - SLOW
@@ -235,6 +252,11 @@ class TestTools:
 
 
 class TestTrust:
+    @feature(
+        "Figures and metrics",
+        "How far an employee is trusted, with reasons of denials and failures of approved calls",
+        "agents/insight/trust.py",
+    )
     def test_shows_decisions_outcomes_and_reasons_of_one_employee(self, desk: Desk) -> None:
         at = hours_ago()
         before = at - timedelta(seconds=9)

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, CDPSession, Page, expec
 from agents.notices.web_push import make_key_if_missing
 from tests.awaiting import await_that
 from tests.browser import find_full_browser, launch_arguments
+from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.visitor import STANDS_STILL_S, STILL, Visit
 from tests.workshop import asking, call
@@ -91,6 +92,12 @@ def phone(office: Office, chromium: Browser) -> Iterator[BrowserContext]:
         yield context
 
 
+@feature(
+    "The gate",
+    "A push leads to the card, and its notification closes with the decision, or "
+    "later where silent messages end a subscription",
+    "static/js/service-worker.js",
+)
 def test_a_push_leads_to_the_card_and_leaves_with_it(office: Office, phone: BrowserContext, visit: Visit) -> None:
     office.workshop.play(asking(call("probe.effect", name="a")))
     (card,) = office.await_cards(office.submit().pk)

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from agents.runs.models import Origin, Run
 from tests.awaiting import await_that
+from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit
 from tests.mcp_caller import call
@@ -16,6 +17,11 @@ from tests.mcp_caller import call
 pytestmark = pytest.mark.once
 
 
+@feature(
+    "Agents elsewhere",
+    "A key is made in the browser, an agent connects, and its change is approved",
+    "templates/agents/agents.html",
+)
 def test_an_agent_connects_and_its_change_is_approved(office: Office, visit: Visit) -> None:
     record = office.workshop.record(name="Acme Corp", region="EU")
     owner = visit("operator").page

@@ -7,6 +7,7 @@ from playwright.sync_api import Locator, expect
 
 from agents.runs.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
+from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.test_the_inbox_by_keyboard import in_the_inbox, press, row, rows, toast
 from tests.journeys.visitor import Visit, Visitor
@@ -48,6 +49,7 @@ def get_status(card: Approval) -> str:
     return Approval.objects.get(pk=card.pk).status
 
 
+@feature("The inbox", "A group is approved with three keys and undone as a whole", "static/js/inbox/selection.js")
 def test_a_group_is_approved_with_three_keys_and_undone_as_a_whole(office: Office, visit: Visit) -> None:
     *group, deletion = await_group(office, [f"{name}@acme.example" for name in "abcd"], deletes=1)
     visitor = in_the_inbox(visit)
@@ -67,6 +69,11 @@ def test_a_group_is_approved_with_three_keys_and_undone_as_a_whole(office: Offic
     assert {get_status(card) for card in group} == {ApprovalStatus.SUPERSEDED}
 
 
+@feature(
+    "The inbox",
+    "The summary before a bulk decision says what the cards share and where they differ",
+    "static/js/inbox/bulk_summary.js",
+)
 def test_a_bulk_denial_asks_once_with_the_number_the_reason_and_what_differs(office: Office, visit: Visit) -> None:
     addresses = [*[f"{name}@acme.example" for name in "abc"], "d@acme.example"]
     group = await_group(office, addresses)
@@ -82,6 +89,9 @@ def test_a_bulk_denial_asks_once_with_the_number_the_reason_and_what_differs(off
     assert {Approval.objects.get(pk=card.pk).reason for card in group} == {"Not needed"}
 
 
+@feature(
+    "The inbox", "The odd one out of a group comes first and is decided on its own", "agents/web/lists/odd_values.py"
+)
 def test_the_odd_one_out_stands_first_and_is_not_selected_with_its_group(office: Office, visit: Visit) -> None:
     *group, odd = await_group(office, ["a@acme.example", "b@acme.example", "c@acme.example", "d@acrne.example"])
     visitor = in_the_inbox(visit)
@@ -145,6 +155,7 @@ def test_a_destructive_card_cannot_be_selected(office: Office, visit: Visit) -> 
     expect(visitor.page.locator("[data-pick]")).to_have_count(0)
 
 
+@feature("The inbox", "A card that changed meanwhile is not decided in bulk", "static/js/inbox/selection.js")
 def test_a_card_that_changed_meanwhile_stays_and_says_so(office: Office, visit: Visit) -> None:
     first, second, third = await_group(office, [f"{name}@acme.example" for name in "abc"])
     visitor = visit("approver")

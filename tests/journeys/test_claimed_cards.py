@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from agents.approvals import claims
 from agents.runs.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
+from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, row, toast, waiting
 from tests.journeys.visitor import Visit
@@ -19,6 +20,7 @@ def get_status(card: Approval) -> str:
     return Approval.objects.get(pk=card.pk).status
 
 
+@feature("The inbox", "A claim is shown in open inboxes at once", "static/js/inbox/claims.js")
 def test_others_see_who_took_a_card_and_decide_it_at_the_second_press(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     taker, other = in_the_inbox(visit), in_the_inbox(visit, "admin")

@@ -13,6 +13,7 @@ from pytest_django import DjangoDbBlocker
 from agents.accounts.members import update_admin_access
 from agents.runs.models import CallStatus, RunStatus, ToolCall
 from tests.emptying import empty_tables
+from tests.features import feature
 from tests.journeys.conftest import UNSAFE
 from tests.journeys.office import Office, describe_run, load_run
 from tests.journeys.test_accessibility import find_faults
@@ -146,6 +147,12 @@ def grant(page: Page, employee_id: int) -> None:
     expect(page.locator("#result_list")).to_be_visible()
 
 
+@feature(
+    "Connected sources",
+    "From an empty organization to a granted tool and an approved request, in the browser",
+    "agents/admin/sources.py",
+    whole_file=True,
+)
 def test_from_nothing_to_an_approved_request(office: Office, visit: Visit, model: ModelServer, pets: Outside) -> None:
     shop = office.workshop
     shop.admin.user.is_superuser = True

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from agents.accounts.members import update_admin_access
+from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit
 from tests.workshop import asking, call
@@ -76,6 +77,7 @@ def test_below_1024_pixels_a_button_opens_the_menu(office: Office, visit: Visit,
     expect(page).to_have_url(f"{office.url}/records/")
 
 
+@feature("The inbox", "The decision stays in view on a phone", "static/css/cards.css")
 @pytest.mark.parametrize("path", ["/approvals/", "/approvals/{card}/", "/runs/{run}/"])
 def test_the_decision_stays_in_view_on_a_phone(office: Office, visit: Visit, path: str) -> None:
     record = office.workshop.record(name="Acme Corp")

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from agents.runs.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
+from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.test_the_inbox_by_keyboard import FOCUSED, assert_selected, in_the_inbox, press, row, toast, waiting
 from tests.journeys.visitor import Visit, Visitor
@@ -31,6 +32,11 @@ def open_edit(visitor: Visitor, card: Approval) -> None:
     expect(visitor.card(card.pk).locator(STATUS)).to_be_focused()
 
 
+@feature(
+    "The inbox",
+    "Typed text survives the end of the session, another person's decision and a look at another card",
+    "static/js/page/typed_texts.js",
+)
 @pytest.mark.parametrize("path", ["/approvals/", "/approvals/{card}/"])
 def test_an_edit_sent_after_the_session_ended_comes_back_after_the_login(
     office: Office, visit: Visit, path: str

@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from agents.runs.models import ApprovalKind, ApprovalStatus, CallStatus, Run, RunStatus
 from tests.awaiting import await_that
+from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit
 from tests.workshop import asking, call, statuses
@@ -77,6 +78,11 @@ class TestAQuestion:
         card.refresh_from_db()
         assert card.reason == "Neither: West St"
 
+    @feature(
+        "Questions and delegation",
+        "An answer that is too long is refused with its length, and never cut",
+        "templates/cards/question.html",
+    )
     def test_refuses_an_answer_that_is_too_long_and_keeps_it(self, office: Office, visit: Visit, run: Run) -> None:
         card = question_of(run)
         visitor = visit("operator")
@@ -97,6 +103,11 @@ class TestAQuestion:
         card.refresh_from_db()
         assert len(card.reason) == 20_000
 
+    @feature(
+        "Questions and delegation",
+        "Questions are answered on the card: by a choice, with the keyboard, without scripts",
+        "agents/web/views/decisions.py",
+    )
     def test_is_answered_without_scripts(self, office: Office, visit: Visit, run: Run) -> None:
         card = question_of(run)
         visitor = visit("operator", scripts=False)
@@ -109,6 +120,11 @@ class TestAQuestion:
         assert (card.status, card.reason) == (ApprovalStatus.ANSWERED, "By hand")
 
 
+@feature(
+    "Questions and delegation",
+    "The waiting run's panel shows the delegated run, and cards name the delegating employee",
+    "agents/web/panel/child_runs.py",
+)
 def test_a_delegated_task_is_followed_inside_the_panel(office: Office, visit: Visit) -> None:
     workshop, record = office.workshop, office.workshop.record()
     change = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from agents.runs import stops
 from agents.runs.models import Run, RunStatus
+from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit
 from tests.workshop import asking, call, eventually
@@ -50,6 +51,12 @@ def start_waiting_run(office: Office) -> Run:
     return office.await_status(office.submit().pk, RunStatus.WAITING)
 
 
+@feature(
+    "The gate",
+    "Open pages show at once when everything or the run's employee is stopped or resumed",
+    "agents/web/sockets/inbox_feed.py",
+    whole_file=True,
+)
 def test_the_banner_appears_on_open_pages_and_disappears(office: Office, visit: Visit) -> None:
     run = start_waiting_run(office)
     start, watching = visit("operator").page, visit("approver").page
@@ -122,6 +129,11 @@ def test_the_banner_stays_when_a_card_is_decided_below_it(office: Office, visit:
     office.await_end(run.pk)
 
 
+@feature(
+    "The gate",
+    "A stop and its end are announced once, and an open stop page shows stops by others",
+    "static/js/page/live_sections.js",
+)
 def test_a_stop_and_its_end_are_announced_once_on_every_page(office: Office, visit: Visit) -> None:
     run = start_waiting_run(office)
     ended = office.submit()

@@ -9,6 +9,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, Route, expect
 
 from tests.awaiting import await_that
+from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import find_faults
 from tests.journeys.visitor import Visit
@@ -21,6 +22,7 @@ FOCUS_IN_DRAWER = """() => document.activeElement === document.body
   || document.getElementById("drawer").contains(document.activeElement)"""
 
 
+@feature("Pages", "Every open tab follows a change of the theme", "static/js/frame/theme.js")
 def test_the_theme_is_switched_and_remembered(office: Office, visit: Visit) -> None:
     page = visit("viewer").page
     page.goto("/runs/")
@@ -37,6 +39,7 @@ def test_the_theme_is_switched_and_remembered(office: Office, visit: Visit) -> N
     assert page.evaluate(GROUND) == "light"
 
 
+@feature("Pages", "The account menu works without scripts", "templates/frame/account.html")
 def test_the_account_menu_works_without_scripts(office: Office, visit: Visit) -> None:
     page = visit("viewer", scripts=False).page
     page.goto("/runs/")
@@ -51,6 +54,11 @@ def test_the_account_menu_works_without_scripts(office: Office, visit: Visit) ->
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
+@feature(
+    "Pages",
+    "Below 1,024 px the navigation is a drawer, which keeps the focus while it is open",
+    "static/js/frame/drawer.js",
+)
 def test_the_focus_stays_in_the_open_drawer(office: Office, visit: Visit) -> None:
     page = visit("viewer").page
     page.set_viewport_size({"width": 768, "height": 900})
@@ -66,6 +74,7 @@ def test_the_focus_stays_in_the_open_drawer(office: Office, visit: Visit) -> Non
     expect(menu).to_be_focused()
 
 
+@feature("Pages", "Ctrl+K finds any page, record, run, employee or action", "static/js/frame/palette.js")
 def test_the_palette_finds_and_opens_by_keyboard(office: Office, visit: Visit) -> None:
     record = Record.objects.create(organization=office.workshop.organization, name="Zebra Works")
     Record.objects.create(organization=office.workshop.organization, name="Zebra Farm")
@@ -140,6 +149,7 @@ def test_g_and_a_letter_go_to_a_page(office: Office, visit: Visit) -> None:
         expect(page).to_have_url(f"{office.url}{path}")
 
 
+@feature("Pages", "`g` and a letter go to a page; `?` lists the keys and can turn them off", "static/js/frame/keys.js")
 def test_the_help_lists_the_keys_and_turns_them_off(office: Office, visit: Visit) -> None:
     page = visit("approver").page
     page.goto("/employees/")

@@ -7,6 +7,7 @@ from playwright.sync_api import Locator, expect
 
 from agents.runs.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
+from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit, Visitor
 from tests.workshop import asking, call
@@ -94,6 +95,7 @@ def test_j_and_k_move_and_o_opens(office: Office, visit: Visit) -> None:
     visitor.page.wait_for_url(f"**/approvals/{first.pk}/")
 
 
+@feature("The inbox", "A decision leads to the next card, and a note offers to undo it", "static/js/inbox/inbox.js")
 def test_a_approves_and_leads_to_the_next_card_and_u_takes_it_back(office: Office, visit: Visit) -> None:
     first, second, third = waiting(office)
     visitor = in_the_inbox(visit)
@@ -286,6 +288,7 @@ def test_a_card_decided_elsewhere_leaves_the_list(office: Office, visit: Visit) 
     expect(rows(visitor)).to_have_count(1)
 
 
+@feature("The inbox", "A decision moves less than 5 KB to each open inbox", "agents/web/sockets/inbox_feed.py")
 def test_a_decision_moves_less_than_five_kilobytes_to_each_desk(office: Office, visit: Visit) -> None:
     """For the one who decides, the next card comes too: fetched ahead, but counted here."""
     first, second, *_ = waiting(office, 5)

@@ -12,6 +12,7 @@ from agents.approvals import decisions, snoozes
 from agents.approvals.models import Snooze
 from agents.runs.models import Approval, ApprovalStatus, RunStatus
 from tests.awaiting import await_that
+from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, row, rows, toast, waiting
 from tests.journeys.visitor import Visit, Visitor
@@ -46,6 +47,7 @@ def get_status(card: Approval) -> str:
     return Approval.objects.get(pk=card.pk).status
 
 
+@feature("The inbox", "No key decides a card while another one is selected", "static/js/inbox/inbox.js")
 def test_no_key_decides_a_card_while_another_is_selected(office: Office, visit: Visit) -> None:
     first, second, third = waiting(office)
     visitor = in_the_inbox(visit)
@@ -71,6 +73,7 @@ def test_no_key_decides_a_card_while_another_is_selected(office: Office, visit: 
     assert [get_status(card) for card in (first, second, third)] == ["pending", "pending", "denied"]
 
 
+@feature("The inbox", "Cards on the same target name each other as soon as they arrive", "static/js/inbox/pane.js")
 def test_cards_on_the_same_target_name_each_other_as_soon_as_they_come(office: Office, visit: Visit) -> None:
     record = office.workshop.record(name="Shared")
     change = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from agents.runs.models import Approval, ApprovalStatus
+from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, toast, waiting
 from tests.journeys.visitor import Visit, Visitor
@@ -64,6 +65,7 @@ def switch_keys_on(visitor: Visitor) -> None:
     press(visitor, "Escape")
 
 
+@feature("The inbox", "Typing never decides a card, whatever control has the focus", "static/js/frame/key_guard.js")
 def test_a_sentence_typed_into_each_control_of_each_page_decides_nothing(office: Office, visit: Visit) -> None:
     first, *_ = waiting(office, 2)
     waiting(office, 1, deletes=True)

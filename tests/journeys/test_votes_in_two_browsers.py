@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, expect
 from agents.approval_rules.models import ApprovalRule, Deputy
 from agents.runs.models import Approval, ApprovalStatus, Vote
 from tests.awaiting import await_that
+from tests.features import feature
 from tests.journeys.cut_links import SocketLink
 from tests.journeys.office import Office
 from tests.journeys.test_bulk_decisions import confirm
@@ -35,6 +36,11 @@ def standing(visitor: Visitor, card: Approval) -> Locator:
     return visitor.card(card.pk).locator("[data-standing]")
 
 
+@feature(
+    "The inbox",
+    "Another person's vote reaches every open inbox, card and run, and the next press warns",
+    "static/js/cards/votes.js",
+)
 def test_a_vote_and_its_withdrawal_reach_the_inbox_the_card_and_the_run(office: Office, visit: Visit) -> None:
     (card,) = waiting(office, 1)
     inbox, page, run = (visit("admin") for _ in range(3))
@@ -144,6 +150,11 @@ def test_a_vote_missed_while_the_connection_was_lost_shows_afterwards(office: Of
     expect(standing(visitor, card)).to_contain_text("1 of 2")
 
 
+@feature(
+    "The inbox",
+    "Cards that the reader has approved wait for others at the end of the list, and can be collapsed",
+    "static/js/inbox/rows.js",
+)
 def test_the_own_vote_leads_to_the_next_card_and_its_row_waits_for_others(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit
 from tests.workshop import asking, call
@@ -12,6 +13,7 @@ from tests.workshop import asking, call
 pytestmark = pytest.mark.once
 
 
+@feature("Pages", "A decided card on an open screen shows what happened then", "static/js/cards/outcomes.js")
 def test_the_inbox_and_the_history_follow_a_decided_card(office: Office, visit: Visit) -> None:
     record = office.workshop.record()
     update = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Route, expect
 
 from agents.runs.models import Approval, ApprovalStatus
+from tests.features import feature
 from tests.journeys.cut_links import SocketLink
 from tests.journeys.office import Office
 from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, row, toast, waiting
@@ -35,6 +36,7 @@ def evaluate_look(visitor: Visitor, card: Approval) -> Any:
     return row(visitor, card).locator("a").evaluate(LOOK)
 
 
+@feature("The inbox", "Moving through the list names each card and moves the focus", "static/js/inbox/inbox.js")
 def test_j_and_k_name_the_card_and_move_the_focus(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
@@ -64,6 +66,7 @@ def test_a_new_card_is_announced_by_name(office: Office, visit: Visit) -> None:
     expect(announcer(visitor)).to_have_text(re.compile("New card: .*delete.* 2 waiting.", re.IGNORECASE))
 
 
+@feature("The inbox", "System colors show what is selected and ticked", "static/css/forced-colors.css")
 def test_colors_of_the_system_show_what_is_selected_and_ticked(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
@@ -109,6 +112,9 @@ def test_a_lost_and_a_new_connection_are_announced(office: Office, visit: Visit)
     office.await_end(run.pk)
 
 
+@feature(
+    "The inbox", "On a slow connection, the previous card is never shown for a new selection", "static/js/inbox/pane.js"
+)
 def test_on_a_slow_link_no_earlier_card_stands_under_a_new_selection(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor, held = visit("approver"), list[Route]()

@@ -9,6 +9,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from agents.runs.models import Approval, ApprovalStatus, ToolCall
+from tests.features import feature
 from tests.journeys.office import Office, load_run
 from tests.journeys.visitor import Visit
 from tests.workshop import asking, call
@@ -17,6 +18,11 @@ from tools.records.models import Record
 pytestmark = pytest.mark.once
 
 
+@feature(
+    "The inbox",
+    "A denial has one field for the reason, and four reasons that deny at once, also without scripts",
+    "templates/cards/decide.html",
+)
 def test_a_card_is_approved_another_denied_and_the_answer_read(office: Office, visit: Visit) -> None:
     records = [office.workshop.record(name=name) for name in ("Acme Corp", "Borealis Freight")]
     changes = [call("data.updateRecord", record_id=str(each.pk), changes={"status": "inactive"}) for each in records]
@@ -84,6 +90,7 @@ def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Visit) -> 
     assert ToolCall.objects.get(run_id=run_id).attempts == 1
 
 
+@feature("The inbox", "A card is snoozed and moved back without scripts", "templates/approvals/one.html")
 def test_a_card_is_snoozed_and_moved_back(office: Office, visit: Visit) -> None:
     record = office.workshop.record(name="Acme Corp")
     office.workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})))

@@ -15,6 +15,7 @@ from agents.notices.models import Channel, Delivery, DeliveryStatus, Notice
 from agents.notices.outbox import add_notice, build_card_notice, build_run_notice
 from agents.notices.spreading import spread_notices
 from agents.runs.models import Approval, ApprovalKind, Run, RunStatus
+from tests.features import feature
 from tests.notices.conftest import add_address
 from tests.world import World
 
@@ -91,6 +92,11 @@ def test_an_expired_card_is_told_to_those_who_could_have_decided_it(world: World
     assert tell(NoticeKind.CARD_EXPIRED, Approval.objects.get(pk=card.pk)) == ["admin", "approver"]
 
 
+@feature(
+    "The gate",
+    "Members choose their notices and how soon these come; none come during quiet hours",
+    "agents/notices/pace.py",
+)
 def test_choices_say_when(world: World) -> None:
     save_choices(world.member("admin"), {"card": "never"}, ChosenTimes())
     save_choices(world.member("approver"), {"card": "daily"}, ChosenTimes(digest_at="08:00"))

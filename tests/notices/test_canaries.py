@@ -7,6 +7,7 @@ import pytest
 from agents.accounts.notice_facts import NoticeKind
 from agents.employees.models import Employee
 from agents.runs.models import Run
+from tests.features import feature
 from tests.notices.canaries import CANARY, Sent, fill, plant, plant_and_search, receive, send_all, tell
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
@@ -14,6 +15,9 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 CARDS = 20
 
 
+@feature(
+    "The gate", "No message holds a value: canaries in every field of cards are in none", "agents/notices/texts.py"
+)
 def test_no_message_about_cards_full_of_canaries_holds_one() -> None:
     plant_and_search(CARDS)
 

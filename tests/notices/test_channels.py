@@ -10,6 +10,7 @@ from agents.accounts.models import AuditEntry
 from agents.notices.channels import MAX_CHANNELS, MAX_WRONG_CODES, add_email, confirm_channel, remove_channel
 from agents.notices.models import Channel, Delivery
 from agents.platform.refusals import Conflict, Invalid, NotFound
+from tests.features import feature
 from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("has_mail")]
@@ -22,6 +23,7 @@ def has_mail(settings: Settings) -> None:
     settings.EMAIL_HOST = "mail.example.com"
 
 
+@feature("The gate", "An address counts once the code that was sent there was entered", "agents/notices/channels.py")
 def test_the_code_confirms_an_address(world: World) -> None:
     member = world.member("viewer")
     channel = add_email(member, f" {ADDRESS} ")

@@ -27,6 +27,7 @@ from agents.platform.refusals import Conflict, Forbidden, Invalid
 from agents.runs.models import RunStatus
 from gadget_site.private_hosts import LOOPBACK
 from tests.chat_server import ChatServer
+from tests.features import feature
 from tests.world import World
 from tools.contract import PrivateHost, PrivateHosts
 
@@ -167,6 +168,11 @@ def test_an_address_is_added_once(world: World, server: ChatServer, ntfy: str) -
         add_chat(world.member("approver"), ntfy)
 
 
+@feature(
+    "The gate",
+    "Chat services are notified through the guarded client, and no other host is asked",
+    "agents/notices/chat.py",
+)
 def test_a_host_that_nobody_allowed_is_not_asked(settings: Settings, server: ChatServer, ntfy: str) -> None:
     chosen = ChatAddress.parse(ntfy)
     assert chosen is not None
@@ -275,6 +281,9 @@ def test_a_refusal_ends_it_and_an_outage_is_tried_again(
     assert (delivery.status, delivery.problem) == (ended, f"ntfy answered {status}")
 
 
+@feature(
+    "The gate", "An address of a chat service appears in no log, page, error or audit entry", "agents/notices/chat.py"
+)
 def test_the_address_appears_nowhere(
     world: World, server: ChatServer, ntfy: str, caplog: pytest.LogCaptureFixture
 ) -> None:

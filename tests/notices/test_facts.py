@@ -20,6 +20,7 @@ from agents.runs import schedules, stops
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.models import Approval, ExitReason, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.notices.conftest import add_address
 from tests.workshop import Workshop, asking, call, expire_card
 from tests.workshop.colleagues import ASK
@@ -92,6 +93,7 @@ def test_a_question_is_told(workshop: Workshop) -> None:
     assert list_kinds() == ["question"]
 
 
+@feature("The gate", "People are notified once more of a card that expires soon", "agents/notices/reminders.py")
 def test_a_card_that_expires_soon_is_told_once(workshop: Workshop) -> None:
     card = make_card(workshop)
     age(card, lived=timedelta(days=6, minutes=1), left=timedelta(hours=23))
@@ -125,6 +127,11 @@ def test_a_run_that_fails_is_told(workshop: Workshop) -> None:
     assert list_kinds() == ["run_failed"]
 
 
+@feature(
+    "The gate",
+    "The groups before and after are notified of a card that escalates, and admins of one that nobody can approve",
+    "agents/notices/rule_watch.py",
+)
 def test_a_card_that_escalates_is_told_once_to_both_groups(workshop: Workshop) -> None:
     first, second = add_group(workshop, "First", workshop.approver), add_group(workshop, "Second", workshop.admin)
     ApprovalRule.objects.create(
@@ -163,6 +170,11 @@ def test_a_watch_goes_through_all_cards(workshop: Workshop, monkeypatch: pytest.
     assert sum(watch.tell_if_due() for _ in range(4)) == 2
 
 
+@feature(
+    "The gate",
+    "Admins are notified of stops, used budgets and changed tools; people of their schedules that do not start",
+    "agents/notices/outbox.py",
+)
 def test_a_stop_is_told_to_admins(workshop: Workshop) -> None:
     stops.stop_employee(workshop.operator, workshop.employee.pk)
     notice = Notice.objects.get()
@@ -192,6 +204,7 @@ def test_a_schedule_that_does_not_start_is_told_to_its_maker(workshop: Workshop)
     assert list_receivers(workshop) == ["acme-operator"]
 
 
+@feature("The gate", "A member is notified when a run that they follow has ended", "agents/notices/following.py")
 def test_a_run_that_ends_is_told_to_those_who_follow_it(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()

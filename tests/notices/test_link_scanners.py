@@ -13,6 +13,7 @@ from agents.notices.outbox import add_notice, build_card_notice
 from agents.notices.sending import send_next
 from agents.notices.spreading import spread_notices
 from agents.runs.models import Approval, ApprovalStatus
+from tests.features import feature
 from tests.mail_server import MailServer
 from tests.notices.conftest import add_address
 from tests.world import World
@@ -43,6 +44,7 @@ def test_a_link_carries_nothing_but_the_number_of_the_card(links: list[str]) -> 
     assert links == [f"{BASE}/approvals/{Approval.objects.get().pk}/", f"{BASE}/notices/"]
 
 
+@feature("The gate", "Scanners that open every link of a message decide nothing", "agents/web/views/pages.py")
 def test_twenty_scanners_that_follow_every_link_decide_nothing(world: World, links: list[str]) -> None:
     """Half of them have a session that may decide; all follow the addresses of the forms that they find, too."""
     before = Approval.objects.values().get()

@@ -26,6 +26,7 @@ from agents.platform.refusals import Conflict, NotFound
 from agents.runs.engine.timing import timing
 from agents.runs.models import Run
 from tests.awaiting import await_that
+from tests.features import feature
 from tests.mail_server import MailServer
 from tests.notices.conftest import add_address
 from tests.world import World, change
@@ -60,6 +61,9 @@ def test_a_message_names_the_tool_and_the_employee_with_a_link(world: World, mai
     assert Delivery.objects.get().status == DeliveryStatus.SENT
 
 
+@feature(
+    "The gate", "People who can decide a card are notified by e-mail, without values", "agents/notices/spreading.py"
+)
 def test_no_message_shows_a_value(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     run = world.run(task=f"Set the phone {CANARY}", title=f"Phone {CANARY}")
@@ -280,6 +284,7 @@ def test_an_address_that_cannot_be_read_fails(world: World, mail: MailServer) ->
     assert mail.received == []
 
 
+@feature("The gate", "A notice that cannot be sent or spread stands in nobody's way", "agents/notices/spreading.py")
 def test_a_notice_that_cannot_be_spread_stands_in_nobodys_way(
     world: World, mail: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ from agents.platform.refusals import Invalid
 from agents.runs.engine.timing import timing
 from agents.worker.notice_sender import NoticeSender
 from tests.awaiting import await_that
+from tests.features import feature
 from tests.notices.conftest import add_address
 from tests.push_service import BrowserKeys, PushService, from_base64, to_base64
 from tests.world import World, change
@@ -82,6 +83,7 @@ def test_no_push_shows_a_value(world: World, service: PushService) -> None:
     assert CANARY not in str(service.messages)
 
 
+@feature("The gate", "Browsers are notified by push, encrypted for them alone", "agents/notices/web_push.py")
 def test_only_the_browser_can_read_it(world: World, service: PushService, channel: Channel) -> None:
     tell_card(world)
     send_all()

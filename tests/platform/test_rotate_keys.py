@@ -16,6 +16,7 @@ from agents.employees.models import ModelProvider, ProviderKind
 from agents.platform import key_rotation
 from agents.platform.encrypted_fields import UndecryptableText, reencrypt
 from gadget_site.management.installation_checks import check_encryption, check_providers
+from tests.features import feature
 
 pytestmark = pytest.mark.django_db
 
@@ -50,6 +51,9 @@ def stored() -> dict[str, Any]:
         return dict.fromkeys(row[0] for row in cursor.fetchall() if row[0])
 
 
+@feature(
+    "The toolbox and its settings", "Encryption keys are rotated while Gadget runs", "agents/platform/key_rotation.py"
+)
 def test_everything_goes_under_the_first_key_and_the_old_one_is_not_needed_any_more(
     acme: Organization, settings: Settings
 ) -> None:

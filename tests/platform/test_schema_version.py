@@ -22,6 +22,7 @@ from agents.platform.schema_version import SCHEMA_VERSION, require_schema
 from gadget_site.backup.archive import BackupError
 from gadget_site.backup.taking import back_up
 from gadget_site.management.installation_checks import check_schema_version
+from tests.features import feature
 from tests.processes import current_database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,6 +49,7 @@ def ended_support(newer_migration: str) -> None:
     require_schema(NEXT, "9.1").code(models, connection.schema_editor())
 
 
+@feature("Agents elsewhere", "Older code refuses a database that needs newer code", "agents/platform/schema_version.py")
 def test_no_part_starts_on_a_database_that_needs_newer_code(ended_support: None) -> None:
     with pytest.raises(installation.WrongInstallationError, match=BOTH_VERSIONS):
         installation.confirm()

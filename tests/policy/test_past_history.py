@@ -26,6 +26,7 @@ from agents.policy.past_history import PastHistory
 from agents.policy.recorded_calls import CallFilter, ReplayOutcome, read_calls
 from agents.policy.simulation import SimulationReport, simulate
 from agents.runs.models import CallStatus, Run, ToolCall
+from tests.features import feature
 from tests.frozen_rows import freeze_ended_rows, thaw_ended_rows
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, build_workshop, call, calls
@@ -284,6 +285,11 @@ def count_queries(workshop: Workshop, changes: list[PolicyChange]) -> int:
     return sum("runs_toolcall" in query["sql"] for query in queries)
 
 
+@feature(
+    "The gate",
+    "A drafted limit over earlier calls is judged by what had really started before each recorded call",
+    "agents/policy/past_history.py",
+)
 def test_rebuilt_answers_equal_those_that_random_calls_kept(workshop: Workshop) -> None:
     """Real limits make the calls keep their answers, while runs wait for people and time passes.
 

@@ -14,6 +14,7 @@ from agents.approval_rules.models import ApprovalRule, ApproverGroup
 from agents.platform.refusals import Forbidden
 from agents.policy.rule_simulation import CardOutcome
 from agents.runs.models import ApprovalStatus
+from tests.features import feature
 from tests.policy.drafted_rules import ask, draft, make_rule, remove, run_simulation
 from tests.recorder import Recorder
 from tests.workshop import Workshop
@@ -38,6 +39,12 @@ class Remembered:
     rules: list[ApprovalRule]
 
 
+@feature(
+    "The gate",
+    "An approval rule is simulated from its form over recorded cards: who would have "
+    "sufficed, and what others would have needed",
+    "agents/policy/rule_simulation.py",
+)
 def test_random_histories_have_the_counts_of_a_slow_judge(workshop: Workshop) -> None:
     chance = random.Random(20261203)
     groups = [ApproverGroup.objects.create(organization=workshop.organization, name=name) for name in ("A", "B")]

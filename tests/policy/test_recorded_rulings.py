@@ -15,6 +15,7 @@ from agents.approval_rules.models import ApprovalRule, ApproverGroup
 from agents.policy.recorded_calls import CallFilter
 from agents.policy.replay import find_bounds, replay
 from agents.runs.models import Approval, ApprovalStatus, ToolCall
+from tests.features import feature
 from tests.recorder import Recorder
 from tests.standing_grants.granting import equals, grant
 from tests.workshop import Workshop, asking, call
@@ -88,6 +89,11 @@ def damage(ruling: dict[str, Any]) -> None:
     del ruling["rules"]
 
 
+@feature(
+    "The gate",
+    "Approvals under approval rules keep the rules and votes, and are judged again by `replay_policy`",
+    "tools/toolbox/rulings.py",
+)
 @pytest.mark.parametrize(
     "spoil",
     [

@@ -21,6 +21,7 @@ from agents.policy.replay import ReplayReport, find_bounds, replay
 from agents.runs.models import Pass, PolicySnapshot, RunStatus, ToolCall
 from agents.runs.snapshots import UnreadableSnapshot, clear_snapshot_cache, load_snapshot
 from tests.employees.random_permissions import World
+from tests.features import feature
 from tests.policy.random_runs import RandomRuns
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, call
@@ -56,6 +57,11 @@ def test_random_histories_are_reproduced_exactly(workshop: Workshop, recorder: R
     assert PolicySnapshot.objects.count() > HISTORIES / 2
 
 
+@feature(
+    "The gate",
+    "Recorded calls are replayed under the rules and facts of their time, and every difference is named",
+    "agents/policy/replay.py",
+)
 def test_random_runs_are_reproduced_while_rules_change(workshop: Workshop) -> None:
     seed = int(os.environ.get(SEED_VARIABLE) or secrets.randbelow(10**6))
     print(f"{SEED_VARIABLE}={seed} repeats this")
@@ -90,6 +96,11 @@ def two_runs(workshop: Workshop) -> tuple[ToolCall, ToolCall]:
     return tuple(ToolCall.objects.get(run=workshop.work()) for _ in range(2))  # type: ignore[return-value]
 
 
+@feature(
+    "The gate",
+    "Each pass names the rules by which its calls were judged; equal rules are stored once",
+    "agents/runs/snapshots.py",
+)
 def test_equal_rules_are_stored_once_and_changed_rules_again(workshop: Workshop) -> None:
     first, second = two_runs(workshop)
     names = list(Pass.objects.values_list("snapshot", flat=True))

@@ -13,6 +13,7 @@ from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.policy.models import PolicyDraft, ShadowVerdict
 from agents.runs.models import CallStatus, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.workshop import Workshop, asking, build_workshop, call
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,6 +37,7 @@ def start(workshop: Workshop, days: int = 7) -> PolicyDraft:
     return PolicyDraft.objects.get(pk=draft.pk)
 
 
+@feature("The gate", "A draft in shadow mode judges new calls and is never applied", "agents/policy/shadow.py")
 def test_new_calls_are_compared_by_the_sweeper_and_nothing_is_applied(workshop: Workshop) -> None:
     work(workshop)
     draft = start(workshop)

@@ -13,6 +13,7 @@ from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.policy.models import PolicyDraft, ShadowCard, ShadowVerdict
 from agents.runs.models import Approval, ApprovalStatus
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.recorder import Recorder
 from tests.standing_grants.granting import equals, grant
 from tests.workshop import Workshop, asking, build_workshop, call
@@ -46,6 +47,11 @@ def decide(workshop: Workshop, name: str = "a", age: timedelta = MINUTES) -> App
     return card
 
 
+@feature(
+    "The gate",
+    "An approval rule in shadow mode is compared with new decisions and is never applied",
+    "agents/policy/shadow_cards.py",
+)
 def test_new_decisions_are_compared_by_the_sweeper_and_nothing_is_applied(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

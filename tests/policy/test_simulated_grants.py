@@ -22,6 +22,7 @@ from agents.policy.recorded_calls import ANSWERED, ReplayOutcome
 from agents.policy.simulation import SimulationReport, simulate
 from agents.policy.typed_changes import read_changes
 from agents.runs.models import Run, ToolCall
+from tests.features import feature
 from tests.recorder import Recorder
 from tests.standing_grants.granting import draft_for, equals
 from tests.workshop import Workshop, asking, build_workshop, call
@@ -64,6 +65,11 @@ def test_calls_that_fit_the_terms_are_answered_and_others_still_ask(workshop: Wo
     assert [each.row.run_id for each in report.listed] == [ToolCall.objects.order_by("pk")[0].run_id]
 
 
+@feature(
+    "The gate",
+    "A standing grant is simulated before it is made: it answers only calls of its employee that fit its terms",
+    "agents/policy/drafted_rules.py",
+)
 def test_a_grant_for_one_employee_answers_only_its_calls(workshop: Workshop) -> None:
     ask(workshop)
     other = Employee.objects.create(organization=workshop.organization, name="Eve", provider=workshop.employee.provider)

@@ -19,6 +19,7 @@ from agents.policy.drafts import PolicyChange
 from agents.policy.rule_simulation import CardOutcome, JudgedCard
 from agents.policy.typed_changes import read_changes
 from agents.runs.models import Approval, ToolCall
+from tests.features import feature
 from tests.policy.drafted_rules import EFFECT, approve, ask, draft, make_rule, remove, run_simulation
 from tests.recorder import Recorder
 from tests.standing_grants.granting import equals, grant
@@ -201,6 +202,11 @@ def test_a_replaced_card_is_left_out(workshop: Workshop) -> None:
     assert judge_one(workshop, draft(needed=2)).row.pk == edited.pk
 
 
+@feature(
+    "The gate",
+    "A simulated approval rule counts the cards that standing grants would have left to people",
+    "agents/policy/rule_simulation.py",
+)
 def test_a_standing_grant_pauses_if_its_maker_could_not_decide_alone(
     workshop: Workshop, finance: ApproverGroup
 ) -> None:

@@ -19,6 +19,7 @@ from agents.policy.simulation import SimulationReport, simulate
 from agents.policy.typed_changes import read_change, read_changes
 from agents.runs.models import CallStatus, PolicySnapshot, Run, ToolCall
 from agents.runs.snapshots import load_snapshot
+from tests.features import feature
 from tests.recorder import Recorder
 from tests.standing_grants.granting import draft_for, equals
 from tests.workshop import Workshop, asking, build_workshop, call
@@ -81,6 +82,11 @@ def test_a_host_can_be_allowed_in_a_draft(workshop: Workshop) -> None:
     assert report.verdicts == Counter([("ask", "auto")])
 
 
+@feature(
+    "The gate",
+    "A policy draft is simulated over recorded calls, with a warning for those that people denied",
+    "agents/policy/simulation.py",
+)
 def test_a_call_that_a_person_denied_and_that_would_run_alone_comes_first_with_a_warning(
     workshop: Workshop, recorder: Recorder
 ) -> None:

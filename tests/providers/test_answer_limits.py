@@ -13,6 +13,7 @@ import pytest
 
 from agents.providers.answer_limits import MAX_CHARACTERS, AnswerLimits, is_repeating
 from agents.providers.base import ProviderError, ProviderStopped
+from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.ollama_server import Chat, OllamaServer
 from tests.providers.conftest import Asking
@@ -71,6 +72,12 @@ def fail(ask: Asking, **options: Any) -> ProviderError:
     return caught.value
 
 
+@feature(
+    "Models",
+    "Limits on silence, on the whole answer, on its length and on repetition; the text received so far is kept",
+    "agents/providers/answer_limits.py",
+    whole_file=True,
+)
 @pytest.mark.parametrize("piece", [WORD, THOUGHT, PARAMS], ids=["text", "reasoning", "params"])
 def test_slow_answer_outlasts_limit_on_silence(ask: Asking, piece: dict[str, Any]) -> None:
     with slow_server(*[piece, 0.15] * 12, WORD, END, b"data: [DONE]\n\n") as ask.base_url:

@@ -3,10 +3,14 @@
 import pytest
 
 from agents.providers.base import ModelSettings, ProviderError
+from tests.features import feature
 from tests.model_server import Answer, ModelServer, failing, html
 from tests.providers.conftest import HISTORY, Asking
 
 
+@feature(
+    "Models", "OpenAI and every server with its Chat Completions API", "agents/providers/openai.py", whole_file=True
+)
 def test_the_body_has_the_model_the_history_and_the_tools(server: ModelServer, ask: Asking) -> None:
     ask()
     body = server.requests[0]

@@ -9,6 +9,7 @@ import pytest
 
 from agents.providers.base import ProviderError
 from gadget_site.private_hosts import read_private_hosts
+from tests.features import feature
 from tests.model_server import ModelServer
 from tests.ollama_server import OllamaServer
 from tests.providers.conftest import Asking
@@ -24,6 +25,12 @@ def refusal_of(ask: Asking) -> ProviderError:
     return caught.value
 
 
+@feature(
+    "Network access",
+    "Model providers pass the same checks when they are saved and at each connection",
+    "tools/network/transport.py, agents/providers/transport.py",
+    whole_file=True,
+)
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST.", "127.1", "2130706433", "0x7f000001"])
 def test_this_machine_is_not_asked_unless_it_is_allowed(server: ModelServer, ask: Asking, host: str) -> None:
     ask.private_hosts = NOTHING

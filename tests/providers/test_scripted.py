@@ -17,6 +17,7 @@ from agents.providers.base import (
     ProviderStopped,
 )
 from agents.providers.registry import build_provider
+from tests.features import feature
 from tests.providers.conftest import TOOLS
 
 FOLLOW_UP = """
@@ -97,6 +98,7 @@ def play_search(conversation: Conversation) -> None:
     conversation.settle(conversation.ask(), [("succeeded", found), ("succeeded", {"now": "2026"})])
 
 
+@feature("Models", "Scripted models, without a provider", "agents/providers/scripted.py", whole_file=True)
 def test_a_script_is_played_from_task_to_answer() -> None:
     conversation = Conversation(FOLLOW_UP, "please deactivate eu")
     first = conversation.ask()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agents.providers.base import ContextWindow, ModelSettings, ProviderError
+from tests.features import feature
 from tests.model_server import Answer, ModelServer
 from tests.providers.conftest import Asking, definition
 
@@ -88,6 +89,12 @@ def refuse(server: ModelServer, case: dict[str, Any]) -> None:
     server.enqueue(Answer(status=case["status"], body=body, headers=headers))
 
 
+@feature(
+    "Models",
+    "A field that a model refuses is left out for that model only, and the run page names it",
+    "agents/providers/adaptations.py",
+    whole_file=True,
+)
 def test_every_case_has_its_rule() -> None:
     assert len(ERRORS) >= 60
     assert {case["case"] for case in ERRORS} == {*ENDS, *ADAPTED, *ROLES}

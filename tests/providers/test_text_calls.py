@@ -11,6 +11,7 @@ from agents.providers.base import ProviderError
 from agents.providers.named_calls import Offered, find_named_call
 from agents.providers.text_calls import find_text_call
 from agents.providers.wire_names import WireNames
+from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.ollama_server import Chat, OllamaServer
 from tests.providers.conftest import HISTORY, Asking, definition
@@ -27,6 +28,12 @@ PARSED: list[dict[str, Any]] = [
 """A conversation that shows that the server parses this model's calls."""
 
 
+@feature(
+    "Models",
+    "A tool call that a model wrote as text is not an answer, and is never run",
+    "agents/providers/text_calls.py",
+    whole_file=True,
+)
 @pytest.mark.parametrize("case", CALLS)
 def test_call_as_text_is_found(case: str) -> None:
     assert find_text_call(CALLS[case], NAMES.find_offered, is_parsed=False)
@@ -49,6 +56,11 @@ def find_noted(text: str, names: WireNames = NOTED, *, is_parsed: bool = False) 
     return find_text_call(text, names.find_offered, is_parsed=is_parsed, find_schema=call_notations.SCHEMAS.get)
 
 
+@feature(
+    "Models",
+    "A tool call that was written as text is recognized in any notation by the tool's name and params",
+    "agents/providers/named_calls.py",
+)
 @pytest.mark.parametrize("case", call_notations.CALLS)
 def test_call_in_any_notation_is_found(case: str) -> None:
     text = call_notations.CALLS[case]

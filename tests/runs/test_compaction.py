@@ -14,6 +14,7 @@ from agents.employees.context_windows import find_context_tokens
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from agents.runs.engine.compaction import FULL, PassSizes, RequestRoom, Shortening, choose_cuts
 from agents.runs.models import ExitReason, Run, RunStatus
+from tests.features import feature
 from tests.model_answers import Answer, Call, failing
 from tests.model_server import ModelServer
 from tests.workshop import Workshop, calls, event_types, passes, payloads
@@ -77,6 +78,11 @@ def searching(count: int) -> Callable[[dict[str, Any]], Answer]:
     return answer
 
 
+@feature(
+    "Costs, budgets, long runs",
+    "Older results shrink to their summaries before the context is full",
+    "agents/runs/engine/compaction.py",
+)
 def test_sixty_large_results_stay_below_the_limit_and_can_be_read_again(many: Workshop, model: ModelServer) -> None:
     model.answer_with(searching(60))
     run = run_to_end(many)
@@ -95,6 +101,11 @@ def test_sixty_large_results_stay_below_the_limit_and_can_be_read_again(many: Wo
     assert calls(run)[place].content in again
 
 
+@feature(
+    "Costs, budgets, long runs",
+    "Earlier messages stay the same, for the provider's cache",
+    "agents/runs/engine/compaction.py",
+)
 def test_requests_share_their_beginning_for_several_passes(many: Workshop, model: ModelServer) -> None:
     model.answer_with(searching(60))
     run_to_end(many)
@@ -104,6 +115,11 @@ def test_requests_share_their_beginning_for_several_passes(many: Workshop, model
     assert sum(tokens_of(body) < FULL * CONTEXT * 1.1 for body in requests) == len(requests)
 
 
+@feature(
+    "Costs, budgets, long runs",
+    "A line in the panel reports each compaction, with the tokens before and after",
+    "agents/runs/engine/passes.py",
+)
 def test_each_further_shortening_has_an_event_with_its_numbers(many: Workshop, model: ModelServer) -> None:
     model.answer_with(searching(60))
     run = run_to_end(many)
@@ -146,6 +162,11 @@ def test_newest_results_that_are_too_large_on_their_own_are_cut_and_marked(many:
 TOO_LONG = failing(400, "This model's maximum context length is 8192 tokens")
 
 
+@feature(
+    "Costs, budgets, long runs",
+    "If the provider finds the context too long, it gets a shorter one, once",
+    "agents/runs/engine/passes.py",
+)
 def test_a_request_refused_as_too_long_is_sent_once_more_shortened(many: Workshop, model: ModelServer) -> None:
     limits = [Call("data__searchRecords", {"limit": limit}) for limit in (100, 110, 120)]
     model.enqueue(*[Answer(calls=(call,)) for call in limits], TOO_LONG, Answer(text="Now it fits."))
@@ -202,6 +223,11 @@ def list_later_results(run: Run, body: dict[str, Any]) -> list[str]:
     return [each.content for each in calls(run)[len(list_results(body)) :]]
 
 
+@feature(
+    "Costs, budgets, long runs",
+    "A model with a smaller context than expected refuses once per run, and the panel shows what was sent",
+    "agents/runs/engine/compaction.py",
+)
 def test_a_model_with_a_smaller_context_than_assumed_refuses_once(many: Workshop, model: ModelServer) -> None:
     search, sees = searching(30), 8_000
     model.answer_with(lambda body: TOO_LONG if tokens_of(body) > sees else search(body))

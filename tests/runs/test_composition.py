@@ -11,6 +11,7 @@ from agents.runs.engine.context import LARGEST_SESSION, load_context
 from agents.runs.engine.execution import prepare_call
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
 from tests import composed_probes
+from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
 from tests.workshop import (
@@ -49,6 +50,11 @@ def children(parent: ToolCall) -> list[ToolCall]:
 
 
 class TestAnInnerCall:
+    @feature(
+        "Tool contract",
+        "A tool calls another tool; the call is judged and recorded as a child",
+        "agents/runs/engine/execution.py",
+    )
     def test_is_recorded_as_a_child_with_its_lines(self, workshop: Workshop) -> None:
         workshop.play(asking(composed("utility.calculate", ADD), call("utility.calculate", **ADD)))
         run = workshop.work()
@@ -197,6 +203,11 @@ def recipe(record: Record, **more: Any) -> dict[str, Any]:
 
 
 class TestARecipe:
+    @feature(
+        "Tool contract",
+        "Recipe: a list of steps, each judged, approved and recorded",
+        "agents/runs/engine/suspension.py",
+    )
     def test_stops_at_the_card_of_its_step_and_continues_when_it_is_approved(self, workshop: Workshop) -> None:
         record = workshop.record(name="Acme")
         workshop.play(asking(recipe(record)), answer="Done.")
@@ -331,6 +342,7 @@ class TestSessionData:
         workshop.play(*[asking(call("probe.remember", key=key, value=1)) for key in ("a", "b")])
         assert workshop.work().session == {"a": [1], "b": [1]}
 
+    @feature("Tool contract", "Session data, shared by the tools of one run", "agents/runs/engine/context.py")
     def test_of_parallel_calls_is_merged_by_key(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("both")
         workshop.play(

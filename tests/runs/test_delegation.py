@@ -16,6 +16,7 @@ from agents.runs.engine.suspension import collect_delegate_results
 from agents.runs.models import CallStatus, ExitReason, Origin, Run, RunStatus
 from agents.worker.sweeper import sweep_once
 from gadget_site.backup.restored import recover_runs
+from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
 from tests.workshop import (
@@ -78,6 +79,11 @@ class TestADelegatedTask:
         assert payloads(child, "run_started") == [{"by": "Dana", "parent_run_id": str(run.pk)}]
         assert payloads(run, "tool_progress")[0]["run_id"] == str(child.pk)
 
+    @feature(
+        "Questions and delegation",
+        "A delegated task is a run of its own, and its answer becomes the call's result",
+        "agents/runs/engine/suspension.py",
+    )
     def test_ends_with_the_answer_as_the_result(self, workshop: Workshop, kim: Employee) -> None:
         run = workshop.work()
         child = workshop.drive(child_of(run))
@@ -219,6 +225,11 @@ class TestADelegationIsRefused:
         workshop.play(asking(delegate("Dana")))
         assert find_refusal_code(workshop) == "NOT_PERMITTED"
 
+    @feature(
+        "Questions and delegation",
+        "No circles, at most three levels, and at most five tasks at a time",
+        "agents/runs/engine/suspension.py",
+    )
     def test_in_a_circle(self, workshop: Workshop, kim: Employee) -> None:
         script = hire(workshop, "Copy", asking(delegate("Dana", "Back to you")))
         kim.provider.script = script.provider.script
@@ -287,6 +298,11 @@ class TestACancelledParent:
         card.refresh_from_db()
         assert card.status == "cancelled"
 
+    @feature(
+        "Questions and delegation",
+        "A delegated run is cancelled with the run that waits for it, even if a process dies in between",
+        "agents/runs/engine/suspension.py",
+    )
     def test_leaves_its_children_to_the_sweeper_if_the_process_dies_in_between(
         self, workshop: Workshop, kim: Employee
     ) -> None:

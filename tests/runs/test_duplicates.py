@@ -4,6 +4,7 @@ import pytest
 
 from agents.runs.models import ApprovalStatus, CallStatus, ExitReason, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
 from tests.workshop import (
@@ -79,6 +80,7 @@ class TestEqualCallsInOnePass:
 
 
 class TestACallOfAnEarlierPass:
+    @feature("Execution", "Duplicate calls get the earlier result", "agents/runs/engine/requested_calls.py")
     def test_is_skipped_and_the_run_continues_with_the_others(self, workshop: Workshop) -> None:
         workshop.play(asking(ADD), asking(ADD, OTHER))
         run = workshop.work()

@@ -9,6 +9,7 @@ import pytest
 from django.db import DatabaseError, connection
 
 from agents.runs.models import Run, RunStatus
+from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import Workshop, again, make_due, passes
 
@@ -53,6 +54,9 @@ def fail_twice(workshop: Workshop, run: Run) -> Run:
     return run
 
 
+@feature(
+    "Plugins", "The answer of a pass that cannot be recorded is paid for once", "agents/runs/engine/kept_answers.py"
+)
 def test_answer_that_was_kept_is_recorded_without_another_request(workshop: Workshop, model: ModelServer) -> None:
     model.script(Answer(calls=(Call("probe.effect", {"name": "a"}),), text="First."), Answer(text="Done."))
     run = fail_twice(workshop, workshop.submit())

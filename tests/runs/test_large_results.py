@@ -10,6 +10,7 @@ import pytest
 from agents.employees.models import Grant
 from agents.runs.engine.context import load_context
 from agents.runs.models import RunStatus
+from tests.features import feature
 from tests.model_answers import Answer, Call
 from tests.model_server import ModelServer
 from tests.workshop import Workshop, asking, call, calls
@@ -50,6 +51,11 @@ def read_to_end(body: dict[str, Any]) -> Answer:
     return Answer(calls=(Call("results__read", {"handle": found[3], "offset": offset}),))
 
 
+@feature(
+    "Results and errors",
+    "The model reads a large result in excerpts, and people see the whole",
+    "tools/contract/excerpts.py",
+)
 def test_the_model_reads_the_whole_result_in_parts(many: Workshop, model: ModelServer) -> None:
     model.answer_with(read_to_end)
     run = many.work()

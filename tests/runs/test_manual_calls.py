@@ -17,6 +17,7 @@ from agents.runs.engine.execution import start_ready
 from agents.runs.engine.loop import find_first_step
 from agents.runs.engine.transaction import Action
 from agents.runs.models import CallStatus, ExitReason, Origin, Run, RunStatus
+from tests.features import feature
 from tests.model_server import ModelServer
 from tests.probes import Gate
 from tests.workshop import Workshop, calls, event_types, last_call, lose_worker, passes, payloads
@@ -32,6 +33,11 @@ def submit_call(workshop: Workshop, tool: str = SEARCH, **params: Any) -> Run:
 
 
 class TestOneCall:
+    @feature(
+        "Execution",
+        "A person can try a read tool: judged, run and recorded like any call, without a model",
+        "agents/runs/manual_calls.py",
+    )
     def test_a_worker_runs_it_and_its_result_is_the_answer(self, workshop: Workshop, model: ModelServer) -> None:
         record = workshop.record(region="EU")
         run = submit_call(workshop, region="EU", limit=5)

@@ -9,6 +9,7 @@ import pytest
 from agents.employees.context_windows import OLLAMA_CONTEXT
 from agents.employees.models import Employee, ProviderKind
 from agents.runs.models import CallStatus, ExitReason, RunStatus
+from tests.features import feature
 from tests.model_server import Call
 from tests.ollama_server import Chat, OllamaServer, refused
 from tests.workshop import Workshop, again, calls, passes, payloads
@@ -46,6 +47,7 @@ def tokens_of(body: dict[str, Any]) -> int:
     return len(json.dumps([body["messages"], body.get("tools", [])])) // PER_TOKEN
 
 
+@feature("Models", "Ollama, through its own API", "agents/providers/ollama.py")
 def test_reads_a_duplicate_and_two_cards_lead_to_an_answer(workshop: Workshop, ollama: OllamaServer) -> None:
     workshop.allow_passes(10)
     acme, globex = workshop.record(), workshop.record(name="Globex")
@@ -113,6 +115,7 @@ def test_params_that_are_no_object_are_rejected(workshop: Workshop, ollama: Olla
     assert ollama.requests[1]["messages"][2]["tool_calls"][0]["function"]["arguments"] == {}
 
 
+@feature("Models", "Model settings for each employee", "agents/employees/models/employee.py")
 def test_the_employees_settings_are_sent(workshop: Workshop, ollama: OllamaServer) -> None:
     employee = workshop.employee
     employee.temperature, employee.max_tokens, employee.num_ctx = 0.5, 900, 16384
@@ -124,6 +127,7 @@ def test_the_employees_settings_are_sent(workshop: Workshop, ollama: OllamaServe
     assert (body["model"], body["keep_alive"]) == ("fake", "30m")
 
 
+@feature("Models", "The history is shortened before it exceeds Ollama's context", "agents/runs/engine/compaction.py")
 @pytest.mark.parametrize(
     ("fields", "context"),
     [({"num_ctx": 8_192}, 8_192), ({"context_tokens": 8_192}, 8_192), ({}, OLLAMA_CONTEXT)],

@@ -7,12 +7,19 @@ import pytest
 from agents.runs.models import Outcome
 from agents.runs.models.outcome import CallKind, judge_outcome
 from agents.runs.status_labels import label_status
+from tests.features import feature
 
 READ = CallKind(1, "read", "succeeded", None)
 WRITTEN = CallKind(1, "write", "succeeded", None)
 DENIED = CallKind(1, "write", "denied", None)
 
 
+@feature(
+    "The gate",
+    "A run that did nothing, was denied or was stopped says so in badge, bar and lists",
+    "agents/runs/status_labels.py",
+    whole_file=True,
+)
 @pytest.mark.parametrize(
     ("calls", "outcome"),
     [

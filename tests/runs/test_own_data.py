@@ -8,6 +8,7 @@ import pytest
 
 from agents.employees.models import Grant
 from agents.runs.models import CallStatus
+from tests.features import feature
 from tests.outside_probes import PAGE_HOST, PAGES, ReadPage
 from tests.runs.outside_page import READ, allow_host, offer_page
 from tests.workshop import Workshop, asking, call, last_call, statuses
@@ -30,6 +31,7 @@ class TestAReadThatReachesOut:
         run = workshop.work()
         assert "may send your own data outside" in workshop.card(run).why
 
+    @feature("The gate", "A read to an allowed host asks if it carries own data", "tools/toolbox/permissions.py")
     def test_asks_before_it_tells_an_allowed_host_own_data(self, workshop: Workshop) -> None:
         workshop.record(name="Globex Corporation")
         carrying = call(ReadPage.name, url=f"https://{PAGE_HOST}/find?q=globex%20corporation")
@@ -38,6 +40,7 @@ class TestAReadThatReachesOut:
         assert last_call(run).status == CallStatus.AWAITING_APPROVAL
         assert 'sends your own data outside: "globex corporation"' in workshop.card(run).why
 
+    @feature("The gate", "Own data may be sent unasked only to those who told it", "agents/runs/provenance.py")
     def test_tells_own_data_only_to_the_host_that_told_it(self, workshop: Workshop) -> None:
         allow_host(workshop, "other.example")
         workshop.record(name="Globex Corporation")

@@ -6,6 +6,7 @@ import pytest
 from django.db.models import Max, Min
 
 from agents.runs.models import CallStatus, Event, Run, RunStatus
+from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
 from tests.workshop import (
@@ -31,6 +32,7 @@ def measure_calls(run: Run) -> timedelta:
     return duration
 
 
+@feature("Execution", "All reads of a pass run in parallel", "agents/runs/engine/execution.py")
 @pytest.mark.alone
 def test_five_reads_of_200_ms_take_less_than_400_ms_together(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.sleep", ms=0)))
@@ -104,6 +106,9 @@ def test_the_model_reads_results_in_the_order_of_the_calls(workshop: Workshop, m
     assert ids == ["slow", "quick"]
 
 
+@feature(
+    "Execution", "A limit of parallel calls; the rest start as slots become free", "agents/runs/engine/execution.py"
+)
 def test_at_most_ten_run_at_a_time_and_the_rest_as_slots_free_up(workshop: Workshop, recorder: Recorder) -> None:
     gates = [f"gate {number}" for number in range(10)]
     for gate in gates:
@@ -123,6 +128,7 @@ def test_at_most_ten_run_at_a_time_and_the_rest_as_slots_free_up(workshop: Works
     assert statuses(run) == [CallStatus.SUCCEEDED] * 25
 
 
+@feature("Tool contract", "Live progress while a call runs", "tools/toolbox/executor.py")
 def test_progress_is_published_between_start_and_result(workshop: Workshop, recorder: Recorder) -> None:
     recorder.hold("half way")
     workshop.play(asking(call("probe.progress", gate="half way")))
@@ -152,6 +158,11 @@ def test_reads_run_while_a_write_of_the_same_pass_waits(workshop: Workshop) -> N
     assert (run.status, statuses(run)) == (RunStatus.WAITING, [CallStatus.AWAITING_APPROVAL, CallStatus.SUCCEEDED])
 
 
+@feature(
+    "Tool contract",
+    "Summary in the panel while a call runs; if the summary fails, the call still runs",
+    "agents/runs/engine/requested_calls.py",
+)
 def test_a_tool_whose_summary_fails_still_runs(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.tongueTied")))
     run = workshop.work()

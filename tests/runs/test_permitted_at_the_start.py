@@ -20,6 +20,7 @@ from agents.runs.engine.context import load_context, load_grants
 from agents.runs.engine.judgment import MAX_ROUNDS
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, RunStatus
 from tests import composed_probes
+from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.probes import Effect, Named
 from tests.recorder import Recorder
@@ -153,6 +154,7 @@ def test_a_write_revoked_during_its_own_preview_gets_no_card(workshop: Workshop,
     assert (run.status, statuses(run), workshop.cards(run)) == (RunStatus.SUCCEEDED, [CallStatus.REJECTED], [])
 
 
+@feature("The gate", "A change of permissions repeats only the previews it affects", "agents/runs/engine/passes.py")
 def test_only_a_card_whose_verdict_changed_is_previewed_again(workshop: Workshop, toolbox: Toolbox) -> None:
     write = Previewed(lambda: workshop.raise_for_all("probe.effect", Level.DESTRUCTIVE))
     allow(workshop, toolbox, write)
@@ -231,6 +233,7 @@ class TestAStepOfARecipe:
         workshop.play(asking(call("probe.guided")))
         return Guided
 
+    @feature("The gate", "A recipe's step gets the card that is right by then", "agents/runs/engine/suspension.py")
     def test_stopped_during_its_preview_gets_no_card(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:
@@ -374,6 +377,7 @@ class TestAnApprovedWrite:
 
 
 class TestAnEdit:
+    @feature("The gate", "An edit that is no longer permitted changes nothing", "agents/approvals/decisions.py")
     @pytest.mark.parametrize("change", ["stopped", "raised", "revoked"])
     def test_that_is_no_longer_permitted_leaves_the_card(
         self, workshop: Workshop, write: Previewed, change: str

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.accounts.audit import NewEntry, append
 from agents.employees.models import Grant
 from agents.runs.models import CallStatus, Origin, OutsideValue, Run, ToolCall
+from tests.features import feature
 from tests.outside_probes import PAGES, ReadPage
 from tests.recorder import Recorder
 from tests.runs.outside_page import EVIL, READ, offer_page
@@ -180,6 +181,7 @@ class TestOutsideStaysOutside:
         found = email_of(run)
         assert (found.origin, found.run_id) == (SeenIn.OUTSIDE, child_of(run).pk)
 
+    @feature("The gate", "Values from outside stay so in tasks, records and files", "agents/runs/provenance.py")
     def test_in_a_record_that_an_employee_changed(self, workshop: Workshop) -> None:
         record, second = workshop.record(), workshop.record(name="Globex")
         workshop.play(asking(READ), asking(update(record.pk)))
@@ -232,6 +234,11 @@ class TestOutsideStaysOutside:
             workshop.play(asking(search), asking(update(record.pk, "kim@ours.example")))
             assert email_of(workshop.work()).origin is SeenIn.OWN
 
+    @feature(
+        "The gate",
+        "Copied parts of texts from outside, and values of calls that were settled later, stay from outside",
+        "agents/runs/engine/results.py",
+    )
     def test_in_a_note_that_an_employee_copied_word_by_word(self, workshop: Workshop) -> None:
         record = workshop.record()
         note = call("data.updateRecord", record_id=record.pk, changes={"notes": PAGES["/invoice"]})
@@ -326,6 +333,7 @@ class TestOutsideStaysOutside:
 
 
 class TestALimit:
+    @feature("The gate", "A limit asks or forbids by the origin of a param", "tools/toolbox/conditions.py")
     def test_may_forbid_a_value_from_outside(self, workshop: Workshop) -> None:
         record = workshop.record()
         limit(workshop, "forbid")

@@ -11,6 +11,7 @@ from django.test import Client
 
 from agents.employees.models import Grant
 from agents.runs.models import CallStatus, ToolCall
+from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.tools.toolbox.sample_tools import Does
 from tests.workshop import Workshop, build_workshop, calls, make_due
@@ -54,6 +55,11 @@ def kept(call: ToolCall) -> list[dict[str, Any]]:
     return found
 
 
+@feature(
+    "Plugins",
+    "Files in results are kept under their digest, offered as downloads, and the model gets their names",
+    "tools/files/result_files.py",
+)
 def test_file_is_kept_under_its_digest_and_named_to_the_model(workshop: Workshop, returning: Any) -> None:
     call = returning(REPORT, REPORT)
     assert call.status == CallStatus.SUCCEEDED

@@ -14,6 +14,7 @@ from agents.runs.engine import lease
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
 from agents.runs.titles import title_run
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.model_answers import failing
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
@@ -355,6 +356,11 @@ def test_a_level_raised_for_all_asks_and_stays_with_its_stop(workshop: Workshop)
     assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
 
+@feature(
+    "The gate",
+    "Stop everything, an employee or a tool, and nothing new starts until someone resumes",
+    "agents/runs/stops.py",
+)
 def test_a_stop_pressed_while_many_start_lets_none_start_after_it(workshop: Workshop, recorder: Recorder) -> None:
     """Ten drivers race with the stop; each started call has its event before the event of the stop."""
     workshop.play(*[asking(call("utility.calculate", operation="add", a=number, b=1)) for number in range(4)])

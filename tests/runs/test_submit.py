@@ -8,6 +8,7 @@ from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs import actions
 from agents.runs.models import Message, Origin, Run, RunStatus
+from tests.features import feature
 from tests.tools.toolbox.sample_tools import Echo
 from tests.workshop import Workshop, all_at_once, build_workshop, event_types, payloads
 from tools.toolbox.toolbox import Toolbox
@@ -101,6 +102,11 @@ class TestARefusedTask:
             workshop.submit(client_request_id=request_id)
         assert refused.value.extra["field"] == "client_request_id"
 
+    @feature(
+        "Costs, budgets, long runs",
+        "Request ids of schedules are reserved, so nobody can block a schedule",
+        "agents/runs/actions.py",
+    )
     def test_has_an_id_that_only_a_schedule_may_have(self, workshop: Workshop) -> None:
         with pytest.raises(Invalid, match="'schedule:7:tomorrow', but ids that begin with 'schedule:' are") as refused:
             workshop.submit(client_request_id="schedule:7:tomorrow")

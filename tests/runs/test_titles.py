@@ -12,6 +12,7 @@ from agents.runs.engine.transaction import run_transaction
 from agents.runs.models import ExitReason, Run, RunStatus
 from agents.runs.models.run import make_title
 from agents.runs.titles import title_run
+from tests.features import feature
 from tests.model_server import Answer, ModelServer
 from tests.runs.counted import assert_use_is_true, count_all
 from tests.workshop import Workshop, again, all_at_once, beside, event_types, eventually, payloads
@@ -22,6 +23,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 TASK = "Look through all companies of the region EU.\nQualify those with a score above 80 and write a report of it."
 
 
+@feature(
+    "Built-in tools",
+    "`system.titleRun` names a run with a long task, in parallel to the run",
+    "tools/builtin/system.py",
+)
 def test_comes_from_the_model_and_is_published(workshop: Workshop, model: ModelServer) -> None:
     model.script(Answer(text='"Qualify the best companies in the EU".\n'))
     run = workshop.submit(TASK)
@@ -182,6 +188,12 @@ fail = make_ending(ExitReason.DEADLINE)
 succeed = make_ending(ExitReason.FINAL_ANSWER)
 
 
+@feature(
+    "Built-in tools",
+    "Naming a run is abandoned if the run or the tool is stopped or the run fails, "
+    "and counts in statistics and budgets",
+    "agents/runs/titles.py",
+)
 @pytest.mark.parametrize("stop", [cancel, fail, stop_everything, stop_its_employee, stop_its_tool, stop_after_its_end])
 def test_is_given_up_at_once_when_its_run_is_stopped(
     workshop: Workshop, model: ModelServer, stop: Callable[[Workshop, Run], None]

@@ -11,6 +11,7 @@ from agents.runs.engine.lease import claim
 from agents.runs.engine.loop import find_first_step
 from agents.runs.engine.passes import ask_model, record_pass
 from agents.runs.models import Event, ExitReason, Run, RunStatus
+from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer, failing
 from tests.workshop import Workshop, again, calls, eventually, make_due, passes, payloads
 
@@ -26,6 +27,7 @@ def work_twice(workshop: Workshop) -> Run:
     return workshop.drive(make_due(run))
 
 
+@feature("Models", "Tokens of unusable answers count", "agents/runs/engine/missing_answers.py", whole_file=True)
 @pytest.mark.parametrize(
     ("answer", "code", "words"),
     [

@@ -14,6 +14,7 @@ from agents.employees import toolboxes
 from agents.employees.models import Grant
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
 from gadget_site.management.installation_checks import check_plugins, check_tools
+from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.tools.plugins import wrong_tools
 from tests.workshop import Workshop, calls, error_code, make_due, passes
@@ -90,6 +91,11 @@ def sign_in(workshop: Workshop, role: str = "admin") -> Client:
     return client
 
 
+@feature(
+    "Plugins",
+    "A tool with an invalid attribute is left out with an explanation; pages and runs continue without it",
+    "tools/contract/declarations.py",
+)
 def test_each_wrong_tool_is_left_out_with_a_sentence_that_doctor_and_the_catalog_show(employed: Workshop) -> None:
     toolbox = toolboxes.get_installed_toolbox()
     loaded = {tool.name for tool in toolbox.tools()}
@@ -154,6 +160,11 @@ def test_stopping_and_resuming_a_tool_works_beside_wrong_ones(employed: Workshop
         assert client.get("/stop/").status_code == 200
 
 
+@feature(
+    "Plugins",
+    "A call whose preview, sentence or hosts are invalid is rejected, and the others continue",
+    "tools/toolbox/isolation.py",
+)
 def test_call_with_a_wrong_method_is_rejected_and_the_others_go_on(employed: Workshop, model: ModelServer) -> None:
     wrong = names(wrong_tools.REJECTED)
     run = ask(employed, model, "right.read", *wrong, "right.write")
@@ -184,6 +195,7 @@ def test_odd_preview_is_written_as_json_and_approved_as_shown(employed: Workshop
     assert (run.status, len(wrong_tools.ran)) == (RunStatus.SUCCEEDED, len(cards))
 
 
+@feature("Plugins", "A write that returned counts as done, whatever its result", "tools/toolbox/outcome.py")
 def test_write_that_returned_has_happened(employed: Workshop, model: ModelServer) -> None:
     groups = (wrong_tools.WRITTEN, wrong_tools.UNREADABLE, wrong_tools.UNKNOWN)
     asked = [tool.name for group in groups for tool in group]

@@ -24,6 +24,7 @@ from agents.gateway.models import AgentKey  # noqa: E402
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall  # noqa: E402
 from tests.awaiting import await_that  # noqa: E402
 from tests.faults.site import Site  # noqa: E402
+from tests.features import feature  # noqa: E402
 from tests.model_server import ModelServer  # noqa: E402
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
 from tests.processes import Installation  # noqa: E402
@@ -84,6 +85,11 @@ def _is_held(name: str, work: Callable[[], None]) -> bool:
     return True
 
 
+@feature(
+    "Agents elsewhere",
+    "Six MCP libraries and three assistants list, read, write, get denied and cancel in the soak",
+    "tests/soak/clients.py",
+)
 def drive(site: Site, name: str) -> None:
     """Let one client do everything that the protocol offers; raise AssertionError at the first thing that is wrong."""
     secret = issue_key(site.workshop.operator, site.workshop.employee.pk, name, 30)[1]

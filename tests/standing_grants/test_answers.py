@@ -17,6 +17,7 @@ from agents.standing_grants import making
 from agents.standing_grants.answers import LOST_RIGHT
 from agents.standing_grants.models import StandingGrant
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.recorder import Recorder
 from tests.standing_grants.granting import answered, die_after_answers, draft_for, equals, grant, is_waiting, resume
 from tests.workshop import Workshop, asking, build_workshop, call, calls, payloads, statuses
@@ -30,6 +31,11 @@ A = equals("name", "a")
 
 
 class TestAnAnsweredCall:
+    @feature(
+        "Figures and metrics",
+        "A standing grant answers cards of its shape in its owner's name",
+        "agents/standing_grants/answers.py",
+    )
     def test_runs_without_a_person(self, workshop: Workshop, recorder: Recorder) -> None:
         made = grant(workshop, "probe.effect", A)
         workshop.play(asking(EFFECT))
@@ -230,6 +236,11 @@ class TestBeforeTheStart:
     ) -> None:
         assert self.drive(workshop, approved[1]) == [CallStatus.SUCCEEDED]
 
+    @feature(
+        "Figures and metrics",
+        "A revoked standing grant turns what has not started into cards again",
+        "agents/standing_grants/making.py",
+    )
     def test_a_revoked_grant_makes_a_card_again_at_once(
         self, workshop: Workshop, recorder: Recorder, approved: tuple[StandingGrant, Approval]
     ) -> None:

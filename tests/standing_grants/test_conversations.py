@@ -10,6 +10,7 @@ import pytest
 
 from agents.employees.models import Grant as AllowedTool
 from agents.runs.models import Approval, ToolCall
+from tests.features import feature
 from tests.runs.outside_page import offer_page
 from tests.standing_grants.conversations import CUSTOMER, TEAM, Conversation, list_conversations
 from tests.standing_grants.granting import grant
@@ -70,6 +71,9 @@ def describe(tool: str, params: dict[str, Any]) -> str:
     return f"{tool} {canonical_json(params)}"
 
 
+@feature(
+    "Figures and metrics", "Five standing grants save most cards of sixty tasks", "tools/toolbox/standing_grants.py"
+)
 def test_most_cards_are_saved_and_nothing_harmful_runs(workshop: Workshop) -> None:
     without, granted = Outcome(), Outcome()
     with offer_page(workshop):

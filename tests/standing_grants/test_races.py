@@ -19,6 +19,7 @@ from agents.runs.engine.loop import advance
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 from agents.standing_grants import making
 from agents.standing_grants.models import StandingGrant
+from tests.features import feature
 from tests.recorder import Recorder
 from tests.sampling import take_sample
 from tests.standing_grants.granting import die_after_answers, draft_for, equals, grant, requeue, resume
@@ -47,6 +48,11 @@ def advance_unless_busy(run_id: int) -> None:
             raise
 
 
+@feature(
+    "Figures and metrics",
+    "A standing grant starts at most as many calls as it has uses, in every race",
+    "agents/standing_grants/answers.py",
+)
 @pytest.mark.parametrize("repetition", take_sample(range(REPETITIONS), 100, "races for a standing grant"))
 def test_racing_calls_never_get_more_uses_than_there_are(
     workshop: Workshop, recorder: Recorder, repetition: int

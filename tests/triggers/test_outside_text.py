@@ -7,6 +7,7 @@ import pytest
 from agents.employees.models import Grant
 from agents.runs.models import CallStatus, Run
 from agents.triggers.models import Trigger
+from tests.features import feature
 from tests.triggers.conftest import add_trigger, send
 from tests.workshop import Workshop, asking, call, error_code, last_call
 from tools.toolbox.provenance import Provenance, SeenIn
@@ -29,6 +30,7 @@ def find_origin(run: Run) -> SeenIn:
     return next(one.origin for one in sightings if one.path == "changes.email")
 
 
+@feature("Agents elsewhere", "A message counts as text from outside", "agents/runs/provenance.py")
 @pytest.mark.parametrize("task", ["Answer {{ payload.email }}.", "Answer the sender."])
 def test_a_value_of_the_message_comes_from_outside(workshop: Workshop, task: str) -> None:
     run = start(workshop, task, {"email": EVIL})
@@ -36,6 +38,11 @@ def test_a_value_of_the_message_comes_from_outside(workshop: Workshop, task: str
     assert last_call(run).status == CallStatus.AWAITING_APPROVAL
 
 
+@feature(
+    "Agents elsewhere",
+    "A value of a message stays one from outside as the employee reads it, shortened and without hidden characters",
+    "agents/runs/provenance.py",
+)
 @pytest.mark.parametrize(
     "written",
     ["thi\U000e0041ef@ev\U000e0041il.example", "thief@\u2800evil.example\u3164", "x" * 486 + " thief@evil.example.com"],

@@ -13,11 +13,15 @@ from agents.platform.refusals import Invalid
 from agents.runs.models import Run
 from agents.triggers.models import Trigger
 from agents.triggers.payloads import FORM, read_payload
+from tests.features import feature
 from tests.triggers.conftest import DOWN, sign
 
 FORM_OF_GITHUB = urlencode({"payload": json.dumps(DOWN)}).encode()
 
 
+@feature(
+    "Agents elsewhere", "Messages sent as forms, and messages with half surrogate pairs", "agents/triggers/payloads.py"
+)
 @pytest.mark.django_db(transaction=True)
 def test_form_of_github_starts_the_same_run_as_its_json(trigger: Trigger) -> None:
     def post(body: bytes, content_type: str) -> int:

@@ -27,6 +27,7 @@ from agents.triggers.receiving import (
     receive,
     replay,
 )
+from tests.features import feature
 from tests.triggers.conftest import DOWN, SECRET, add_trigger, send, sign
 from tests.workshop import Workshop
 from tools.contract.canonical import MAX_DEPTH
@@ -40,6 +41,9 @@ def last_message() -> ReceivedMessage:
 
 
 class TestStarting:
+    @feature(
+        "Agents elsewhere", "A message of another system starts a run of an employee", "agents/triggers/receiving.py"
+    )
     def test_a_message_starts_a_run_on_behalf_of_the_triggers_person(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
@@ -167,6 +171,11 @@ def sign_as_slack(body: bytes) -> dict[str, str]:
 
 
 class TestKeepingRefusals:
+    @feature(
+        "Agents elsewhere",
+        "Refusals of proved messages are kept, whatever strangers send",
+        "agents/triggers/receiving.py",
+    )
     def test_proved_messages_are_all_kept_and_strangers_push_none_out(
         self, workshop: Workshop, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -299,6 +308,7 @@ class TestRefusing:
 
 
 class TestFilters:
+    @feature("Agents elsewhere", "Filters on a message", "agents/triggers/changes.py")
     @pytest.mark.parametrize(
         ("filters", "starts"),
         [

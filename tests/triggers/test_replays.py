@@ -11,12 +11,18 @@ from agents.runs.models import Origin
 from agents.triggers import changes
 from agents.triggers.models import ReceivedMessage, Trigger
 from agents.triggers.receiving import Unproved, receive, replay
+from tests.features import feature
 from tests.triggers.conftest import DOWN, add_trigger, send, sign
 from tests.triggers.test_receiving import last_message
 from tests.workshop import Workshop, asking, build_workshop, call
 
 
 class TestReplays:
+    @feature(
+        "Agents elsewhere",
+        "A message that came before is sent again on behalf of the person who wants it",
+        "agents/triggers/receiving.py",
+    )
     def test_a_person_starts_another_run_and_counts_as_a_requester(self, workshop: Workshop, trigger: Trigger) -> None:
         workshop.play(asking(call("data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": "1"})))
         first = send(trigger, DOWN, "d1")
@@ -42,6 +48,12 @@ class TestReplays:
         acts = {(one.name, one.act) for one in find_requesters([card])[card.pk]}
         assert acts == {("acme-admin", "started this run"), ("acme-operator", "created the trigger")}
 
+    @feature(
+        "Agents elsewhere",
+        "Everybody who made a trigger, wrote its task or knew its secret counts as a "
+        "requester, whatever happens to it later",
+        "agents/triggers/receiving.py",
+    )
     def test_whoever_knew_the_secret_or_wrote_the_task_counts_and_a_later_change_frees_nobody(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:

@@ -21,6 +21,7 @@ from agents.triggers.schemes import (
     find_key,
     make_secret,
 )
+from tests.features import feature
 from tests.triggers.conftest import SECRET, sign
 
 STANDARD_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -130,6 +131,11 @@ class TestExamples:
         at = {name: str(NOW) for name in incoming.headers if name.endswith("timestamp")}
         assert "wrong" in find_fault(scheme, changed(incoming, now=NOW, headers=at), proof)
 
+    @feature(
+        "Agents elsewhere",
+        "Each scheme checks what it proves, and the page says what it does not",
+        "agents/triggers/schemes.py",
+    )
     def test_the_table_of_proofs_agrees(self) -> None:
         assert {scheme for scheme in Scheme.values if TRAITS[scheme].body == "signed"} == set(SIGN_BODY)
         assert {scheme for scheme in Scheme.values if TRAITS[scheme].age.startswith("signed")} == set(SIGN_TIME)
@@ -255,6 +261,7 @@ def test_the_helper_of_these_tests_signs_as_github_does() -> None:
     assert find_fault("github", Incoming(sign(BODY), BODY, NOW), Proof(SECRET)) == ""
 
 
+@feature("Agents elsewhere", "Svix's headers prove who sent a message", "agents/triggers/schemes.py")
 def test_headers_of_svix_prove_a_message_as_those_of_the_standard_do() -> None:
     proof, incoming = EXAMPLES[Scheme.STANDARD]
     renamed = {name.replace("webhook-", "svix-"): value for name, value in incoming.headers.items()}

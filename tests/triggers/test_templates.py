@@ -17,6 +17,7 @@ from agents.triggers.templates import (
     check_template,
     fill_template,
 )
+from tests.features import feature
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,11 @@ def test_a_value_is_never_filled_again() -> None:
     assert fill_template("{{ payload.title }}", payload) == "{{ payload.secret }}"
 
 
+@feature(
+    "Agents elsewhere",
+    "Values of a message fill named places of the task, and are never evaluated",
+    "agents/triggers/templates.py",
+)
 @pytest.mark.parametrize("text", ["{% raw %}", "{{ payload.__class__ }}", "${7*7}", "<script>", "%s", "\\1"])
 def test_what_looks_like_code_in_a_value_stays_text(text: str) -> None:
     assert fill_template("A {{ payload.title }} B", {"title": text}) == f"A {text} B"

@@ -7,6 +7,7 @@ import pytest
 from agents.approval_rules.models import ApprovalRule
 from agents.runs.models import Approval, ToolCall
 from agents.web.cards.asking_rules import CallToExplain, describe_rules, find_notice
+from tests.features import feature
 from tests.world import UPDATE, World, make_world
 from tools.contract import Level
 from tools.toolbox.permissions import Cause, CauseKind, Permission, Verdict
@@ -42,6 +43,11 @@ def show(world: World, card: Approval, username: str) -> str:
     return answer.content.decode()
 
 
+@feature(
+    "The gate",
+    "A card names each rule that makes it necessary, links to it, and says when it would not apply",
+    "agents/web/cards/asking_rules.py",
+)
 def test_each_rule_has_its_text_and_its_remedy(world: World) -> None:
     page = show(world, card_with(world, CHANGES, LIMITED), "approver")
     for text in (

@@ -8,6 +8,7 @@ import pytest
 
 from agents.runs.models import Run
 from agents.web.panel.lines import render_lines
+from tests.features import feature
 from tests.web.run_events import add_events, build_tool_start
 from tests.world import UPDATE, World, make_world
 from tools.records.models import Record
@@ -30,6 +31,12 @@ def read_line(run: Run, world: World, tool: str = UPDATE, **params: object) -> t
     return brief, inputs
 
 
+@feature(
+    "The gate",
+    "Inputs of calls have labels, and records have names",
+    "agents/web/panel/call_inputs.py",
+    whole_file=True,
+)
 def test_a_record_is_named_and_params_have_labels(world: World) -> None:
     pk = str(world.records[0].pk)
     brief, inputs = read_line(world.run(), world, record_id=pk, changes={"status": "inactive"})

@@ -12,6 +12,7 @@ from agents.runs.actions import Submission, submit
 from agents.runs.engine.loop import advance
 from agents.runs.models import Approval, ApprovalStatus, Event, EventType
 from agents.web.panel.lines import render_lines
+from tests.features import feature
 from tests.web.pages import read_page
 from tests.world import SEARCH, World, make_world
 from tools.toolbox import Condition, Rule
@@ -31,6 +32,11 @@ scripts:
 """
 
 
+@feature(
+    "The gate",
+    "Every call that needs approval shows its card in the panel, even a read because of a limit",
+    "agents/web/panel/lines.py",
+)
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("limits", "for_all"),

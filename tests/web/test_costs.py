@@ -8,6 +8,7 @@ from agents.employees.models import Employee, ModelProvider, ProviderKind
 from agents.runs.models import Event as EventRow
 from agents.runs.models import EventType, Pass, Run, RunStatus
 from agents.web.panel.transcript import describe_run, read_entries
+from tests.features import feature
 from tests.web.pages import read_page
 from tests.world import World, make_world
 
@@ -46,6 +47,7 @@ def create_used_run(world: World, cost_micros: int = 12_340, *, is_estimated: bo
     return run
 
 
+@feature("Costs, budgets, long runs", "Tokens and cost on the run's page", "agents/web/panel/lines.py")
 def test_a_run_shows_its_cost_and_that_of_each_pass(world: World) -> None:
     run = create_used_run(world)
     html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
@@ -72,6 +74,7 @@ def test_an_unknown_price_is_not_shown_as_free(world: World) -> None:
     assert "USD" not in read_page(world.client("viewer"), "/runs/")
 
 
+@feature("Costs, budgets, long runs", "`usage.cost` over REST, null if there is no price", "agents/api/runs.py")
 def test_rest_returns_the_cost_or_null_if_it_is_unknown(world: World) -> None:
     client = world.client("viewer")
     run, free = create_used_run(world), create_used_run(world, cost_micros=0)
@@ -94,6 +97,11 @@ def test_transcripts_contain_the_cost(world: World) -> None:
 
 
 class TestBudgets:
+    @feature(
+        "Costs, budgets, long runs",
+        "How much of the month's budgets is used, with a warning at 80%",
+        "agents/web/views/employees.py",
+    )
     def test_an_employees_page_shows_its_budgets_of_the_month(self, world: World) -> None:
         create_used_run(world)
         client, path = world.client("viewer"), f"/employees/{world.employee.pk}/"
@@ -116,6 +124,11 @@ class TestBudgets:
         assert "Used up" in html
         assert "Budget for" not in read_page(world.client("outsider"), "/")
 
+    @feature(
+        "Costs, budgets, long runs",
+        "A new task is refused with a clear error once the month's budget is used up",
+        "agents/runs/actions.py",
+    )
     def test_a_task_is_refused_with_a_reason_once_the_budget_is_used_up(self, world: World) -> None:
         create_used_run(world)
         Employee.objects.filter(pk=world.employee.pk).update(month_tokens=1_280)

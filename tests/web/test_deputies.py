@@ -12,6 +12,7 @@ from django.utils import timezone
 from agents.accounts.models import AuditEntry, Membership
 from agents.approval_rules.deputies import MAX_NAMED
 from agents.approval_rules.models import Deputy
+from tests.features import feature
 from tests.world import World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -34,6 +35,7 @@ def name_deputy(world: World, by: str = "approver", **typed: Any) -> HttpRespons
     return answer
 
 
+@feature("The gate", "Members name deputies for a time, and end them", "agents/approval_rules/deputies.py")
 def test_a_deputy_decides_from_now_to_the_end_of_the_last_day(world: World) -> None:
     assert name_deputy(world).status_code == 302
     row = Deputy.objects.get()

@@ -11,6 +11,7 @@ from agents.employees.models import Employee
 from agents.runs.models import Approval, Run
 from agents.web.cards.cards import load_cards
 from agents.web.cards.earlier_decisions import load_earlier_decisions
+from tests.features import feature
 from tests.web.pages import read_page
 from tests.world import World, change, make_world
 
@@ -31,6 +32,9 @@ def deny(world: World, card: Approval) -> Approval:
     return decisions.deny(world.member("approver"), card.pk, decision)
 
 
+@feature(
+    "The gate", "Cards show the newest decisions about cards of the same shape", "agents/web/cards/earlier_decisions.py"
+)
 def test_they_are_about_the_same_shape_for_any_employee(world: World) -> None:
     assert "Earlier decisions" not in open_card(world)
     same, another_tool = deny(world, world.card()), deny(world, world.destructive_card())

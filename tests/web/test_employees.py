@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from agents.employees.models import Employee, Grant
 from agents.runs.models import Run, RunStatus
 from agents.web.views import employees
+from tests.features import feature
 from tests.web.counted import count_calls, count_passes
 from tests.web.pages import read_page
 from tests.world import SEARCH, UPDATE, World, make_world
@@ -143,6 +144,11 @@ class TestTheProfile:
         assert "<dt>Denied</dt><dd>2</dd>" in figures
         assert "<dt>Cancelled</dt><dd>1</dd>" in figures
 
+    @feature(
+        "Figures and metrics",
+        "Figures by tool, and tokens and cost of an employee",
+        "agents/web/charts/employee_figures.py",
+    )
     def test_it_shows_calls_by_tool_and_the_models_usage(self, world: World) -> None:
         count_calls(world.employee, SEARCH, succeeded=30, within_50=30, slowest_ms=40)
         count_calls(world.employee, "gone.tool", days_ago=2, failed=1)

@@ -22,6 +22,7 @@ from agents.web.frame import finding
 from agents.web.jinja_environment import create_environment
 from agents.web.views.pages import render_page
 from gadget_site.folders import ASSETS_DIR
+from tests.features import feature
 from tests.web.test_access import READ
 from tests.world import World, make_world
 from tools.records.models import Record
@@ -57,6 +58,11 @@ class TestTheTheme:
         assert '<html lang="en">' in html
         assert 'name="color-scheme" content="light dark"' in html
 
+    @feature(
+        "Pages",
+        "Theme: light, dark or the system's; the server renders the chosen one at once",
+        "agents/web/frame/theme.py",
+    )
     @pytest.mark.parametrize("theme", ["light", "dark"])
     def test_chosen_by_the_form_is_in_the_next_page(self, world: World, theme: str) -> None:
         client = world.client("viewer")
@@ -162,6 +168,11 @@ class TestTheSearch:
         assert address in dict(hits(world.client("viewer"), query.format(card.pk)))
         assert address not in dict(hits(world.client("outsider"), query.format(card.pk)))
 
+    @feature(
+        "Pages",
+        "The search finds every page, settings, tools and cards by number; the exact name of a tool comes first",
+        "agents/web/frame/finding.py",
+    )
     @pytest.mark.parametrize("name", ["data.getRecordDetail", "data.searchRecords", "data.getStats"])
     def test_puts_the_exact_name_of_a_tool_first_everywhere(self, world: World, name: str) -> None:
         client = world.client("viewer")
@@ -202,6 +213,11 @@ class TestTheSearch:
         assert (f"/runs/{run.pk}/", "Tidy the cellar") in hits(client, f"#{run.pk}")
         assert (f"/runs/{run.pk}/", "Tidy the cellar") in hits(client, str(run.pk))
 
+    @feature(
+        "Pages",
+        "The search shows nothing of another organization, and only the actions of the role",
+        "agents/web/frame/finding.py",
+    )
     def test_finds_nothing_of_another_organization(self, world: World) -> None:
         run = world.run(RunStatus.SUCCEEDED, title="Tidy the cellar", task="Sweep it")
         outsider = world.client("outsider")
@@ -215,6 +231,7 @@ class TestTheSearch:
         answer = world.client("viewer").get("/search/", {"q": "nothing of the kind", "palette": "1"})
         assert "Nothing found." in answer.content.decode()
 
+    @feature("Pages", "The search reads a bounded number of rows", "agents/web/frame/finding.py")
     def test_reads_a_bounded_number_of_rows(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         """The newest are scanned; an exact name is found however old it is."""
         monkeypatch.setattr(finding, "MAX_SCANNED_RECORDS", 3)

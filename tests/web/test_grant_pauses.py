@@ -13,6 +13,7 @@ from agents.runs.models import Message, Run
 from agents.standing_grants.drafts import GrantDraft
 from agents.standing_grants.making import make_grant
 from agents.standing_grants.models import StandingGrant
+from tests.features import feature
 from tests.web.granting import answer, read_page
 from tests.world import UPDATE, World, make_world
 from tools.toolbox.conditions import Condition, Rule
@@ -61,6 +62,11 @@ class TestThePause:
         ApprovalRule.objects.filter(pk=rule.pk).update(tool="data.getStats")
         assert self.read_both(world)[1] == [("active", "")]
 
+    @feature(
+        "Figures and metrics",
+        "A standing grant says which calls it leaves to a person under the two-person rule",
+        "agents/standing_grants/pauses.py",
+    )
     def test_is_complete_for_a_run_that_its_maker_asked_for(self, world: World) -> None:
         Organization.objects.update(four_eyes=True)
         others, own = world.run(), world.run()

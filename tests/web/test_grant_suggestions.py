@@ -17,6 +17,7 @@ from agents.platform.refusals import Conflict
 from agents.runs.models import Approval, ApprovalStatus, Run
 from agents.standing_grants import making
 from agents.standing_grants.models import StandingGrant
+from tests.features import feature
 from tests.web.granting import answer, decide, read_inputs, read_page, waiting_card
 from tests.world import World, change, make_world
 
@@ -85,6 +86,11 @@ class TestADenialWithdrawsTheSuggestion:
         deny(world, PHONES[0], notes="Call back")
         assert find_counts(world) == [5]
 
+    @feature(
+        "Figures and metrics",
+        "A single denied call withdraws the suggestion of a standing grant",
+        "agents/insight/suggestions.py",
+    )
     def test_in_bulk(self, world: World) -> None:
         approve_five(world)
         denied = deny(world, PHONES[0])

@@ -18,6 +18,7 @@ from agents.standing_grants.drafts import GrantDraft, check_draft
 from agents.standing_grants.making import list_grants
 from agents.standing_grants.models import StandingGrant
 from agents.web.views import grants
+from tests.features import feature
 from tests.web.granting import answer, decide, read_inputs, read_page, waiting_card
 from tests.world import UPDATE, World, change, make_world, post
 
@@ -142,6 +143,11 @@ RANGE = {"rule.record_id": "range", "least.record_id": "9", "most.record_id": "1
 SCORE = {"rule.changes.score": "equals", "kind.changes.score": "json", "value.changes.score": "5"}
 
 
+@feature(
+    "Figures and metrics",
+    "A standing grant that no call can match says so before it is saved",
+    "agents/standing_grants/coverage.py",
+)
 @pytest.mark.parametrize(
     ("changes", "says"),
     [

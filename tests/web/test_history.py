@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, ToolCall
+from tests.features import feature
 from tests.world import World, make_world, success
 
 pytestmark = pytest.mark.django_db
@@ -94,6 +95,11 @@ def test_a_settled_outcome_says_what_was_found(world: World) -> None:
     assert reports(history(world)) == ["Succeeded: approver reported that it happened Call details"]
 
 
+@feature(
+    "Pages",
+    "The history says what happened after each decision, in a bounded number of queries",
+    "agents/web/cards/decided_cards.py",
+)
 def test_the_list_takes_the_same_queries_for_many_rows(world: World) -> None:
     decide(world, ApprovalStatus.CONSUMED, CallStatus.SUCCEEDED, summary="x")
     decide(world, ApprovalStatus.SUPERSEDED, CallStatus.AWAITING_APPROVAL)

@@ -16,6 +16,7 @@ from agents.employees.models import Employee
 from agents.runs.models import Approval, ApprovalStatus, Run, ToolCall
 from agents.web.lists import decision_pages, inbox_rows
 from agents.web.lists.decision_pages import PAGE_SIZE as MAX_DECIDED
+from tests.features import feature
 from tests.world import DELETE, UPDATE, World, change, make_world
 from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 
@@ -170,6 +171,11 @@ class TestGroups:
         assert waiting(world) == [first.pk, *more, other.pk]
         assert waiting(world, sort="asked") == [first.pk, other.pk, *more]
 
+    @feature(
+        "The inbox",
+        "Cards of one shape are grouped under a heading with the values they share",
+        "agents/web/lists/row_groups.py",
+    )
     def test_a_group_names_its_number_and_what_its_cards_share(self, world: World) -> None:
         run = world.run()
         for _ in range(3):

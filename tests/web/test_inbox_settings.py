@@ -13,6 +13,7 @@ from agents.approvals import decisions
 from agents.approvals.models import SavedView, Snooze
 from agents.approvals.saved_views import MAX_VIEWS
 from agents.runs.models import Approval, ApprovalStatus
+from tests.features import feature
 from tests.world import World, change, make_world
 
 pytestmark = pytest.mark.django_db
@@ -33,6 +34,7 @@ def snooze(client: Client, card: Approval, until: str = "hour") -> int:
 
 
 class TestSnooze:
+    @feature("The inbox", "A snoozed card leaves the list of one person", "agents/approvals/snoozes.py")
     def test_a_snoozed_card_leaves_the_list_of_this_person_only(self, world: World) -> None:
         snoozed, other = world.card(), world.card()
         approver, admin = world.client("approver"), world.client("admin")
@@ -79,6 +81,7 @@ class TestSnooze:
 
 
 class TestSavedViews:
+    @feature("The inbox", "Filters are saved under a name", "agents/approvals/saved_views.py")
     def test_a_saved_view_is_a_link_for_its_member_only(self, world: World) -> None:
         approver = world.client("approver")
         approver.post("/approvals/views/", {"name": " My   deletions ", "query": "level=destructive&card=5"})

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.employees.models import Employee, Grant
 from agents.employees.toolboxes import get_installed_toolbox
 from agents.runs.models import CallStatus, Event, EventType, Origin, Run, RunStatus, ToolCall
+from tests.features import feature
 from tests.hostile import packed
 from tests.hostile.pages import Reading, strange, tells
 from tests.web.test_tools import entry, read_page
@@ -87,6 +88,9 @@ class TestTrying:
         assert refused.status_code == 409
         assert "model reads messages in this run" in refused.content.decode()
 
+    @feature(
+        "Execution", "The trial form in the catalog is generated from the tool's schema", "agents/web/views/tools.py"
+    )
     @pytest.mark.parametrize(
         ("params", "status", "told"),
         [
@@ -146,6 +150,7 @@ class TestTrying:
 
 
 class TestTheResult:
+    @feature("Execution", "The run's page shows the result of a trial as a table or a tree", "agents/web/views/runs.py")
     def test_is_shown_as_a_table_on_the_page_of_the_run(self, world: World) -> None:
         rows = [{"id": str(one.pk), "name": one.name, "note": "<b>bold</b>"} for one in world.records]
         html = read_result_section(world, create_tried_run(world, {"total": len(rows), "records": rows}))

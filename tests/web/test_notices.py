@@ -14,6 +14,7 @@ from agents.notices.sending import send_next
 from agents.notices.spreading import spread_notices
 from agents.notices.web_push import SILENT_PUSH_HOSTS
 from agents.runs.models import RunStatus
+from tests.features import feature
 from tests.notices.conftest import add_address
 from tests.world import World, make_world
 
@@ -127,6 +128,7 @@ def test_choices_that_make_no_sense_are_refused(world: World, typed: dict[str, s
     assert load_choices(world.member("approver")).pk is None
 
 
+@feature("The gate", "A failed message can be sent again", "agents/notices/deliveries.py")
 def test_a_failed_message_can_be_sent_again(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)

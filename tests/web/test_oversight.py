@@ -13,6 +13,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.accounts.models import Membership
+from tests.features import feature
 from tests.insight.decided import DENIED, Decided, Desk
 from tests.world import World, make_world
 from tools.contract.canonical import canonical_json
@@ -91,6 +92,7 @@ def test_without_decisions_the_page_says_what_will_appear(world: World) -> None:
     assert "No decisions in the last 30 days." in read_page(world.client("admin"))
 
 
+@feature("Figures and metrics", "CSV files of people and tools, without formulas", "agents/web/views/oversight.py")
 def test_people_are_exported_without_formulas(world: World) -> None:
     user = User.objects.create_user(FORMULA)
     Membership.objects.create(organization=world.acme, user=user, role="approver")

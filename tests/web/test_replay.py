@@ -16,6 +16,7 @@ from agents.runs.models import Event, EventType, Run, RunStatus, ToolCall
 from agents.runs.redaction import ReplayRedaction, redact_fields
 from agents.web.replay.entries import build_entries
 from agents.web.views import replays
+from tests.features import feature
 from tests.web.described_samples import build_samples
 from tests.web.pages import read_page
 from tests.web.run_events import add_events, build_run_end, build_tool_result, build_tool_start
@@ -69,6 +70,12 @@ def read_export(world: World, run: Run, query: str = "") -> str:
     return str(response.content.decode())
 
 
+@feature(
+    "The gate",
+    "Replay of a run from its events, and an export with redaction",
+    "agents/web/replay/entries.py",
+    whole_file=True,
+)
 def test_the_page_shows_every_event_with_its_time(world: World) -> None:
     run = play(world)
     html = read_page(world.client("viewer"), f"/runs/{run.pk}/replay/")

@@ -24,6 +24,7 @@ from agents.runs.events import RunResumed
 from agents.runs.models import CallStatus, Event, EventType, Run, RunStatus
 from agents.web.panel.lines import render_lines
 from agents.web.panel.slots import fold_events
+from tests.features import feature
 from tests.web.asking import ask_question, delegate_task
 from tests.web.pages import read_page
 from tests.web.run_events import add_events
@@ -203,6 +204,11 @@ def park_run(run: Run) -> str:
     return render_lines(run.pk, [Event.objects.filter(run=run, type=EventType.RUN_WAITING).latest("seq")])[0].html
 
 
+@feature(
+    "Questions and delegation",
+    "A waiting run's line and every list say what it waits for, once per pass",
+    "agents/web/lists/run_pages.py",
+)
 def test_a_waiting_run_shows_its_reason_in_its_line_and_in_lists(world: World) -> None:
     decision, answer = world.card().run, ask_question(world).run
     child = delegate_task(world, "Kim <b>")
@@ -258,6 +264,11 @@ def read_last_line(world: World, run: Run) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", line.split("</li>")[0].partition(">")[2]).split())
 
 
+@feature(
+    "The gate",
+    "The panel's last line shows the state of the run, also after a stop and a resolved outcome",
+    "agents/web/panel/slots.py",
+)
 def test_the_status_line_follows_a_stop_and_its_end(world: World) -> None:
     run = world.card().run
     park_run(run)

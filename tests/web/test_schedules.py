@@ -16,6 +16,7 @@ from agents.runs.models import Run
 from agents.runs.queries.runs import annotate_waits
 from agents.web.template_filters import status_label
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.hostile import packed
 from tests.hostile.pages import Reading, strange, tells
 from tests.web.asking import ask_question
@@ -55,6 +56,12 @@ def reload(schedule: Schedule) -> Schedule:
 # The page
 
 
+@feature(
+    "Schedules",
+    "A page to create, preview, pause, resume and cancel schedules",
+    "agents/web/views/schedules.py",
+    whole_file=True,
+)
 def test_a_viewer_sees_schedules_without_buttons(world: World) -> None:
     create_schedule(world)
     body = read_page(world)

@@ -17,6 +17,7 @@ from agents.runs import stops
 from agents.runs.models import Approval
 from agents.web.sockets import feeds, inbox_feed
 from agents.web.sockets.database import database_to_async
+from tests.features import feature
 from tests.web.socket_client import SocketClient, in_loop
 from tests.world import World, change, make_world
 
@@ -226,6 +227,7 @@ class TestAPageWithTheList:
         message = in_loop(watch())
         assert (list_ids(message), message["payload"]["gone"]) == ([late.pk], [str(other.pk)])
 
+    @feature("The inbox", "A new row is compared with all waiting cards of its shape", "agents/web/lists/inbox_rows.py")
     def test_gets_a_new_odd_one_marked_with_its_values(self, world: World) -> None:
         for name in "abc":
             create(world, f"{name}@acme.example")
@@ -305,6 +307,11 @@ class TestAPageWithTheList:
 
 
 class TestASocketWithoutRows:
+    @feature(
+        "The inbox",
+        "Clients without the list get each changed card with its status",
+        "agents/web/sockets/inbox_feed.py",
+    )
     def test_gets_each_changed_card_with_its_present_status(self, world: World) -> None:
         card, client = world.card(), world.client("viewer")
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Origin, Run, RunStatus, ToolCall
 from agents.web.panel.run_state import read_state
 from agents.web.panel.status_bar import describe_needs
+from tests.features import feature
 from tests.web.asking import ask_question, delegate_task
 from tests.web.pages import read_page
 from tests.world import SEARCH, World, make_world
@@ -49,6 +50,12 @@ def run_it(run: Run) -> None:
     )
 
 
+@feature(
+    "The gate",
+    "A bar says what the run does or needs, at load and live",
+    "agents/web/panel/status_bar.py",
+    whole_file=True,
+)
 def test_it_names_the_running_call_and_its_duration(world: World) -> None:
     run = world.run(RunStatus.QUEUED)
     run_it(run)

@@ -17,6 +17,7 @@ from agents.employees.toolboxes import get_installed_toolbox
 from agents.runs import stops
 from agents.runs.models import RunStatus
 from tests.admin.rows import make_admin_world
+from tests.features import feature
 from tests.web.pages import read_page
 from tests.world import World, make_world
 
@@ -54,6 +55,7 @@ def test_only_an_admin_resumes(world: World) -> None:
     assert world.acme.stopped_at is None
 
 
+@feature("The gate", "Whoever stopped something can undo it for two minutes", "agents/runs/stops.py")
 @pytest.mark.parametrize("what", ["everything", "employee", "tool"])
 def test_whoever_stopped_something_can_undo_it_for_two_minutes(world: World, what: str) -> None:
     which = {"employee": world.employee.pk, "tool": "data.getStats"}.get(what, "")
@@ -110,6 +112,7 @@ def test_one_tool_is_stopped_in_the_catalog_and_over_rest(world: World) -> None:
     assert theirs["data.getStats"]["is_enabled"]
 
 
+@feature("The gate", "The stop page names each tool with its id and level", "agents/web/views/stops.py")
 def test_tools_are_named_with_their_ids_and_levels(world: World) -> None:
     ToolRule.objects.create(organization=world.acme, tool="data.getStats", level="write")
     press(world.client("operator"), "stop", "tool", "data.searchRecords")
@@ -155,6 +158,7 @@ def test_stopping_twice_is_recorded_once(world: World) -> None:
     assert AuditEntry.objects.filter(action="stopped").count() == 1
 
 
+@feature("The gate", "A raised level for all employees of an organization", "agents/admin/rules.py")
 def test_a_level_is_raised_in_the_admin() -> None:
     world = make_admin_world()
     client = world.client("admin")

@@ -14,6 +14,7 @@ from agents.runs.engine.transaction import run_transaction
 from agents.runs.model_events import AssistantMessage
 from agents.runs.models import Run, RunStatus
 from agents.web.sockets.database import database_to_async
+from tests.features import feature
 from tests.web.socket_client import SocketClient, in_loop
 from tests.world import World, make_world
 
@@ -47,6 +48,12 @@ async def read_piece(socket: SocketClient) -> dict[str, Any]:
             return dict(message["payload"])
 
 
+@feature(
+    "The gate",
+    "Late viewers get, from its beginning, the text that the model is writing",
+    "agents/web/sockets/run_feed.py",
+    whole_file=True,
+)
 def test_a_late_viewer_gets_the_text_from_its_beginning_and_then_its_pieces(world: World, run: Run) -> None:
     client = world.client("viewer")
     write(run, "Über ")

@@ -11,6 +11,7 @@ from agents.employees.models import Grant
 from agents.runs.models import Approval, ApprovalStatus
 from agents.web.cards import new_contacts
 from agents.web.cards.outliers import order_outliers_first, summarize_outliers
+from tests.features import feature
 from tests.world import World, change, make_world
 from tools.files.changes import write_file
 from tools.records.models import Record
@@ -40,6 +41,9 @@ class TestNewContacts:
         html = read(world, update(world, **changes))
         return html.split('class="new-here"')[1].split("</p>")[0] if "new-here" in html else ""
 
+    @feature(
+        "The gate", "Contacts that the organization has not used before are named", "agents/web/cards/new_contacts.py"
+    )
     def test_an_address_that_stands_nowhere_is_new(self, world: World) -> None:
         found = self.find(world, email="Ann@else.org", notes="See https://other.net/x")
         assert "ann@else.org" in found
@@ -58,6 +62,7 @@ class TestNewContacts:
         self.approve(world, f"also {address}")
         assert self.find(world, notes=f"again {address}") == ""
 
+    @feature("The gate", "A part of a known address is new", "agents/web/cards/new_contacts.py")
     @pytest.mark.parametrize(
         ("used", "new"),
         [
@@ -103,6 +108,11 @@ class TestNewContacts:
 
 
 class TestSameTargets:
+    @feature(
+        "The gate",
+        "Cards name other open cards on their target, and say if it has changed since",
+        "agents/web/cards/same_targets.py",
+    )
     def test_two_open_cards_name_each_other(self, world: World) -> None:
         first, second = world.card(), update(world, status="inactive")
         for card, other in ((first, second), (second, first)):
@@ -141,6 +151,9 @@ class TestOutliers:
         found[count // 2]["before"] = {"status": "active", "name": "odd", **odd}
         return found
 
+    @feature(
+        "The gate", "The objects that differ from most others in a list come first", "agents/web/cards/outliers.py"
+    )
     def test_few_among_many_are_counted_named_and_first(self) -> None:
         targets = self.targets(61)
         (summary,) = summarize_outliers(targets)

@@ -7,12 +7,14 @@ import time
 import pytest
 
 from agents.web.text.text_diff import ADDED, REMOVED, build_diff, fold_diff, mark_characters
+from tests.features import feature
 
 
 def show(before: str, after: str) -> list[str]:
     return [f"{line.sign}{line.html}" for line in build_diff(before, after)]
 
 
+@feature("The gate", "Texts are compared line by line and character by character", "agents/web/text/text_diff.py")
 def test_changed_lines_stand_below_each_other_with_the_changed_characters() -> None:
     minus = "\N{MINUS SIGN}"
     assert show("one\ntwo\nthree", "one\ntoo\nthree") == [

@@ -12,6 +12,7 @@ from agents.runs.models import Event, EventType, Run, RunStatus
 from agents.web.panel.lines import render_lines
 from agents.web.panel.timeline import DrawnSegment, build_timeline, load_timeline, load_timeline_from
 from agents.web.panel.timeline_spans import SpanKind
+from tests.features import feature
 from tests.web.asking import delegate_task
 from tests.web.pages import read_page
 from tests.web.run_events import add_events
@@ -49,6 +50,12 @@ def places(segment: DrawnSegment, kind: SpanKind) -> list[tuple[int, int]]:
     return [(bar.x, bar.x + bar.width) for bar in segment.bars if bar.kind == kind]
 
 
+@feature(
+    "The gate",
+    "One timeline over the whole run, with waits and colleagues; live messages send only passes that changed",
+    "agents/web/panel/timeline.py",
+    whole_file=True,
+)
 def test_calls_side_by_side_overlap_after_the_model(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     one, two = call(world, run), call(world, run)

@@ -8,10 +8,12 @@ import pytest
 
 from agents.web.template_filters import date_time, moment
 from agents.web.text.durations import format_age
+from tests.features import feature
 
 NOW = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
 
 
+@feature("Pages", "Times are relative up to a day, with the exact time on hover", "agents/web/text/durations.py")
 @pytest.mark.parametrize(
     ("age", "words"),
     [

@@ -11,6 +11,7 @@ from django.test import Client
 from agents.employees.toolboxes import get_installed_toolbox
 from agents.web.cards.param_table import build_param_rows
 from agents.web.views import tools
+from tests.features import feature
 from tests.web.counted import count_calls, last_error, sweep_at
 from tests.world import DELETE, SEARCH, UPDATE, World, make_world
 
@@ -47,6 +48,9 @@ def test_it_shows_a_tools_params_and_users(world: World) -> None:
     assert "No employees." in entry(read_page(world.client("outsider")), UPDATE)
 
 
+@feature(
+    "Tool contract", "The catalog shows author, version, level and traits of every tool", "templates/tools/tool.html"
+)
 def test_it_shows_id_author_side_effects_and_output(world: World) -> None:
     html = read_page(world.client("viewer"))
     for part in (f"{UPDATE}@1.0", "by Gadget", "changes data, so it needs approval"):
@@ -88,6 +92,11 @@ def test_a_large_catalog_continues_after_its_cursor(world: World, monkeypatch: p
 
 
 class TestFigures:
+    @feature(
+        "Figures and metrics",
+        "Calls, success, durations, cards, cost and last error of a tool, in the catalog",
+        "agents/web/views/tools.py",
+    )
     def test_they_show_the_last_30_days(self, world: World) -> None:
         count_calls(world.employee, SEARCH, succeeded=9, within_20=7, within_500=2, slowest_ms=300)
         count_calls(world.employee, SEARCH, days_ago=29, **last_error())
@@ -109,6 +118,11 @@ class TestFigures:
         assert "<dt>Approvals</dt>" not in entry(html, SEARCH)
         assert "<dt>Cost</dt>" not in entry(html, SEARCH)
 
+    @feature(
+        "Figures and metrics",
+        "A chart of calls by day, with failures marked, and the same in words",
+        "agents/web/charts/bar_charts.py",
+    )
     def test_the_chart_marks_failures_and_describes_them(self, world: World) -> None:
         count_calls(world.employee, SEARCH, days_ago=1, succeeded=3, failed=1)
         count_calls(world.employee, SEARCH, succeeded=2)

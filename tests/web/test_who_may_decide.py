@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 
 from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
+from tests.features import feature
 from tests.world import UPDATE, World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -45,6 +46,7 @@ def test_without_a_rule_every_approver_decides_alone(world: World) -> None:
     assert "operator can’t approve: needs the approver role." in text
 
 
+@feature("The gate", "A page answers who may decide the cards of a tool", "agents/approval_rules/who_may_decide.py")
 def test_rules_say_what_they_need_and_who_counts(world: World) -> None:
     make_rule(world, needed=2, group=make_group(world, "approver", "viewer"))
     text = read(world.client("admin"))

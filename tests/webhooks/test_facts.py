@@ -19,6 +19,7 @@ from agents.runs.models import Approval, ApprovalKind, Event, Run, ToolCall
 from agents.webhooks.changes import forget_old_deliveries, send_delivery_again
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.gateway.conftest import make_key
 from tests.gateway.test_asks import approve, redeem
 from tests.gateway.test_asks import ask as make_ask
@@ -136,6 +137,9 @@ class TestKinds:
         told = [(one.data["status"], "receipt" in one.data) for one in receiver.received]
         assert sorted(told) == [("approved", False), ("approved", True)]
 
+    @feature(
+        "Agents elsewhere", "A webhook sends the answer to an ask once it cannot be undone", "agents/webhooks/outbox.py"
+    )
     def test_an_approval_is_told_once_it_cannot_be_undone(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
@@ -206,6 +210,11 @@ class TestKinds:
 
 
 class TestContent:
+    @feature(
+        "Agents elsewhere",
+        "A delivery holds ids, kinds and times, and values only with an admin's tick",
+        "agents/webhooks/outbox.py",
+    )
     def test_without_the_tick_nothing_but_ids_kinds_and_times_is_sent(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
@@ -248,6 +257,11 @@ class TestContent:
 
 
 class TestNumbers:
+    @feature(
+        "Agents elsewhere",
+        "Each delivery names the one before it, so that a receiver notices a gap",
+        "agents/webhooks/outbox.py",
+    )
     def test_each_names_the_one_before_it(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver)
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED, WebhookKind.RUN_FINISHED])
@@ -279,6 +293,11 @@ class TestNumbers:
 
 
 class TestCost:
+    @feature(
+        "Agents elsewhere",
+        "Webhooks are written in the transaction of their fact, without a statement for organizations that have none",
+        "agents/webhooks/outbox.py",
+    )
     def test_without_a_webhook_a_transaction_has_no_further_statement(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:

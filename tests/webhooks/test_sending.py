@@ -21,6 +21,7 @@ from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStat
 from agents.webhooks.sending import GONE, MIN_FAILURES, find_pause, send_next_delivery
 from gadget_site.private_hosts import LOOPBACK
 from tests.awaiting import await_that
+from tests.features import feature
 from tests.gateway.conftest import make_key
 from tests.webhooks.conftest import add_webhook, send_all
 from tests.webhooks.receiver import Receiver
@@ -51,6 +52,11 @@ class TestSignature:
         with pytest.raises(WebhookVerificationError):
             one.verify(secret)
 
+    @feature(
+        "Agents elsewhere",
+        "Deliveries are signed as Standard Webhooks says, and two secrets are valid for a day after a change",
+        "agents/webhooks/sending.py",
+    )
     def test_old_and_new_secret_are_valid_for_a_day(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, old = add_webhook(workshop, receiver, kinds=STARTED)
         _, new = changes.rotate_secret(workshop.admin, webhook.pk)
@@ -271,6 +277,11 @@ class TestDelivery:
         delivery = WebhookDelivery.objects.get()
         assert (delivery.status, delivery.problem) == (WebhookDeliveryStatus.FAILED, "the receiver answered 500")
 
+    @feature(
+        "Agents elsewhere",
+        "Deliveries reach no private address unless the installation allows it, and follow no redirect",
+        "agents/webhooks/sending.py",
+    )
     def test_a_private_address_is_refused_unless_the_installation_allows_it(
         self, workshop: Workshop, receiver: Receiver, settings: Settings
     ) -> None:
@@ -324,6 +335,11 @@ class TestSwitchingOff:
     def fail_long(self, failures: int, time: timedelta) -> None:
         Webhook.objects.update(failures=failures - 1, failing_since=Now() - time * _scale())
 
+    @feature(
+        "Agents elsewhere",
+        "A receiver that fails for three days is switched off, and admins are notified",
+        "agents/webhooks/sending.py",
+    )
     def test_after_three_days_of_failures(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
         other, _ = add_webhook(workshop, receiver, kinds=STARTED, address="https://example.com/other")

@@ -17,6 +17,7 @@ from agents.platform.refusals import Forbidden, NotFound
 from agents.runs import schedules, stops
 from agents.runs.models import Origin, Run, RunStatus
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.gadget_site.backups.confirmed import confirm_all
 from tests.workshop import Workshop, all_at_once, build_workshop, payloads
 from tools.schedules.cron_times import parse_cron
@@ -93,6 +94,7 @@ class TestADueTime:
         assert not schedules.fire(schedule.pk)
         assert not Run.objects.exists()
 
+    @feature("Schedules", "Each time fires at most once, with any number of sweepers", "agents/runs/schedules.py")
     @pytest.mark.parametrize("sweepers", [2, 10])
     def test_fires_once_however_many_sweepers_see_it(self, workshop: Workshop, sweepers: int) -> None:
         several = [create(workshop, f"Task {number}") for number in range(4)]
@@ -187,6 +189,7 @@ class TestClocksAndMissedTimes:
         assert reload(schedule).next_at == schedule.next_at
         assert not AuditEntry.objects.filter(action="schedule_corrected").exists()
 
+    @feature("Schedules", "One run makes up for missed times", "agents/runs/schedules.py")
     def test_many_missed_times_are_made_up_for_by_one_run(self, workshop: Workshop) -> None:
         schedule = create(workshop, when=("*/5 * * * *", "UTC"))
         make_due(schedule, timedelta(minutes=33))
@@ -288,6 +291,11 @@ def _delete_employee(workshop: Workshop) -> None:
 
 
 class TestASwitchedOffSchedule:
+    @feature(
+        "Schedules",
+        "A stop holds a schedule; without its person or employee it is switched off, with the reason",
+        "agents/runs/schedules.py",
+    )
     @pytest.mark.parametrize(
         ("change", "problem"),
         [

@@ -28,6 +28,7 @@ from agents.worker.sweeper import sweep_once
 from gadget_site.backup import restored
 from gadget_site.backup.archive import Manifest
 from gadget_site.backup.restoring import RestoredBackup
+from tests.features import feature
 from tests.gadget_site.backups.confirmed import confirm_all
 from tests.notices.conftest import add_address
 from tests.recorder import Recorder
@@ -56,6 +57,11 @@ def login(workshop: Workshop, role: Role) -> Client:
 
 
 class TestWaysInFromElsewhere:
+    @feature(
+        "Agents elsewhere",
+        "A restored backup ends agent keys and switches triggers off",
+        "gadget_site/backup/restored.py",
+    )
     def test_agent_keys_end_and_triggers_are_switched_off(self, workshop: Workshop) -> None:
         _, secret = issue_key(workshop.operator, workshop.employee.pk, "Laptop", 30)
         trigger = add_trigger(workshop)
@@ -222,6 +228,7 @@ def test_the_command_for_other_kinds_of_backups_does_the_same(workshop: Workshop
     assert again(card.run).stopped_because == "Restoring a backup stopped everything."
 
 
+@feature("The gate", "A restore drops unsent notices", "agents/notices/deliveries.py")
 def test_unsent_notices_are_dropped(workshop: Workshop) -> None:
     first, second = waiting(workshop, "a", "b")
     channel = add_address(workshop.approver)

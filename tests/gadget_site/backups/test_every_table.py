@@ -18,6 +18,7 @@ from agents.worker.sweeper import sweep_once
 from gadget_site.backup.archive import Manifest, read_manifest
 from gadget_site.backup.restored import STOPPED_BY
 from gadget_site.backup.restoring import RestoredBackup, restore
+from tests.features import feature
 from tests.frozen_rows import freeze_ended_rows, thaw_ended_rows
 from tests.gadget_site.backups.confirmed import confirm_all
 from tests.gadget_site.backups.filling import fill_every_table
@@ -79,6 +80,12 @@ def test_every_row_comes_back_into_a_migrated_database(
         assert len(after[table]) >= len(before[table]) > 0, table
 
 
+@feature(
+    "Agents elsewhere",
+    "A database with rows in every table is restored into an empty database and a "
+    "migrated one, and from an older version",
+    "gadget_site/backup/postgresql.py",
+)
 def test_every_row_comes_back_into_an_empty_database(
     filled: Workshop, take: Callable[[], Manifest], tmp_path: Path
 ) -> None:

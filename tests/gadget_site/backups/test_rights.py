@@ -30,6 +30,7 @@ from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStat
 from gadget_site.backup import restored, rights
 from gadget_site.backup.archive import Manifest
 from gadget_site.backup.restoring import RestoredBackup
+from tests.features import feature
 from tests.gadget_site.backups.confirmed import confirm_all
 from tests.recorder import Recorder
 from tests.standing_grants.granting import equals, grant
@@ -57,6 +58,11 @@ class TestTheLists:
 
 
 class TestRights:
+    @feature(
+        "Agents elsewhere",
+        "A restore ends standing grants, deputies, claims, votes and keys, and pauses schedules",
+        "gadget_site/backup/restored.py",
+    )
     def test_a_standing_grant_answers_nothing_after_a_restore(
         self, workshop: Workshop, recorder: Recorder, take: Take, put_back: PutBack
     ) -> None:
@@ -146,6 +152,12 @@ class TestRights:
 
 
 class TestLimits:
+    @feature(
+        "Agents elsewhere",
+        "An admin confirms each restored limit before the stop can be lifted; the "
+        "stricter of old and newer values is preselected",
+        "agents/restores/confirming.py",
+    )
     def test_the_stop_cannot_be_lifted_before_each_line_is_confirmed(self, workshop: Workshop) -> None:
         restored.settle()
         with pytest.raises(Conflict, match="Confirm the restored limits first"):

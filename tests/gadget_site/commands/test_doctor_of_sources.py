@@ -17,6 +17,7 @@ from pytest_django import Settings
 from agents.accounts.models import Organization
 from agents.employees import toolboxes
 from gadget_site.management import installation_checks
+from tests.features import feature
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import MISBEHAVING, connect_api, set_credentials
 from tests.workshop import build_workshop
@@ -40,6 +41,11 @@ def acme() -> Organization:
     return build_workshop("acme").organization
 
 
+@feature(
+    "Connected sources",
+    "`doctor` checks every active source and names those that fail",
+    "gadget_site/management/installation_checks.py",
+)
 def test_a_source_that_answers_is_well_and_one_that_does_not_is_named(
     api: Api, acme: Organization, redis_url: str
 ) -> None:

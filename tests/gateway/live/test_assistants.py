@@ -11,6 +11,7 @@ from tests import sampling
 from tests.awaiting import await_that
 from tests.clients.machine import can_separate, make_machine
 from tests.faults.site import Site
+from tests.features import feature
 from tests.gateway.live.assistants import ALL, CLAUDE, CODEX, COPILOT, Assistant, Office, end, read_block
 from tests.gateway.live.hook import decide_next, list_cards
 from tests.gateway.live.model_stub import serve_model
@@ -30,6 +31,11 @@ def office(site: Site, secret: str) -> Iterator[Office]:
         yield Office(machine, model, site.installation.url, secret)
 
 
+@feature(
+    "Agents elsewhere",
+    "Coding assistants that are set up as the guide says run a command only once it is approved",
+    "docs/hooks.md",
+)
 @pytest.mark.parametrize(("assistant", "file"), SET_UPS, ids=[file for _, file in SET_UPS])
 def test_command_runs_only_once_approved(site: Site, office: Office, assistant: Assistant, file: str) -> None:
     office.install(file)
@@ -59,6 +65,11 @@ def test_open_ask_closes_when_the_assistant_ends_its_session(office: Office, ass
     await_that(lambda: closed.count() == ToolCall.objects.count() == 1, "the ask is closed", 30)
 
 
+@feature(
+    "Agents elsewhere",
+    "`gadget_hook.py check --live` sees the assistant's own call held",
+    "static/clients/gadget_hook.py",
+)
 @pytest.mark.parametrize("assistant", ALL, ids=lambda each: each.name)
 def test_live_check_sees_the_assistants_own_call(office: Office, assistant: Assistant) -> None:
     office.install(assistant.files[0])

@@ -21,6 +21,7 @@ from agents.gateway.models import AgentKey, Ask
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall
 from tests.awaiting import await_that
 from tests.faults.site import Site
+from tests.features import feature
 from tests.gateway.live.hook import CLAUDE, DEPLOY, Hook, decided
 from tests.sampling import take_sample
 
@@ -44,6 +45,7 @@ def test_there_are_a_hundred_inputs() -> None:
     assert len(INPUTS) >= 100
 
 
+@feature("Agents elsewhere", "A hook for coding assistants without dependencies", "static/clients/gadget_hook.py")
 @pytest.mark.parametrize("number", take_sample(range(len(INPUTS)), 10, "hook inputs"))
 def test_each_input_gets_the_right_answer(site: Site, hook: Hook, number: int) -> None:
     assistant, given, expected = (INPUTS[number][name] for name in ("assistant", "input", "expected"))
@@ -64,6 +66,11 @@ def test_each_input_gets_the_right_answer(site: Site, hook: Hook, number: int) -
         assert Ask.objects.get().redeemed_at is not None, "one approval lets one call through"
 
 
+@feature(
+    "Agents elsewhere",
+    "Without a server the hook blocks every call that it would ask about",
+    "static/clients/gadget_hook.py",
+)
 @pytest.mark.parametrize("number", take_sample(range(len(INPUTS)), 10, "hook inputs without a server"))
 def test_without_a_server_everything_is_blocked(tmp_path: Path, number: int) -> None:
     hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x", rules=[])
@@ -72,6 +79,11 @@ def test_without_a_server_everything_is_blocked(tmp_path: Path, number: int) -> 
     assert errors.startswith("Blocked by Gadget's hook: ")
 
 
+@feature(
+    "Agents elsewhere",
+    "The hook answers before the assistant's timeout, and finds its ask again",
+    "static/clients/gadget_hook.py",
+)
 def test_before_the_assistants_timeout_it_denies_with_a_ticket_and_finds_it_again(site: Site, hook: Hook) -> None:
     hook.write({**json.loads(hook.config.read_text()), "timeout_s": 16.5})
     code, output, _ = hook.answer(DEPLOY)
@@ -222,6 +234,11 @@ def test_a_signal_to_end_blocks(site: Site, hook: Hook) -> None:
 
 
 class TestHostileServers:
+    @feature(
+        "Agents elsewhere",
+        "The hook ends before the assistant's timeout, whatever a server does",
+        "static/clients/gadget_hook.py",
+    )
     def test_a_server_that_drips_is_given_up_before_the_assistants_timeout(self, tmp_path: Path) -> None:
         def drip(connection: socket.socket) -> None:
             with suppress(OSError):

@@ -10,6 +10,7 @@ from typing import Any
 from agents.runs.models import CallStatus, ToolCall
 from tests.clients.gadget import HOOK
 from tests.faults.site import Site
+from tests.features import feature
 from tests.gateway.live.hook import Hook, decided
 
 
@@ -26,6 +27,11 @@ class TestCheck:
         output, _ = process.communicate(timeout=60)
         return process.returncode, output
 
+    @feature(
+        "Agents elsewhere",
+        "`gadget_hook.py check` looks at settings, file and configuration, holds a call and cancels its ask",
+        "static/clients/gadget_hook.py",
+    )
     def test_it_goes_the_whole_way_and_says_what_the_agent_itself_could_change(
         self, hook: Hook, tmp_path: Path
     ) -> None:

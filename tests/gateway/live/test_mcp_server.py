@@ -20,6 +20,7 @@ from agents.mcp_server.door import LARGEST_BODY, MAX_WRONG_KEYS_PER_MINUTE
 from agents.runs.models import Run, RunStatus, ToolCall
 from tests.awaiting import await_that
 from tests.faults.site import Site
+from tests.features import feature
 from tests.gateway.live.conftest import make_secret
 from tests.mcp_client import NEWEST, WITH_SESSIONS, connect
 from tests.processes import Installation
@@ -49,6 +50,11 @@ def make_headers(secret: str, **more: str) -> dict[str, str]:
     return fixed | revision | login | {name.replace("_", "-"): value for name, value in more.items()}
 
 
+@feature(
+    "Agents elsewhere",
+    "An MCP server at `/mcp`, in the newest revision and those before it",
+    "agents/mcp_server/server.py",
+)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_client_lists_reads_asks_waits_and_fetches(site: Site, secret: str, mode: str) -> None:
     record = site.workshop.record(region="EU")

@@ -16,6 +16,7 @@ from agents.accounts.models import Membership, Role
 from agents.gateway.keys import revoke_key
 from agents.gateway.models import AgentKey
 from tests.faults.site import Site
+from tests.features import feature
 from tests.gateway.live.test_mcp_server import INITIALIZE, INITIALIZE_PARAMS, PING, make_headers, post, read_result
 from tests.mcp_client import NEWEST
 
@@ -36,6 +37,11 @@ def get_error(answer: httpx2.Response) -> dict[str, Any]:
     return dict(answer.json()["error"])
 
 
+@feature(
+    "Agents elsewhere",
+    "Odd ids, unknown revisions and clients that read only JSON get a helpful answer",
+    "agents/mcp_server/messages.py",
+)
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("message_id", [1.5, 1.0, True, False, None, [], [1], {}, {"a": 1}])
 def test_an_id_that_cannot_be_used_is_refused(site: Site, secret: str, revision: str, message_id: Any) -> None:
@@ -141,6 +147,11 @@ class TestAccept:
 
 
 class TestLogin:
+    @feature(
+        "Agents elsewhere",
+        "A client that looks for a login gets 404 in JSON, and the answer to an invalid key says why",
+        "agents/web/views/not_offered.py",
+    )
     @pytest.mark.parametrize("path", LOGINS)
     @pytest.mark.parametrize("method", ["GET", "POST", "HEAD", "OPTIONS"])
     def test_a_stranger_who_looks_for_a_login_gets_404_in_json(self, site: Site, path: str, method: str) -> None:

@@ -23,6 +23,7 @@ from agents.runs.models import Approval, ApprovalStatus, Run
 from tests import node
 from tests.awaiting import await_that
 from tests.faults.site import Site
+from tests.features import feature
 from tests.suite_probes import LONG_S, PROBES
 from tools.records.models import Record
 
@@ -36,6 +37,7 @@ def node_path() -> str:
     return node.require_node()
 
 
+@feature("Agents elsewhere", "The official conformance suite of MCP runs in the tests", "agents/mcp_server/door.py")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_the_conformance_suite_passes_but_for_what_is_not_offered(

@@ -13,6 +13,7 @@ from agents.runs.engine.timing import MAX_OPEN_TICKETS
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
 from tests import sampling
 from tests.faults.site import Site
+from tests.features import feature
 from tests.gateway.live.conftest import make_secret
 from tests.processes import Installation, RealProcess
 
@@ -83,6 +84,7 @@ async def wait_for_all(site: Site, tickets: list[tuple[str, str]], web: RealProc
     return measured
 
 
+@feature("Agents elsewhere", "A thousand open tickets hold no thread", "agents/web/sockets/call_feed.py")
 def test_parked_they_hold_nothing_and_waited_for_only_their_connections(site: Site, running: Installation) -> None:
     web = running.process("web")
     httpx2.get(f"{running.url}/api/health")

@@ -13,6 +13,7 @@ from agents.mcp_server.tasks import EXTENSION
 from agents.runs.models import Run
 from tests.awaiting import await_that
 from tests.faults.site import Site
+from tests.features import feature
 from tests.gateway.live.conftest import make_secret
 from tests.mcp_client import NEWEST
 from tests.suite_probes import CrashingJob
@@ -66,6 +67,7 @@ def look_up(site: Site, secret: str, task: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+@feature("Agents elsewhere", "Clients that declare the tasks extension get a task", "agents/mcp_server/tasks.py")
 def test_a_write_is_a_task_until_it_ends(site: Site, secret: str) -> None:
     task = ask(site, secret)
     assert (task["resultType"], task["status"]) == ("task", "working")
@@ -141,6 +143,11 @@ class TestRefusals:
     def test_of_a_made_up_task(self, site: Site, secret: str, method: str) -> None:
         assert send(site, secret, method, {"taskId": "t-0"})["error"]["code"] == types.INVALID_PARAMS
 
+    @feature(
+        "Agents elsewhere",
+        "A request whose header names another task than its body is refused",
+        "agents/mcp_server/tasks.py",
+    )
     @pytest.mark.parametrize("name", ["t-0", "", "none"])
     def test_whose_header_names_another_task(self, site: Site, secret: str, method: str, name: str) -> None:
         task = ask(site, secret)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from agents.accounts.models import Organization
+from tests.features import feature
 from tests.tools.records.tenants import everything, make_organization, make_record
 from tools.builtin.analysis import BatchScore, CrossReference, ScoreRecord, normalize_name
 from tools.builtin.scoring import score_record
@@ -38,6 +39,12 @@ def record_id(name: str) -> str:
     return str(Record.objects.get(name=name).pk)
 
 
+@feature(
+    "Built-in tools",
+    "`analysis.scoreRecord`, `batchScore`, `crossReference`",
+    "tools/builtin/analysis.py",
+    whole_file=True,
+)
 @pytest.mark.parametrize(("name", "score"), [("Best Corp", 100), ("Worst GmbH", 0)])
 def test_the_reasons_add_up_to_the_score_and_nothing_is_stored(name: str, score: int, acme: Organization) -> None:
     before = everything()

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from agents.accounts.models import Organization
+from tests.features import feature
 from tests.tools.records.tenants import make_organization, make_record
 from tools.builtin.content import BuildReport, GenerateSummary
 from tools.builtin.report import BuildPreview
@@ -46,6 +47,12 @@ def summarize(organization: Organization, key: str = "", record_ids: list[str] |
     return run_tool(GenerateSummary, params, **context)
 
 
+@feature(
+    "Built-in tools",
+    "`content.generateSummary`, `buildReport`, `report.buildPreview`",
+    "tools/builtin/content.py",
+    whole_file=True,
+)
 def test_a_summary_becomes_a_draft_with_its_links(acme: Organization) -> None:
     result = summarize(acme, "k1", ids(acme))
     draft = Draft.objects.get()

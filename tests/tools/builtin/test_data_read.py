@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from agents.accounts.models import Organization
+from tests.features import feature
 from tests.tools.records.tenants import make_organization, make_record
 from tools.builtin.data_read import GetRecordDetail, GetStats, SearchRecords
 from tools.builtin.data_write import AddToList, UpdateRecord
@@ -24,6 +25,12 @@ def acme() -> Organization:
     return organization
 
 
+@feature(
+    "Built-in tools",
+    "`data.searchRecords`, `getRecordDetail`, `getStats`",
+    "tools/builtin/data_read.py",
+    whole_file=True,
+)
 @pytest.mark.parametrize(
     ("params", "names"),
     [

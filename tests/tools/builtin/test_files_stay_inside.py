@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
+from tests.features import feature
 from tools.builtin.files import DeleteFile, ListFiles, ReadFile, SearchFiles, WriteFile
 from tools.contract import ToolError, ToolResult
 from tools.files.paths import LONGEST_NAME, MAX_DEPTH, parse_path
@@ -129,6 +130,12 @@ def assert_nothing_told(results: list[ToolResult]) -> None:
         assert "root:" not in result.for_model()
 
 
+@feature(
+    "Built-in tools",
+    "`files.list`, `read`, `grep`, `write`, `delete`, limited to the organization's own folder",
+    "tools/builtin/files.py",
+    whole_file=True,
+)
 def test_there_are_many_hostile_paths() -> None:
     assert len(HOSTILE) >= 200
 

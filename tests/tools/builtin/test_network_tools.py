@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tools.builtin import BUILTIN_TOOLS
 from tools.contract import Tool
 from tools.toolbox import Grants, Permission, Policy, judge_call
@@ -41,6 +42,12 @@ def reaches_network(tool: type[Tool]) -> bool:
 NETWORK_TOOLS = [tool for tool in BUILTIN_TOOLS if reaches_network(tool)]
 
 
+@feature(
+    "The gate",
+    "Results of built-in network tools are from outside, and their params are searched for own data",
+    "tools/builtin/google_search.py",
+    whole_file=True,
+)
 def test_these_are_all_of_them() -> None:
     assert {tool.name for tool in NETWORK_TOOLS} == PARAMS.keys()
 

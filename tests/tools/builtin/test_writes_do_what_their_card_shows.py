@@ -7,6 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.models import Organization
+from tests.features import feature
 from tests.tools.builtin.cards import approve, card, context_of, sealed
 from tests.tools.records.tenants import differences, everything, make_organization, make_record
 from tools.builtin.data_bulk import ArchiveAll, BulkDelete, BulkUpdate
@@ -60,6 +61,15 @@ def filled(params: Any, known: list[str]) -> Any:
     return params.format(*known) if isinstance(params, str) else params
 
 
+@feature(
+    "Built-in tools",
+    "`data.createRecord`, `updateRecord`, `qualifyRecord`, `addToList`",
+    "tools/builtin/data_write.py",
+    whole_file=True,
+)
+@feature(
+    "Built-in tools", "`data.bulkUpdate`, `bulkDelete`, `archiveAll`", "tools/builtin/data_bulk.py", whole_file=True
+)
 @pytest.mark.parametrize(("tool", "params"), CHANGES)
 @pytest.mark.parametrize("with_card", [True, False])
 def test_a_change_is_the_one_on_the_card(

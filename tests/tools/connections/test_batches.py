@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.features import feature
 from tests.tools.connections.api import Api, operation
 from tests.tools.connections.connecting import connect_api, offer, row_of
 from tests.tools.connections.test_cards_of_sources import shown
@@ -25,6 +26,11 @@ def source(workshop: Workshop, api: Api) -> Source:
     return connect_api(workshop, api)
 
 
+@feature(
+    "Tools from API descriptions",
+    "A call that carries other requests is destructive, and its card lists them",
+    "tools/contract/embedded_requests.py, agents/runs/engine/cards.py",
+)
 def test_a_batch_is_destructive_and_its_card_lists_the_requests(workshop: Workshop, api: Api, source: Source) -> None:
     assert row_of(source, "crm.sendMany").definition["level_reason"] == (
         "it may embed other requests: its params contain methods and paths of other requests"

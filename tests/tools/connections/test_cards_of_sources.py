@@ -9,6 +9,7 @@ from django.test import Client
 
 from agents.runs.models import Approval
 from agents.web.panel.lines import render_lines
+from tests.features import feature
 from tests.tools.connections.api import Api, operation
 from tests.tools.connections.connecting import connect_api, leave, offer, read
 from tests.workshop import Workshop, asking, call
@@ -55,6 +56,12 @@ def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
     return set(re.findall(r'class="call-title">([^<]*)</span>(?:\s*<span class="call-tool">([^<]*)</span>)?', html))
 
 
+@feature(
+    "Connected sources",
+    "Cards and panel lines call a connected tool by its technical name, and a card says why the tool could not start",
+    "agents/web/cards/cards.py",
+    whole_file=True,
+)
 def test_it_names_the_tool_and_nothing_stands_in_the_way(workshop: Workshop, card: Approval) -> None:
     html = shown(workshop, card)
     assert f"<dt>Tool</dt><dd>{ADD}</dd>" in html

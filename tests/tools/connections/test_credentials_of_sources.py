@@ -18,6 +18,7 @@ from agents.employees.toolboxes import bump_credentials_version, get_installed_t
 from agents.runs.models import Approval, Event, Message, Pass, Run, RunStatus, ToolCall
 from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, read_entries
 from gadget_site.logs import build_logging_settings
+from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import connect_api, offer, read, set_credentials
@@ -87,6 +88,11 @@ def test_without_a_token_nothing_is_sent_and_the_service_is_named(workshop: Work
     assert api.received == []
 
 
+@feature(
+    "Connected sources",
+    "A changed token is used by the next call, and appears in no row, prompt, page or log",
+    "tools/connections/servers.py",
+)
 def test_the_token_is_in_no_row_prompt_page_transcript_or_line_of_the_log(
     workshop: Workshop, api: Api, source: Source, model: ModelServer, lines: list[str]
 ) -> None:
@@ -131,6 +137,11 @@ class TestTheInstallationsOwn:
     def installation(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(get_installed_toolbox(), "environment", Environment({"github": {"token": INSTALLATION}}))
 
+    @feature(
+        "Connected sources",
+        "Sources of an organization never get the installation's credentials",
+        "tools/connections/connected_tools.py, agents/employees/toolboxes.py",
+    )
     def test_go_to_no_api(self, workshop: Workshop, api: Api, installation: None) -> None:
         assert load_credentials(workshop.organization)["github"]["token"] == INSTALLATION
         offer(workshop, connect_api(workshop, api, authentication=AuthenticationMethod.BEARER, service="github"), LIST)
@@ -158,6 +169,11 @@ class TestTheInstallationsOwn:
             assert len(server.asked) == asked
 
 
+@feature(
+    "Connected sources",
+    "Text of an MCP server that contains its credentials is not stored",
+    "tools/connections/descriptions.py",
+)
 @pytest.mark.parametrize("behavior", ["echoes", "refuses"])
 def test_what_a_server_says_of_its_token_is_not_kept(workshop: Workshop, behavior: str) -> None:
     set_credentials(workshop.organization, "pets", token=FIRST)

@@ -9,6 +9,7 @@ from django.urls import reverse
 from agents.accounts.models import Organization
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.models import Approval
+from tests.features import feature
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import connect_api, offer
 from tests.workshop import Workshop, asking, call, calls, statuses
@@ -20,6 +21,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ADD, LIST = "crm.addContact", "crm.listContacts"
 
 
+@feature(
+    "Connected sources", "Old runs and cards of a deleted source can still be viewed", "tools/connections/models.py"
+)
 def test_old_runs_and_open_cards_still_have_their_pages(workshop: Workshop, api: Api) -> None:
     source = connect_api(workshop, api)
     offer(workshop, source, ADD, LIST)

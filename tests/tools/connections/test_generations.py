@@ -12,6 +12,7 @@ from agents.accounts.models import Organization
 from agents.accounts.models.organization_versions import OrganizationVersions, get_newest_versions, record_versions
 from agents.employees.toolboxes import load_network_access, load_toolbox
 from agents.runs.engine.context import load_grants
+from tests.features import feature
 from tests.tools.connections.api import Api, operation
 from tests.tools.connections.connecting import connect_api, grant, leave, offer, set_credentials, take
 from tests.workshop import Workshop, all_at_once, asking, beside, build_workshop, call, statuses
@@ -139,6 +140,11 @@ class TestWhatItCosts:
             load_network_access(workshop.organization.pk)
         assert len(asked) == 0
 
+    @feature(
+        "Connected sources",
+        "Web and workers build the tools from the database, once per generation",
+        "agents/employees/toolboxes.py",
+    )
     def test_three_statements_to_make_fifty_tools_of_three_sources_and_then_none(
         self, workshop: Workshop, api: Api
     ) -> None:

@@ -14,6 +14,7 @@ from agents.employees import sources
 from agents.employees.due import select_due_sources
 from agents.employees.sources import REFRESH_AFTER, queue_refresh, refresh_source_by_id
 from agents.worker.sweeper import sweep_once
+from tests.features import feature
 from tests.tools.connections.connecting import (
     MISBEHAVING,
     TIME_SERVER,
@@ -75,6 +76,11 @@ class TestTheHourlyRefresh:
         offer(workshop, source, "notes.keep", level=Level.READ)
         return source
 
+    @feature(
+        "Connected sources",
+        "A call of a quarantined, missing or disabled tool gets the reason",
+        "tools/connections/connected_tools.py",
+    )
     def test_quarantines_what_has_changed_and_the_next_call_is_told_so(
         self, workshop: Workshop, source: Source, definitions: Path
     ) -> None:
@@ -89,6 +95,7 @@ class TestTheHourlyRefresh:
         assert (row.status, error_code(row)) == ("rejected", "TOOL_NOT_FOUND")
         assert "an admin must accept it" in row.content
 
+    @feature("Connected sources", "One of many workers refreshes the servers every hour", "agents/employees/sources.py")
     def test_is_due_an_hour_after_the_last_and_asked_for_by_one_of_many_sweepers(
         self, workshop: Workshop, source: Source
     ) -> None:
@@ -141,6 +148,11 @@ class TestTheHourlyRefresh:
 
 
 class TestAnApiThatWasNeverRead:
+    @feature(
+        "Connected sources",
+        "A source whose first import was lost is imported again automatically",
+        "agents/employees/sources.py",
+    )
     def test_is_read_by_itself_until_something_is_wrong_with_it(self, workshop: Workshop) -> None:
         """The worker that was told to read it may never have heard of it."""
         values = {"name": "crm", "address": "https://example.com/x"}

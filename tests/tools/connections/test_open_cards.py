@@ -16,6 +16,7 @@ from agents.accounts.models import Organization
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
 from tests.admin.rows import address, confirmed, filled_form
+from tests.features import feature
 from tests.tools.connections.api import Api, operation
 from tests.tools.connections.connecting import (
     MISBEHAVING,
@@ -66,6 +67,11 @@ def describe_otherwise(api: Api, summary: str = "Add a contact and greet it", **
 
 
 class TestOfAnApi:
+    @feature(
+        "Connected sources",
+        "If a definition or an address changes while a card is open, the call needs a new approval",
+        "tools/connections/changes.py",
+    )
     def test_the_card_is_asked_again_and_one_request_is_sent_once_that_is_approved(
         self, workshop: Workshop, api: Api, source: Source, run: Run
     ) -> None:
@@ -125,6 +131,11 @@ class TestOfAnApi:
         workshop.drive(run)
         assert [request.path for request in api.received] == ["/v2/contacts"]
 
+    @feature(
+        "Connected sources",
+        "Open cards ask again for another account, but not for a new secret of the same account",
+        "tools/sources/openapi/tool.py, tools/connections/servers.py",
+    )
     def test_another_account_chosen_in_the_admin_asks_again(self, workshop: Workshop, api: Api, source: Source) -> None:
         for service in ("sales", "payroll"):
             set_credentials(workshop.organization, service, token=f"token-of-{service}")
@@ -251,6 +262,11 @@ class TestOfAServer:
 
 
 class TestWhatIsNotOffered:
+    @feature(
+        "Connected sources",
+        "A quarantined tool cannot be called, even with a grant",
+        "tools/connections/connected_tools.py",
+    )
     @pytest.mark.parametrize("how", ["gone", "left", "off", "deleted"])
     def test_cannot_be_called_though_it_is_granted(
         self, workshop: Workshop, api: Api, source: Source, how: str

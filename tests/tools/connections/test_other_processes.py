@@ -9,6 +9,7 @@ import pytest
 from agents.accounts.membership import issue_token
 from agents.runs.models import Run, RunStatus
 from tests import http
+from tests.features import feature
 from tests.processes import Installation
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import connect_api, grant, leave, offer, set_credentials, take
@@ -27,6 +28,11 @@ def running(installation: Installation) -> Installation:
     return installation
 
 
+@feature(
+    "Connected sources",
+    "Changes of a source reach running processes of that organization only",
+    "agents/employees/toolboxes.py",
+)
 def test_a_changed_toolbox_reaches_web_and_workers_without_a_restart(
     running: Installation, workshop: Workshop, api: Api
 ) -> None:

@@ -25,6 +25,7 @@ from agents.mcp_server.answers import describe_tool
 from agents.notices.models import Channel, Notice
 from agents.notices.texts import describe
 from agents.runs.models import ApprovalStatus, CallStatus
+from tests.features import feature
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import (
     MISBEHAVING,
@@ -93,6 +94,11 @@ def show(workshop: Workshop, path: str, who: str = "approver") -> str:
     return " ".join(client.get(path).content.decode().split())
 
 
+@feature(
+    "Connected sources",
+    "A server's title is never a tool's name; the accepted one is shown as its own words, and a new one waits",
+    "tools/connections/changes.py",
+)
 def test_a_tool_that_was_hidden_and_retitled_changes_nothing_on_a_waiting_card(
     workshop: Workshop, bank: Source, described: Path
 ) -> None:

@@ -7,6 +7,7 @@ from base64 import b64encode
 
 import pytest
 
+from tests.features import feature
 from tools.connections.models import AuthenticationMethod, Source, SourceKind
 from tools.connections.servers import build_api_connection, build_server
 from tools.contract import NetworkAccess, ToolError
@@ -52,6 +53,11 @@ def test_a_program_gets_its_variables_as_they_are() -> None:
     assert server.environment == {"CRM_KEY": "-----BEGIN-----\nof two lines"}
 
 
+@feature(
+    "Tools from API descriptions",
+    "All sources report missing credentials in the same way",
+    "tools/sources/credentials.py",
+)
 def test_all_kinds_of_sources_say_the_same_of_what_is_missing() -> None:
     said = "The credentials for 'crm' are incomplete: token is missing."
     program = source_of(SourceKind.MCP_STDIO, command=["crm-server"], environment={"CRM_KEY": "token"})

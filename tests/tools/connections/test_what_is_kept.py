@@ -10,6 +10,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from tests.features import feature
 from tests.tools.connections.api import operation
 from tests.tools.connections.connecting import generation, keep, read, row_of, take, told
 from tests.workshop import Workshop, all_at_once
@@ -96,6 +97,11 @@ class TestNames:
         keep(source, told("two", tool="show"), told("one", tool="show_1"))
         assert names(source) == {"one": "crm.show", "two": "crm.show_2"}
 
+    @feature(
+        "Connected sources",
+        "A tool keeps its name even if its source changes, and all names are unique",
+        "tools/connections/changes.py",
+    )
     def test_that_are_equal_go_by_who_came_first_in_any_later_order(self, source: Source) -> None:
         keep(source, told("one", tool="show"), told("two", tool="show"), told("three", tool="SHOW"))
         before = names(source)
@@ -134,6 +140,12 @@ class TestAcceptance:
 
 
 class TestALevel:
+    @feature(
+        "Connected sources",
+        "A refresh never lowers the level of a chosen tool; a lowered level needs an "
+        "admin again if the operation changes",
+        "tools/connections/changes.py",
+    )
     @pytest.mark.parametrize(
         ("inferred", "set_to", "inferred_later", "effective", "state"),
         [
@@ -182,6 +194,11 @@ class TestALevel:
 
 
 class TestChoosing:
+    @feature(
+        "Connected sources",
+        "Only shown definitions can be accepted, even during a refresh",
+        "tools/connections/changes.py",
+    )
     def test_takes_nothing_that_was_not_shown(self, server: Source) -> None:
         keep(server, told("list"))
         shown = row_of(server, "crm.list").hash

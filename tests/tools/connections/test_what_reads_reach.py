@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from agents.platform.refusals import Conflict
 from agents.runs import manual_calls
+from tests.features import feature
 from tests.tools.connections.api import Api, operation
 from tests.tools.connections.connecting import MISBEHAVING, connect_api, connect_program, grant, offer, read, row_of
 from tests.workshop import Workshop, asking, call, calls, statuses
@@ -60,6 +61,11 @@ def stolen(api: Api) -> dict[str, Any]:
     return {"url": f"{api.url}/collect?secret=of-ours"}
 
 
+@feature(
+    "Tools from API descriptions",
+    "A read by an outside tool needs approval before it contacts a host in its params that is not allowed",
+    "tools/contract/addresses.py, tools/toolbox/permissions.py",
+)
 def test_a_fetch_of_an_mcp_server_asks_and_names_the_host(workshop: Workshop, api: Api, fetching: Source) -> None:
     workshop.play(asking(call(FETCH, **stolen(api))))
     run = workshop.work()

@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from agents.runs.models import Approval
+from tests.features import feature
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import MISBEHAVING, connect_api, connect_program, offer
 from tests.workshop import Workshop, asking, call, statuses
@@ -34,6 +35,11 @@ def show(workshop: Workshop, card: Approval) -> str:
     return " ".join(client.get(f"/approvals/{card.pk}/").content.decode().split())
 
 
+@feature(
+    "Tools from API descriptions",
+    "The card of an unknown outcome shows the other system's own words",
+    "templates/cards/unknown.html",
+)
 def test_words_of_an_error_object_are_on_the_card(workshop: Workshop) -> None:
     offer(workshop, connect_program(workshop, [sys.executable, str(MISBEHAVING)], "bank"), "bank.locked")
     said = "Account <b>is</b> locked\u202e " + "x" * 5_000

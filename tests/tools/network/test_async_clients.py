@@ -8,6 +8,7 @@ import gzip
 import httpx2
 import pytest
 
+from tests.features import feature
 from tests.tools.network.dns_server import DnsServer
 from tests.tools.network.web_server import Reply, WebServer, redirect, reply
 from tools.contract import ErrorCode, NetworkAccess, ToolError
@@ -33,6 +34,12 @@ def refusal(door: GuardedClient, url: str, of: str = "") -> ErrorCode:
     return caught.value.code
 
 
+@feature(
+    "Network access",
+    "Asynchronous clients of libraries use the same lookup and checks",
+    "tools/network/async_transport.py",
+    whole_file=True,
+)
 def test_it_gets_its_answer() -> None:
     with WebServer({"/": reply(b"async")}) as server:
         assert asked(INSIDE, server.url) == "async"

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.features import feature
 from tests.tools.network.dns_server import DnsServer
 from tests.tools.network.web_server import CountingDial, WebServer, redirect, reply
 from tools.contract import ErrorCode, NetworkAccess, ToolError
@@ -19,6 +20,7 @@ def test_a_name_that_the_system_does_not_know_has_no_address() -> None:
     assert resolve_with_system("::no-name", 5) == []
 
 
+@feature("Network access", "The connection goes to the address that was checked", "tools/network/transport.py")
 def test_an_answer_that_changes_between_check_and_connection_is_not_seen() -> None:
     """The name is allowed inside while it is checked; what it leads to afterwards is never connected to."""
     with WebServer({"/": reply(b"first")}) as server, DnsServer() as dns:

@@ -7,6 +7,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
+from tests.features import feature
 from tests.tools.network.dns_server import DnsServer
 from tests.tools.network.web_server import CountingDial, WebServer, reply
 from tools.contract import ErrorCode, NetworkAccess, ToolError
@@ -210,6 +211,11 @@ def test_there_are_enough_spellings() -> None:
     assert len(set(SPELLINGS)) == len(SPELLINGS) >= 60
 
 
+@feature(
+    "Network access",
+    "No private, loopback, link-local, translated or metadata address, in any notation",
+    "tools/network/addresses.py",
+)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_no_connection_is_made(recorder: WebServer, dns: DnsServer, spelling: str) -> None:
     dial = CountingDial()
@@ -265,6 +271,11 @@ def test_an_allowed_name_never_leads_to_a_metadata_service(dns: DnsServer) -> No
     assert dial.tried == []
 
 
+@feature(
+    "Network access",
+    "Link-local and metadata addresses stay forbidden even if an admin allows them",
+    "tools/network/addresses.py",
+)
 @pytest.mark.parametrize(
     "address",
     [

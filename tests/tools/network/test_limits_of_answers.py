@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.features import feature
 from tests.tools.network.web_server import Reply, Request, WebServer, dripping, reply
 from tools.contract import ErrorCode, NetworkAccess, ToolError
 from tools.network import ClientResponse, NetworkLimits, request
@@ -53,6 +54,12 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 WITHOUT_LENGTH = b"HTTP/1.1 200 OK\r\n\r\n"
 
 
+@feature(
+    "Network access",
+    "Limits for size, unpacked size, headers and time of every answer",
+    "tools/network/transport.py, tools/network/http_client.py",
+    whole_file=True,
+)
 def test_what_fits_comes_whole(server: WebServer) -> None:
     assert ask(server, reply(b"x" * MEGABYTE)).content == b"x" * MEGABYTE
 
@@ -166,6 +173,9 @@ def test_who_refuses_connections_was_sent_nothing() -> None:
     assert caught.value.is_definite
 
 
+@feature(
+    "Network access", "After a write was sent, no error claims that nothing was done", "tools/network/http_client.py"
+)
 @pytest.mark.parametrize(
     ("answer", "code"),
     [

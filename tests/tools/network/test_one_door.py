@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.features import feature
 from tests.source_tree import ROOT, assert_none, is_within, name_of, paths
 
 WAYS_OUT = (
@@ -84,6 +85,7 @@ def _names_in(node: ast.AST) -> list[str]:
     return [name] if name in CALLS_OUT else []
 
 
+@feature("Network access", "No other code in `tools` opens a connection", "tools/network/http_client.py")
 def test_tools_have_one_door_to_the_network() -> None:
     offences, used = [], set()
     for path in paths():

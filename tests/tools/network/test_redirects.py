@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.features import feature
 from tests.tools.network.dns_server import DnsServer
 from tests.tools.network.web_server import WebServer, redirect, reply
 from tools.contract import ErrorCode, NetworkAccess, ToolError
@@ -41,6 +42,12 @@ def refusal_of(door: GuardedClient, url: str, method: str = "GET", body: bytes |
     return caught.value
 
 
+@feature(
+    "Network access",
+    "Redirects are checked again, drop secrets, and repeat no write",
+    "tools/network/http_client.py",
+    whole_file=True,
+)
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
 def test_on_the_same_host_is_followed_with_everything(server: WebServer, door: GuardedClient, status: str) -> None:
     server.routes["/"] = redirect("/end", status)

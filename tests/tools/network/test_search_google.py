@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tests.tools.network.google_server import ENGINE, KEY, GoogleServer, item
 from tests.tools.network.web_server import reply
 from tools.builtin.google_search import SearchGoogle
@@ -37,6 +38,12 @@ def told(result: ToolResult) -> tuple[str, str]:
     return result.error.code, result.for_model()
 
 
+@feature(
+    "Built-in tools",
+    "`search_google`, with every parameter and error, and `web.searchCompany`",
+    "tools/builtin/google_search.py",
+    whole_file=True,
+)
 def test_results_are_told_in_the_documented_form(google: GoogleServer) -> None:
     result = search(google, num_results=2)
     assert result.for_model() == (

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.features import feature
 from tests.tools.network.certificates import ISSUER, Authority
 from tests.tools.network.dns_server import DnsServer
 from tests.tools.network.web_server import Request, WebServer, reply
@@ -27,6 +28,12 @@ def door(authority: Authority) -> Iterator[GuardedClient]:
         yield GuardedClient(REACH, NetworkLimits(total_s=5), dns.resolve, authority.trust)
 
 
+@feature(
+    "Network access",
+    "Certificates are verified for the requested name",
+    "tools/network/http_client.py",
+    whole_file=True,
+)
 def test_a_valid_certificate_is_believed(authority: Authority, door: GuardedClient) -> None:
     with WebServer({"/": reply(b"sealed")}, authority.server("good.test")) as server:
         assert door.request("GET", f"https://good.test:{server.port}/").text == "sealed"

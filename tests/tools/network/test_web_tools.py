@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tests.tools.network.certificates import ISSUER, Authority
 from tests.tools.network.dns_server import DnsServer
 from tests.tools.network.web_server import WebServer, redirect, reply
@@ -50,6 +51,13 @@ def code_of(result: ToolResult) -> str:
     return result.error.code
 
 
+@feature(
+    "Built-in tools",
+    "`web.fetchPage` reads a page as text, even from hostile HTML; "
+    "`web.validateDomain` checks addresses, website and certificate",
+    "tools/builtin/web.py",
+    whole_file=True,
+)
 def test_a_page_is_read_as_a_person_would(server: WebServer) -> None:
     data = fetch(server).data
     assert data["title"] == "Acme & Sons"

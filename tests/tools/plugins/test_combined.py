@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.features import feature
 from tools.contract import Level, Tool, ToolContext, ToolResult
 from tools.sources import CombinedSource, ToolSource, fill_toolbox
 from tools.sources.builtin import BuiltinSource
@@ -63,6 +64,7 @@ def test_all_tools_come_in_the_order_of_their_sources() -> None:
     assert source.find_tool("crm.delete") is None
 
 
+@feature("Plugins", "Several sources act as one, and equal names are an error", "tools/sources/combined.py")
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_an_equal_name_is_refused_whatever_the_versions(version: str) -> None:
     source = CombinedSource(
@@ -97,6 +99,7 @@ def test_it_starts_once_and_shutdown_reaches_all_the_last_one_first() -> None:
     assert ids(source) == ["a.hello@1.0", "b.hello@1.0", "c.hello@1.0"]
 
 
+@feature("Plugins", "Shutdown reaches every source, even if one fails", "tools/sources/combined.py")
 def test_one_that_cannot_shut_down_keeps_no_other_from_it() -> None:
     diary: list[str] = []
     sources = [

@@ -17,6 +17,7 @@ from agents.employees.models import Grant
 from agents.runs.models import ENDED, Run
 from gadget_site.management.processes import build_sweeper_process, build_web_process, build_worker_process
 from tests.awaiting import await_that
+from tests.features import feature
 from tests.journeys.api_client import ApiClient
 from tests.processes import Installation
 from tests.workshop import TASK, again, asking, build_workshop, call, calls
@@ -45,6 +46,11 @@ def catalog(outside: ApiClient) -> dict[str, dict[str, Any]]:
     return {f"{tool['name']}@{tool['version']}": tool for tool in found}
 
 
+@feature(
+    "Plugins",
+    "Packages add tools by an entry point; they appear in the catalog with their plugin's name, and runs call them",
+    "tools/sources/plugins.py",
+)
 def test_they_are_in_the_catalog_and_runs_call_them_whatever_the_broken_ones_do(installation: Installation) -> None:
     workshop = build_workshop()
     for name in ("iban.check", "iban.findCountry", "versions.hello"):
@@ -87,6 +93,7 @@ def test_they_are_in_the_catalog_and_runs_call_them_whatever_the_broken_ones_do(
     assert {each.status for each in calls(run)} == {"succeeded"}
 
 
+@feature("Plugins", "`doctor` names broken plugins", "gadget_site/management/installation_checks.py")
 def test_the_doctor_names_each_with_its_reason(installation: Installation) -> None:
     done = subprocess.run(
         [sys.executable, "manage.py", "doctor", "--json"],

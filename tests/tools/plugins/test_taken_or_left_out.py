@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.features import feature
 from tools.builtin import BUILTIN_TOOLS
 from tools.sources import fill_toolbox, start_plugins
 from tools.sources.builtin import BuiltinSource
@@ -49,6 +50,9 @@ def test_the_example_brings_its_tools_and_says_whose_they_are() -> None:
     assert source.find_tool("iban.findCountry") is country
 
 
+@feature(
+    "Plugins", "A broken plugin is skipped with its reason, whatever its import raises", "tools/sources/plugins.py"
+)
 @pytest.mark.parametrize(("name", "problem"), LEFT_OUT.items())
 def test_one_that_is_broken_is_left_out_with_its_reason_on_one_line(name: str, problem: str) -> None:
     sources, broken = start_plugins(["iban", name, "versions"])
@@ -73,6 +77,7 @@ def test_several_versions_keep_the_author_that_they_name() -> None:
     ]
 
 
+@feature("Plugins", "Names of built-in tools are reserved in every version", "tools/sources/plugins.py")
 @pytest.mark.parametrize("name", ["shipped", "newer", "borrowed"])
 def test_the_name_of_a_tool_that_ships_is_reserved_in_every_version(name: str) -> None:
     shipped = BuiltinSource()

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from tests.docs.test_guides import blocks
+from tests.features import feature
 from tests.tools.plugins.packages import EXAMPLE
 
 GUIDE = "write-a-plugin.md"
 
 
+@feature("Plugins", "The guide shows the package that is tested", "tools/sources/plugins.py")
 @pytest.mark.parametrize(
     ("language", "file"),
     [("toml", "pyproject.toml"), ("python", "gadget_iban/__init__.py"), ("csv", "gadget_iban/countries.csv")],

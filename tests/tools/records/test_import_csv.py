@@ -5,6 +5,7 @@ import io
 import pytest
 
 from agents.accounts.models import Organization
+from tests.features import feature
 from tests.tools.records.tenants import make_organization, make_record
 from tools.records.csv_import import ImportRefusedError, ImportReport, import_csv
 from tools.records.models import Record
@@ -127,6 +128,11 @@ def test_separators_inside_quotes_of_the_first_line_are_no_separators(acme: Orga
         imported('"name";"a,b,c"\nAcme;x\n', acme)
 
 
+@feature(
+    "Agents elsewhere",
+    "An import reads what spreadsheets write; an unclosed quote affects only its own line",
+    "tools/records/csv_records.py",
+)
 @pytest.mark.parametrize(
     ("text", "bad_line"),
     [

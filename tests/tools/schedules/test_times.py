@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.features import feature
 from tools.contract import ErrorCode, ToolError
 from tools.schedules.cron_times import LONGEST_CRON, CronTimes, list_common_time_zones, list_time_zones, parse_cron
 from tools.schedules.descriptions import describe_times, format_moment
@@ -128,6 +129,7 @@ def scanned(times: CronTimes, first: datetime, last: datetime) -> list[datetime]
     return found
 
 
+@feature("Schedules", "Correct times on days when the clocks change", "tools/schedules/cron_times.py")
 @settings(max_examples=60, deadline=None)
 @given(cron=CRONS, zone=st.sampled_from(sorted(CHANGES)), in_spring=st.booleans(), start=st.integers(-900, 600))
 @example(cron="0 2,3 * * *", zone="Europe/Berlin", in_spring=True, start=-60)
@@ -164,6 +166,14 @@ def test_a_time_of_the_day_comes_once_on_every_day(minute: int, hour: int, zone:
 # What cannot be used
 
 
+@feature(
+    "Schedules", "Cron expressions in any time zone; one that never occurs is refused", "tools/schedules/cron_times.py"
+)
+@feature(
+    "Schedules",
+    "An invalid cron expression names the faulty field and its allowed values",
+    "tools/schedules/cron_faults.py",
+)
 @pytest.mark.parametrize(
     ("cron", "why"),
     [

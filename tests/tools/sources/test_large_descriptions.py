@@ -13,6 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from agents.providers.wire_names import LEGAL_NAME, MAX_TOOLS, WireNames
+from tests.features import feature
 from tests.sampling import take_sample
 from tests.tools.sources.descriptions import HAS_NPM, PUBLISHED, Published
 from tools.contract import canonical_json
@@ -63,6 +64,11 @@ def nodes_in(value: Any) -> Iterator[dict[str, Any]]:
         yield from nodes_in(child)
 
 
+@feature(
+    "Tools from API descriptions",
+    "OpenAPI 3.1, 3.0 and Swagger 2.0: every operation becomes a tool or is skipped with a reason",
+    "tools/sources/openapi/description_reader.py",
+)
 @each_description
 def test_every_operation_is_a_tool_or_left_out_with_a_reason(published: Published) -> None:
     description = read(published)

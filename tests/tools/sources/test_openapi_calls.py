@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tests.tools.sources.outside import REACH, Outside, Reply
 from tools.contract import ErrorCode, KeptFile, Level, NetworkAccess, Preview, ResultFile, ToolContext, ToolError
 from tools.sources.openapi import ApiConnection, AuthenticationKind, AuthenticationSettings, OpenAPITool
@@ -73,6 +74,11 @@ def test_a_status_that_says_no_is_a_definite_failure(
     assert status == 304 or "not like that" in error.message
 
 
+@feature(
+    "Tools from API descriptions",
+    "After a write, a 5xx answer leaves the outcome unknown",
+    "tools/sources/openapi/responses.py",
+)
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 def test_what_a_server_says_of_itself_leaves_a_write_open(outside: Outside, status: int) -> None:
     read = replied(outside, Reply(status)).error
@@ -146,6 +152,11 @@ def test_what_is_told_to_admins_alone_is_no_part_of_an_operations_hash(outside: 
     assert operation.to_json()["level_reason"] == "GET is read level"
 
 
+@feature(
+    "Tools from API descriptions",
+    "API key, bearer, basic and OAuth2 client credentials from the organization's credentials",
+    "tools/sources/openapi/authentication.py",
+)
 @pytest.mark.parametrize(
     ("authentication", "fields", "header", "sent"),
     [
@@ -291,6 +302,11 @@ def test_a_base_address_may_hold_a_path(outside: Outside) -> None:
     assert outside.last.target == "/v1/pets/7"
 
 
+@feature(
+    "Tools from API descriptions",
+    "The card shows the full address, with base path and fixed query",
+    "tools/sources/openapi/tool.py",
+)
 def test_the_card_shows_the_whole_address(outside: Outside) -> None:
     tool = outside.tool({"/api?action=deleteAll": {"get": {"parameters": [{"name": "q", "in": "query"}]}}})
     based = OpenAPITool(tool.operation, ApiConnection("api", f"{outside.url}/v1/"))
@@ -307,6 +323,12 @@ def test_a_base_address_is_refused_with_a_query_or_a_fragment(end: str) -> None:
         ApiConnection("api", f"https://example.com{end}")
 
 
+@feature(
+    "Network access",
+    "A GET of write level counts as a write, also if an admin raised the level: no "
+    "redirect, no retry, unknown outcomes",
+    "tools/network/http_client.py, tools/sources/openapi/tool.py",
+)
 @pytest.mark.parametrize("raised", [False, True], ids=["by its own level", "raised for this call"])
 def test_a_get_that_writes_is_sent_once_and_its_doubts_stay_open(outside: Outside, raised: bool) -> None:
     tool = oauth_tool(outside, READ if raised else {"/pets/{id}": {"get": {"operationId": "createPet"}}})

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tests.tools.sources.outside import REACH, Outside, Reply
 from tools.contract import ErrorCode, ToolContext, ToolResult
 from tools.sources.openapi import AuthenticationKind, AuthenticationSettings, OpenAPITool, TokenCache
@@ -41,6 +42,11 @@ def result_in_a_batch(tool: OpenAPITool) -> ToolResult:
     return finished.result
 
 
+@feature(
+    "Tools from API descriptions",
+    "A call has one deadline, including its token request, and sends nothing after it",
+    "tools/sources/openapi/deadline.py",
+)
 @pytest.mark.parametrize("paths", [READ, WRITE])
 def test_what_waits_for_its_token_until_its_end_is_never_sent(outside: Outside, paths: dict[str, Any]) -> None:
     outside.held = {"/token"}

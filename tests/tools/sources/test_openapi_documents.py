@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tests.tools.sources.outside import described
 from tools.sources.openapi import DocumentError, DocumentLimits, read_description
 
@@ -51,6 +52,11 @@ paths:
     assert operation.params["properties"]["limit"] == {"type": "integer", "maximum": 5}
 
 
+@feature(
+    "Tools from API descriptions",
+    "JSON or YAML, with limits for size, depth and repetition",
+    "tools/sources/openapi/document.py",
+)
 def test_a_billion_laughs_are_refused() -> None:
     lines = ["openapi: 3.0.0", "a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
@@ -194,6 +200,11 @@ def test_a_description_full_of_large_bodies_is_read_in_bounded_time() -> None:
     assert time.process_time() - began < 90
 
 
+@feature(
+    "Tools from API descriptions",
+    "Limits for the parameters of one operation and of all",
+    "tools/sources/openapi/parameters.py",
+)
 def test_many_parameters_that_many_paths_share_cost_little() -> None:
     parameters = [{"name": f"p{number}", "in": "query"} for number in range(1_000)]
     shared: dict[str, Any] = {"x-shared": {"parameters": parameters, "get": {}}}
@@ -226,6 +237,11 @@ def test_a_reference_has_a_longest_length_however_often_it_is_used(reference: st
     assert found.skipped[0].reason == f"it has a reference of {len(reference):,} characters: {reference[:100]!r}…"
 
 
+@feature(
+    "Tools from API descriptions",
+    "Importing a description is limited by the shown size and in time",
+    "tools/sources/openapi/references.py",
+)
 def test_long_words_cost_no_more_than_what_is_shown_of_them() -> None:
     words = "a b " * 500_000
     schemas = {"S": {"type": "string", "description": words, "title": words}}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tests.tools.sources.outside import Outside, described
 from tools.contract import ErrorCode
 from tools.sources.openapi import ApiDescription, ApiOperation, read_description
@@ -35,6 +36,11 @@ def with_field(field: Any, *, required: bool = False) -> dict[str, Any]:
     return {"type": "object", "properties": {"f": field, "x": {}}, "required": ["f"] if required else []}
 
 
+@feature(
+    "Tools from API descriptions",
+    "No schema contains a credential at any depth, and no value can set one",
+    "tools/sources/openapi/schemas.py",
+)
 @pytest.mark.parametrize(
     ("schema", "shown"),
     [
@@ -139,6 +145,11 @@ def test_no_value_brings_a_credential_at_any_depth(outside: Outside) -> None:
     assert outside.call(body, {"data": {"token": "of a page", "cookie": "a biscuit", "_method": "braising"}}).success
 
 
+@feature(
+    "Tools from API descriptions",
+    "No parameter can change an operation's method or path",
+    "tools/sources/openapi/credential_names.py",
+)
 @pytest.mark.parametrize("place", ["header", "query", "cookie"])
 @pytest.mark.parametrize(
     "name", ["X-HTTP-Method-Override", "x-http-method", "X_Method_Override", "_method", "_Method", "X-METHOD-OVERRIDE"]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tools.contract import Level
 from tools.sources.openapi.levels import FLOORS, RAISING_VERBS, RAISING_WORDS, InferredLevel, infer_level
 
@@ -41,6 +42,11 @@ def test_levels(method: str, path: str, operation_id: str, level: Level) -> None
     assert infer(method, path, operation_id).level is level
 
 
+@feature(
+    "Tools from API descriptions",
+    "The HTTP method sets the minimum level, and words can only raise it",
+    "tools/sources/openapi/levels.py",
+)
 def test_no_word_lowers_a_level() -> None:
     words = [word for known in (RAISING_WORDS, RAISING_VERBS) for listed in known.values() for word in listed]
     for method, floor in FLOORS.items():

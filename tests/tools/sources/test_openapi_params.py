@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.features import feature
 from tests.tools.sources.outside import Outside, described
 from tools.contract import ErrorCode, ToolError
 from tools.sources.openapi import ApiConnection, ApiOperation, OpenAPITool, read_description
@@ -38,6 +39,7 @@ def queried(**parameters: Any) -> dict[str, Any]:
     return properties
 
 
+@feature("Tools from API descriptions", "Recursive bodies are cut, with a note", "tools/sources/openapi/schemas.py")
 def test_a_body_that_holds_itself_is_cut_and_says_so() -> None:
     operation = posted({"$ref": "#/components/schemas/Node"}, components={"schemas": {"Node": NODE}})
     assert operation.params["properties"]["next"] == {

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.features import feature
 from tests.tools.sources.outside import REACH, Outside, described, running
 from tools.contract import ErrorCode, ToolError
 from tools.sources.openapi import ApiConnection, OpenAPITool, read_description
@@ -138,6 +139,11 @@ def test_no_way_of_writing_a_path_value_leads_elsewhere(outside: Outside, parame
     assert outside.received == []
 
 
+@feature(
+    "Tools from API descriptions",
+    "No value can change a path, even if a server decodes it several times",
+    "tools/sources/openapi/paths.py",
+)
 def test_a_server_that_decodes_before_it_looks_gives_away_nothing_else(tmp_path: Path) -> None:
     for name in ("pets", "users"):
         (tmp_path / name).mkdir()
@@ -199,6 +205,11 @@ def test_values_beside_each_other_may_hold_dots(outside: Outside) -> None:
     assert outside.last.target == "/files/x.y.tar%2Fgz"
 
 
+@feature(
+    "Tools from API descriptions",
+    "No value leaves its place in a path, a query or a header",
+    "tools/sources/openapi/requests.py",
+)
 @given(value=st.text(min_size=1), query=st.text())
 @settings(max_examples=60, deadline=None)
 def test_no_value_leaves_its_place(shared: Outside, value: str, query: str) -> None:

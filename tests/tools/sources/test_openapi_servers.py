@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tests.tools.sources.outside import Outside, described
 from tools.contract import Level, ToolError
 from tools.sources.openapi import ApiConnection, ApiDescription, OpenAPITool, read_description
@@ -29,6 +30,11 @@ def keys(description: ApiDescription) -> list[str]:
 PATHS = {"/pets": {"get": operation()}, "/up": {"post": operation(UPLOADS)}, "/in": {"get": operation("/v1/")}}
 
 
+@feature(
+    "Tools from API descriptions",
+    "The address of a source selects the operations of a description with several servers",
+    "tools/sources/openapi/servers.py",
+)
 @pytest.mark.parametrize(
     ("base_url", "offered"),
     [
@@ -69,6 +75,7 @@ def acting(name: str, place: str, *values: str) -> dict[str, Any]:
     return operation(parameters=[{"name": name, "in": place, "schema": schema}])
 
 
+@feature("Tools from API descriptions", "Paths that differ only after a `#`", "tools/sources/openapi/parameters.py")
 def test_what_stands_behind_a_hash_is_sent_as_the_parameter_that_it_names(outside: Outside) -> None:
     target = "X-Amz-Target=Db_2012.DeleteItem"
     paths = {

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tests.tools.sources.outside import Outside
 from tools.contract import Level, ToolError
 from tools.sources.mcp import McpTool, StdioServer
@@ -39,6 +40,11 @@ def told(tool: Any) -> dict[str, Any]:
     return parameters
 
 
+@feature(
+    "Tools from API descriptions",
+    "A param that an outside tool calls `user` keeps this name for the model",
+    "tools/sources/external_tool.py",
+)
 def test_of_an_mcp_server() -> None:
     tool = mcp_tool(SCHEMA)
     shown = told(tool)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tools.sources.mcp.binary_texts import replace_binary
 
 
@@ -105,6 +106,12 @@ FORMS: dict[str, Callable[[bytes], Any]] = {
 }
 
 
+@feature(
+    "Tools from API descriptions",
+    "Binary content in an MCP answer, in any text form, is replaced by its kind and size",
+    "tools/sources/mcp/binary_texts.py",
+    whole_file=True,
+)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("data", [PNG, UNKNOWN, SPARSE], ids=["png", "unknown", "sparse"])
 def test_binary_content_in_any_form_becomes_a_sentence(form: str, data: bytes) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tools.contract import Level, ToolError
 from tools.sources.mcp import Definition, McpTool, SkippedTool, StdioServer, suggest_level
 from tools.sources.mcp.definitions import read_definitions
@@ -146,6 +147,7 @@ def test_a_tree_is_a_legal_schema() -> None:
         tool.check_params(given)
 
 
+@feature("Tools from API descriptions", "Checking the params of any schema ends", "tools/sources/json_schema.py")
 def test_a_value_that_makes_a_legal_schema_explode_is_refused_in_time() -> None:
     twice = {"allOf": [{"properties": {"in": {"$ref": "#/$defs/twice"}}}] * 2}
     definition = definition_of(properties={"x": {"$ref": "#/$defs/twice"}}, **{"$defs": {"twice": twice}})
@@ -282,6 +284,7 @@ def test_schema_that_can_be_an_object_is_used(schema: Any) -> None:
         tool.check_params({"a": 1})
 
 
+@feature("Tools from API descriptions", "A faulty MCP tool leaves the others", "tools/sources/mcp/definitions.py")
 @pytest.mark.parametrize(
     ("bad", "name", "words"),
     [
@@ -335,6 +338,7 @@ def test_output_schema_that_cannot_be_used_is_dropped_with_a_note(outputs: Any) 
     assert found.adapted[0].reason.startswith("its output schema: ")
 
 
+@feature("Tools from API descriptions", "Faulty schemas lose the faulty keyword", "tools/sources/schema_dialects.py")
 @pytest.mark.parametrize(
     ("schema", "good", "bad"),
     [

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.features import feature
 from tests.tools.sources_mcp.servers import SECRET, called, called_too_late, failure_of, misbehaving, tool_of
 from tools.contract import Level, ToolError
 from tools.sources.mcp import McpTool, StdioServer, has_tool_list_changed, list_tools, suggest_level
@@ -18,6 +19,11 @@ from tools.sources.mcp.loop import LOOP
 from tools.testing import run_tool
 
 
+@feature(
+    "Tools from API descriptions",
+    "A server that crashes, hangs, floods or sends garbage: a clear error, no repeated write, and the next call works",
+    "tools/sources/mcp/server_process.py",
+)
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -100,6 +106,11 @@ def test_a_failure_that_the_server_reports_is_definite_short_and_clean() -> None
     assert "Unknown tool" in message
 
 
+@feature(
+    "Tools from API descriptions",
+    "An admin sets an MCP tool's level; its hints are suggestions",
+    "tools/sources/mcp/tool.py",
+)
 def test_what_a_tool_hints_at_is_only_suggested_and_its_environment_is_small(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -116,6 +127,11 @@ def test_what_a_tool_hints_at_is_only_suggested_and_its_environment_is_small(
     assert told["TOKEN"] == "[hidden]"
 
 
+@feature(
+    "Tools from API descriptions",
+    "Text of an embedded MCP resource reaches the model; a tool that requires tasks is skipped",
+    "tools/sources/mcp/results.py, tools/sources/mcp/definitions.py",
+)
 def test_a_resource_of_text_is_told_and_other_parts_are_named() -> None:
     told = called(tool_of(misbehaving(), "parts")).markdown
     assert "[image: image/png, 3 bytes, not shown]" in told
@@ -175,6 +191,11 @@ def test_endless_words_cost_the_others_nothing() -> None:
     assert called(tool_of(server, "echo"), text="still").success
 
 
+@feature(
+    "Tools from API descriptions",
+    "Reading one server's definitions does not delay calls of other servers",
+    "tools/sources/mcp/calls.py",
+)
 def test_definitions_are_read_where_nobody_else_waits(tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     schema = {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(1_500)}}
@@ -212,6 +233,11 @@ def test_a_changed_listing_is_noted_until_it_is_read_again() -> None:
     assert not has_tool_list_changed(server)
 
 
+@feature(
+    "Tools from API descriptions",
+    "A changed definition or location of an MCP tool changes its hash",
+    "tools/sources/mcp/definitions.py",
+)
 def test_another_definition_or_place_has_another_hash_but_another_title_has_not(tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     tool = {"name": "save", "description": "Saves.", "inputSchema": {"type": "object"}}

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.features import feature
 from tests.tools.mcp_servers.http_server import OlderServer, older_server
 from tests.tools.sources_mcp.servers import called, called_too_late, failure_of
 from tools.contract import Level, NetworkAccess, ToolError
@@ -47,6 +48,12 @@ def test_an_older_server_is_spoken_to_in_its_revision(older: OlderServer, caplog
     assert len(discovered) == 1  # it is known by then that the server cannot
 
 
+@feature(
+    "Tools from API descriptions",
+    "After an MCP server's error, the outcome of a write is unknown, unless the "
+    "error says that the call was refused or failed",
+    "tools/sources/mcp/errors.py",
+)
 @pytest.mark.parametrize(
     ("behavior", "code", "words"),
     [
@@ -105,6 +112,11 @@ def test_a_hanging_server_ends_at_the_timeout(older: OlderServer) -> None:
     assert called(tool_behind(older, "works")).success
 
 
+@feature(
+    "Tools from API descriptions",
+    "A call that an MCP server redirects is sent once, and counts as not done",
+    "tools/sources/mcp/connection.py",
+)
 @pytest.mark.parametrize("behavior", ["moves", "moves_to_itself", "moves_within"])
 def test_a_write_that_belongs_elsewhere_was_not_done_and_is_said_once(older: OlderServer, behavior: str) -> None:
     code, definite, message = failure_of(called(tool_behind(older, behavior)))

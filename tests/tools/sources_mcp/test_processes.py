@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.features import feature
 from tests.tools.sources_mcp.servers import called, failure_of, misbehaving, tool_of
 from tools.contract import Level, ToolContext, ToolError
 from tools.sources.mcp import PROCESS_POOL, list_tools
@@ -73,6 +74,11 @@ def parent_of(server: StdioServer, copies: str = "alone") -> tuple[subprocess.Po
     return parent, group_of(int(parent.stdout.readline()))
 
 
+@feature(
+    "Tools from API descriptions",
+    "A server's process ends with Gadget's, even if that is killed and the server runs behind a launcher",
+    "tools/sources/mcp/tether.py",
+)
 @pytest.mark.parametrize("copies", ["alone", "forks"])
 @pytest.mark.parametrize("launcher", [(), LAUNCHER])
 def test_a_server_dies_with_a_process_that_is_killed_even_if_it_stays_otherwise(
@@ -153,6 +159,11 @@ def test_a_killed_server_is_opened_again() -> None:
     assert int(answer.markdown) != first
 
 
+@feature(
+    "Tools from API descriptions",
+    "A server that crashes repeatedly is restarted after a delay",
+    "tools/sources/mcp/process_pool.py",
+)
 def test_a_server_that_crashes_in_a_loop_is_not_started_again_at_once() -> None:
     server = misbehaving(owner="loop", start="dies")
     for _ in range(10):

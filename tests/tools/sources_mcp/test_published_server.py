@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.features import feature
 from tests.tools.sources_mcp.servers import FOLDER, PUBLISHED, called, failure_of, tool_of
 from tools.contract import ErrorCode, Level, NetworkAccess
 from tools.sources.mcp import PROCESS_POOL, HttpServer, Server, list_tools, suggest_level
@@ -58,6 +59,11 @@ def test_it_lists_its_tools_in_the_newest_revision(server: Server) -> None:
     assert [tool.name for tool in listing.tools] == ["get_current_time", "convert_time"]
 
 
+@feature(
+    "Tools from API descriptions",
+    "MCP servers over standard input and output and over streamable HTTP, in all revisions",
+    "tools/sources/mcp/calls.py",
+)
 def test_its_tools_are_legal_and_answer_with_data(server: Server) -> None:
     tool = tool_of(server, "convert_time")
     toolbox = Toolbox()

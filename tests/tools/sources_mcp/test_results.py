@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tools.contract import ToolResult
 from tools.sources.mcp import Definition
 from tools.sources.mcp.results import build_result
@@ -28,6 +29,11 @@ def text(*texts: str) -> list[dict[str, str]]:
     return [{"type": "text", "text": each} for each in texts]
 
 
+@feature(
+    "Tools from API descriptions",
+    "The line of an MCP call says what the server answered",
+    "tools/sources/mcp/summaries.py",
+)
 @pytest.mark.parametrize("answer", REAL, ids=[f"{index}-{each['tool']}" for index, each in enumerate(REAL)])
 def test_real_answer_has_a_line_that_says_something(answer: dict[str, Any]) -> None:
     summary = read(answer["result"], answer["output_schema"]).summary
@@ -75,6 +81,11 @@ def test_line_is_never_done_a_heading_or_a_brace(answer: dict[str, Any], summary
     assert read(answer).summary == summary
 
 
+@feature(
+    "Tools from API descriptions",
+    "If the text and the structure of an MCP answer say the same, it is sent once; binary content is not sent",
+    "tools/sources/mcp/repetitions.py",
+)
 @pytest.mark.parametrize(
     ("shown", "data"),
     [

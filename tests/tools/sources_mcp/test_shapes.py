@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.features import feature
 from tests.sampling import take_sample
 from tests.tools.sources_mcp.servers import called, misbehaving, tool_of
 from tests.tools.sources_mcp.shapes import VALUES, WORDS, generate_shapes
@@ -29,6 +30,11 @@ def test_there_are_500_shapes_of_every_outcome() -> None:
     assert min(Counter(shape.outcome for shape in SHAPES).values()) >= 20
 
 
+@feature(
+    "Tools from API descriptions",
+    "An MCP answer without `isError` counts as done, whatever its form",
+    "tools/sources/mcp/results.py",
+)
 def test_every_shape_of_an_answer_has_its_outcome_and_keeps_its_words() -> None:
     server = misbehaving(owner="shapes")
     tool, echo = tool_of(server, "verbatim", Level.WRITE), tool_of(server, "echo")

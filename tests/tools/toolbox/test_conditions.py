@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.features import feature
 from tests.tools.toolbox.sample_tools import Echo
 from tools.contract import ErrorCode, Level
 from tools.toolbox import Condition, Grants, Otherwise, Permission, Policy, Rule, judge_call
@@ -135,6 +136,7 @@ def test_a_broken_one_asks_and_the_card_says_why() -> None:
     assert write.reason == "this changes data; times is 3, but must be at most 2"
 
 
+@feature("The gate", "Conditions on params ask or forbid", "tools/toolbox/conditions.py")
 def test_forbidding_beats_asking() -> None:
     call = {"text": "a", "times": 3, "style": "loud"}
     verdict = judge_call(Echo(), call, grants(AT_MOST_TWICE, NEVER_LOUD), Policy())

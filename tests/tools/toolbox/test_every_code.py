@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.features import feature
 from tests.tools.toolbox.sample_tools import Echo
 from tools.contract import ErrorCode, Level, ToolError, format_error
 from tools.toolbox import Grants, Toolbox
@@ -20,6 +21,7 @@ def test_there_are_no_others() -> None:
     assert [code.value for code in ErrorCode] == DOCUMENTED
 
 
+@feature("Results and errors", "Error codes shared by tools, the executor and the gate", "tools/contract/errors.py")
 @pytest.mark.parametrize("code", DOCUMENTED)
 def test_each_documented_code_is_told_in_the_documented_form(code: str) -> None:
     whole = ToolError(
@@ -41,6 +43,11 @@ def test_each_documented_code_is_told_in_the_documented_form(code: str) -> None:
     ]
 
 
+@feature(
+    "The toolbox and its settings",
+    "The tools of a mode, and the tools that an employee may use",
+    "tools/toolbox/toolbox.py",
+)
 def test_mode_sets_and_available_tools() -> None:
     toolbox = Toolbox()
     everywhere, coding = Echo(level=Level.READ), Echo(name="sample.code", modes=frozenset({"code"}))

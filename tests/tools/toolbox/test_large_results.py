@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tests.tools.toolbox.sample_tools import Does
 from tools.builtin.results import ReadResult
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
@@ -90,6 +91,7 @@ def read_on(result: ToolResult, **params: Any) -> ToolResult:
     return run_tool(ReadResult, {"handle": "r-17", **params}, earlier_result={"r-17": result}.get)
 
 
+@feature("Built-in tools", "`results.read`", "tools/builtin/results.py")
 def test_reading_on_says_where_it_stands_and_how_to_go_on() -> None:
     first = read_on(LARGE["markdown"])
     assert first.data["from"] == 0
@@ -113,6 +115,11 @@ def test_a_handle_of_nothing_is_refused() -> None:
     assert (error.code, error.is_definite) == (ErrorCode.NOT_FOUND, True)
 
 
+@feature(
+    "Results and errors",
+    "A read with a result beyond the size limit fails with a clear error",
+    "tools/toolbox/outcome.py",
+)
 @pytest.mark.parametrize("huge", [["x" * 100] * (LARGEST_PART // 100), {"a": "x" * LARGEST_PART}], ids=["list", "text"])
 def test_a_read_with_more_than_can_be_kept_fails_in_words(huge: Any) -> None:
     error = run_tool(Does(lambda _: ToolResult.ok(huge))).error

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tests.tools.toolbox.sample_tools import Does, Echo
 from tools.contract import ErrorCode, Level, RateLimit, ToolContext, ToolError, ToolResult
 from tools.toolbox import Guards, PreparedCall, Toolbox, run_call
@@ -55,6 +56,7 @@ def ran(tool: Any, guards: Guards, organization: int = 1, **params: Any) -> Tool
     return run_call(PreparedCall(0, tool, params, ToolContext(organization), 5.0, guards))
 
 
+@feature("Execution", "Results are cached across runs, for each organization", "tools/toolbox/limits.py")
 def test_an_equal_call_gets_the_kept_result_and_says_so() -> None:
     shelf, tool = Shelf(), Counting(cacheable_s=60.0)
     guards = Guards(shelf)

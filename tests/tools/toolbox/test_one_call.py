@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
+from tests.features import feature
 from tests.tools.toolbox.sample_tools import Does, Echo
 from tools.contract import ErrorCode, Level, ResultError, ToolContext, ToolError, ToolResult
 from tools.testing import run_tool
@@ -35,6 +36,11 @@ def raising(error: BaseException) -> Does:
     return Does(work)
 
 
+@feature(
+    "Results and errors",
+    "Any other exception is logged in full and hidden from the model",
+    "tools/toolbox/isolation.py",
+)
 @pytest.mark.parametrize(
     "error",
     [RuntimeError("key=s3cret"), SystemExit("s3cret"), KeyboardInterrupt(), MemoryError(), asyncio.CancelledError()],
@@ -76,6 +82,11 @@ def test_a_text_becomes_a_result() -> None:
     assert (result.success, result.summary, result.markdown) == (True, "Found 3 records", "Found 3 records\n\n- a\n- b")
 
 
+@feature(
+    "Results and errors",
+    "A text becomes a result; a text that starts with `TOOL ERROR:` is a failure",
+    "tools/toolbox/outcome.py",
+)
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
@@ -99,6 +110,7 @@ def test_an_async_tool_is_awaited() -> None:
     assert run_tool(Does(work), organization_id=7).data == 7
 
 
+@feature("Tool contract", "`async def` is supported, and cancelled at the timeout", "tools/toolbox/executor.py")
 def test_an_async_tool_is_cancelled_at_its_timeout() -> None:
     ended: list[str] = []
 
@@ -243,6 +255,11 @@ def test_what_no_database_keeps_is_replaced() -> None:
     json.dumps(result.as_json(), ensure_ascii=False).encode("utf-8")
 
 
+@feature(
+    "Tool contract",
+    "A read whose result does not match the declared output fails and names the place",
+    "tools/toolbox/outcome.py",
+)
 def test_a_result_that_breaks_its_output_says_where() -> None:
     error = error_of(result_of(ToolResult.ok({"total": 1, "names": [7]}), Output=Found))
     assert "data.names.0: Input should be a valid string" in error.message

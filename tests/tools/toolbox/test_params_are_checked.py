@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, Field
 
+from tests.features import feature
 from tests.tools.toolbox.sample_tools import Echo
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolError, ToolResult, format_error
 
@@ -63,6 +64,7 @@ def test_defaults_are_applied() -> None:
     assert Echo().check_params({"text": "hi"}) == {"text": "hi", "times": 1, "style": "plain"}
 
 
+@feature("Results and errors", "All errors have one format, without empty lines", "tools/contract/errors.py")
 def test_a_missing_parameter_is_told_in_the_documented_form() -> None:
     error = refused(Echo(), {})
     assert error.code is ErrorCode.MISSING_PARAM
@@ -179,12 +181,16 @@ def test_checked_params_stay_the_same_when_checked_again(raw: dict[str, Any]) ->
     assert tool.check_params(checked) == checked
 
 
+@feature(
+    "Tool contract", "Params are a pydantic model, which generates the schema for models", "tools/contract/schema.py"
+)
 def test_the_schema_has_no_titles_but_keeps_a_parameter_called_title() -> None:
     schema = Nested().schema
     assert "title" not in schema
     assert schema["$defs"]["Filter"]["properties"]["title"]["anyOf"][0] == {"type": "string"}
 
 
+@feature("Tool contract", "List of params with names, types and descriptions", "tools/contract/tool.py")
 def test_parameters_in_the_list_form() -> None:
     first = Echo().parameters[0]
     assert (first.name, first.type, first.description, first.required) == ("text", "string", "What to say", True)

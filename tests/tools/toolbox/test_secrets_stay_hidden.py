@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.features import feature
 from tests.tools.toolbox.sample_tools import Does
 from tools.contract import ErrorCode, ToolContext, ToolError, ToolResult
 from tools.testing import run_tool
@@ -17,6 +18,11 @@ def told(work: Any) -> ToolResult:
     return run_tool(Does(work), credentials=CREDENTIALS)
 
 
+@feature(
+    "The toolbox and its settings",
+    "Credentials of at least 6 characters appear in no result, error or progress",
+    "tools/toolbox/secrecy.py",
+)
 def test_in_data_summary_markdown_and_metadata() -> None:
     result = told(
         lambda context: ToolResult.ok(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tests.tools.toolbox.configurations import AnyTool
 from tests.tools.toolbox.granted import Case, answers, make_case
 from tools.contract import Level, Tool
@@ -43,6 +44,9 @@ GRANT = GrantTerms(
 )
 
 
+@feature(
+    "Figures and metrics", "A standing grant answers exactly what its words say", "tools/toolbox/standing_grants.py"
+)
 def test_random_grants_answer_what_their_words_say() -> None:
     choose = random.Random(20_261_124)
     found: Counter[bool] = Counter()

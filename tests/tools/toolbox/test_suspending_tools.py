@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from tests.features import feature
 from tools.builtin.employee import AskHuman, Delegate
 from tools.contract import Delegation, ErrorCode, Level, Question, Tool, ToolContext
 from tools.testing import run_tool
@@ -65,6 +66,11 @@ class TestInARun:
         assert "its attribute `suspends` is False" in report.result.error.message
 
 
+@feature(
+    "Questions and delegation",
+    "Outside a run, a tool that has to wait fails with a clear error",
+    "tools/toolbox/executor.py",
+)
 @pytest.mark.parametrize(
     ("tool", "params"),
     [(AskHuman, {"question": "Which?"}), (Delegate, {"employee": "Kim", "task": "Look"}), (Ask, {})],

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tests.tools.toolbox.sample_tools import Does, Echo
 from tools.contract import (
     ErrorCode,
@@ -42,6 +43,7 @@ class Wipe(Tool):
         return ToolResult.ok()
 
 
+@feature("Tool contract", "Tests run a tool, judge a call and build its card without a database", "tools/testing.py")
 def test_a_card_shows_what_people_would_decide_about() -> None:
     shown = Preview("delete", (Target("7", "Acme", 1, {"name": "Acme"}),))
     card = build_card(Wipe(shown))

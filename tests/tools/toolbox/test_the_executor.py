@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tests.tools.toolbox.sample_tools import Does, Echo, Holding
 from tools.contract import ErrorCode, Tool, ToolContext, ToolResult
 from tools.toolbox import Batch, FinishedCall, PreparedCall, Progress, count_abandoned_threads
@@ -57,6 +58,7 @@ def test_calls_run_at_the_same_time() -> None:
     assert sorted(report.result.data for report in finished(batch).values()) == [0, 1, 2, 3, 4]
 
 
+@feature("Execution", "A call that fails or hangs does not affect the others", "tools/toolbox/executor.py")
 def test_a_failing_and_a_hanging_call_leave_the_others_whole() -> None:
     def fails(context: ToolContext) -> ToolResult:
         raise SystemExit("no")

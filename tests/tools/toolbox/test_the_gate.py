@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from tests.features import feature
 from tests.tools.toolbox.configurations import CONFIGURATIONS, GRANTS, Configuration, assert_as_documented, judged
 from tests.tools.toolbox.sample_tools import Echo
 from tools.contract import ErrorCode, Level, ToolError
@@ -24,6 +25,7 @@ def code_of(verdict: Verdict) -> ErrorCode:
     return verdict.error.code
 
 
+@feature("The gate", "The level decides whether a call needs approval", "tools/toolbox/permissions.py")
 @pytest.mark.parametrize(
     ("level", "decision", "reason"),
     [
@@ -61,6 +63,7 @@ def test_nothing_is_granted_by_default() -> None:
     assert code_of(judge_call(Echo(), GOOD, Grants(), Policy())) is ErrorCode.NOT_PERMITTED
 
 
+@feature("The gate", "Nothing is granted by default, and a grant is an exact name", "tools/toolbox/permissions.py")
 @pytest.mark.parametrize("granted", ["sample", "sample.*", "sample.ech", "sample.echoes", "*", "SAMPLE.ECHO", ""])
 def test_a_grant_is_an_exact_name(granted: str) -> None:
     verdict = judge_call(Echo(), GOOD, Grants(frozenset({granted})), Policy())
@@ -80,10 +83,16 @@ def test_a_tool_serves_its_modes_only() -> None:
     assert judge_call(tool, GOOD, replace(GRANTED, mode="code"), Policy()).permission is Permission.AUTO
 
 
+@feature(
+    "Tool contract",
+    "Modes; a tool with an empty set of them belongs to the platform and is never offered to a model",
+    "tools/toolbox/permissions.py",
+)
 def test_a_system_tool_is_never_for_a_model() -> None:
     assert code_of(judge_call(Echo(modes=frozenset()), GOOD, GRANTED, Policy())) is ErrorCode.NOT_PERMITTED
 
 
+@feature("Tool contract", "Required capabilities: all of them, or any one", "tools/toolbox/permissions.py")
 def test_capabilities_are_all_demanded_unless_the_policy_is_lenient() -> None:
     tool = Echo(capabilities=frozenset({"a", "b"}))
     half = replace(GRANTED, capabilities=frozenset({"a"}))
@@ -92,6 +101,7 @@ def test_capabilities_are_all_demanded_unless_the_policy_is_lenient() -> None:
     assert code_of(judge_call(tool, GOOD, GRANTED, Policy(strict_capabilities=False))) is ErrorCode.NOT_PERMITTED
 
 
+@feature("Tool contract", "Required features of the organization's plan", "tools/toolbox/permissions.py")
 def test_features_of_the_tool_and_of_the_policy_are_both_demanded() -> None:
     tool = Echo(features=frozenset({"plus"}))
     policy = Policy(features_by_tool={NAME: frozenset({"beta"})})
@@ -102,6 +112,7 @@ def test_features_of_the_tool_and_of_the_policy_are_both_demanded() -> None:
     assert judge_call(tool, GOOD, both, policy).permission is Permission.AUTO
 
 
+@feature("The gate", "Admins can raise levels but never lower them", "tools/toolbox/permissions.py")
 def test_an_admin_raises_a_level_but_never_lowers_one() -> None:
     raised = replace(GRANTED, raised={NAME: Level.WRITE})
     verdict = judge_call(Echo(), GOOD, raised, Policy())
@@ -142,6 +153,7 @@ def test_a_validation_that_crashes_forbids_the_call_and_hides_why() -> None:
     assert "hunter2" not in verdict.reason
 
 
+@feature("Tool contract", "A tool checks rules that its schema cannot express", "tools/contract/tool.py")
 def test_a_tool_may_refuse_beyond_its_schema() -> None:
     class Picky(Echo):
         def validate(self, params: Any) -> None:
@@ -153,6 +165,7 @@ def test_a_tool_may_refuse_beyond_its_schema() -> None:
 STRICTNESS = (Permission.AUTO, Permission.ASK, Permission.FORBIDDEN)
 
 
+@feature("The gate", "Random configurations get the documented verdict and reason", "tools/toolbox/permissions.py")
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(CONFIGURATIONS)
 def test_whatever_is_configured_the_gate_does_as_documented(call: Configuration) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
+from tests.features import feature
 from tests.tools.toolbox.sample_tools import Does, Echo
 from tools.contract import ErrorCode, Level, ToolContext, ToolResult
 from tools.sources import fill_toolbox
@@ -23,6 +24,11 @@ def filled(*tools: Echo | Does) -> Toolbox:
     return toolbox
 
 
+@feature(
+    "Tool contract",
+    "Several versions of a tool coexist, and the name means the highest one",
+    "tools/toolbox/toolbox.py",
+)
 def test_the_highest_version_answers_to_the_name() -> None:
     old, new = Echo(version="1.9"), Echo(version="1.10")
     toolbox = filled(new, old)
@@ -45,6 +51,11 @@ def test_a_disabled_version_gives_way_to_the_one_before() -> None:
     assert toolbox.get_tool("sample.echo") is not None
 
 
+@feature(
+    "The toolbox and its settings",
+    "Register, unregister and disable tools; a duplicate name and version is refused and names both",
+    "tools/toolbox/toolbox.py",
+)
 def test_the_same_name_and_version_twice_names_both() -> None:
     class Rival(Echo):
         pass
@@ -64,6 +75,7 @@ def test_a_tool_without_a_description_is_refused() -> None:
         filled(Echo(description=" "))
 
 
+@feature("Tool contract", "Only the run decides for whom a tool works", "tools/toolbox/toolbox.py")
 @pytest.mark.parametrize(
     "parameter", ["organization_id", "organization", "orgId", "tenant", "user_id", "userId", "User"]
 )
@@ -89,6 +101,9 @@ def test_modes_given_at_registration_replace_the_tools_own() -> None:
     assert toolbox.available_tools(GRANTED) == []
 
 
+@feature(
+    "The toolbox and its settings", "Registration after the start, if the settings allow it", "tools/toolbox/toolbox.py"
+)
 def test_later_registration_only_where_settings_say_so() -> None:
     toolbox = Toolbox(allow_dynamic_registration=False)
     toolbox.start()
@@ -112,6 +127,7 @@ class Lively(Does):
             raise SystemExit
 
 
+@feature("Tool contract", "Start and shutdown reach every tool, even if one fails", "tools/toolbox/toolbox.py")
 def test_every_tool_is_started_and_shut_down_though_one_fails() -> None:
     log: list[str] = []
     toolbox = filled(Lively(log, name="sample.broken"), Lively(log, name="sample.does"))
@@ -134,6 +150,11 @@ def test_an_unregistered_tool_is_gone_and_shut_down() -> None:
         toolbox.unregister("sample.does")
 
 
+@feature(
+    "The toolbox and its settings",
+    "Menu of the allowed tools, by category, for the system prompt",
+    "tools/toolbox/toolbox.py",
+)
 def test_the_menu_groups_by_category_what_may_be_used() -> None:
     toolbox = filled(
         Echo(), Does(lambda _: ""), Echo(name="other.echo", description="One.\nTwo."), Echo(name="secret.x")
@@ -147,6 +168,7 @@ def test_the_menu_groups_by_category_what_may_be_used() -> None:
     assert names == ["other.echo", "sample.does", "sample.echo"]
 
 
+@feature("The toolbox and its settings", "A single call by name passes every check", "tools/toolbox/toolbox.py")
 def test_a_call_by_name_goes_the_whole_path() -> None:
     toolbox = filled(Echo(), Does(lambda _: ToolResult.ok(), level=Level.WRITE))
     assert toolbox.execute_tool_by_name("sample.echo", '{"text": "hi"}', CONTEXT, GRANTED).success

@@ -7,10 +7,12 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from tests.features import feature
 from tests.tools.toolbox.sample_tools import Echo
 from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult, format_error
 
 
+@feature("Tool contract", "A missing level means destructive", "tools/contract/tool.py")
 def test_a_missing_level_means_destructive() -> None:
     class Bare(Tool):
         name = "sample.bare"
@@ -26,6 +28,11 @@ def test_only_levels_above_draft_have_side_effects() -> None:
     assert [level for level in Level if level.has_side_effects] == [Level.WRITE, Level.DESTRUCTIVE]
 
 
+@feature(
+    "Tool contract",
+    "A name and a version identify a tool; the category is the part before the dot",
+    "tools/contract/tool.py",
+)
 def test_identity_comes_from_name_and_version() -> None:
     tool = Echo(version="2.1")
     assert (tool.id, tool.category, tool.title) == ("sample.echo@2.1", "sample", "sample.echo")
@@ -62,6 +69,7 @@ def test_only_some_failures_are_certain(code: ErrorCode, attempted: bool, defini
     assert told.is_definite is definite
 
 
+@feature("Tool contract", "Preview of a call's effect, shown on the card and sealed by it", "tools/contract/preview.py")
 def test_a_seal_changes_with_every_value_it_covers() -> None:
     target = Target("7", "Acme", 3, {"status": "active"}, {"status": "inactive"})
     seal = Preview("update", (target,)).seal
@@ -77,6 +85,9 @@ def test_a_seal_changes_with_every_value_it_covers() -> None:
     assert Preview.from_json(Preview("update", (target,)).as_json()).seal == seal
 
 
+@feature(
+    "Results and errors", "The model reads the error, else the markdown, else the data", "tools/contract/result.py"
+)
 def test_the_model_reads_the_error_else_the_markdown_else_the_data() -> None:
     assert ToolResult.failed(ToolError(ErrorCode.NOT_FOUND, "No.")).for_model() == "TOOL ERROR: NOT_FOUND\nNo."
     assert ToolResult.ok({"n": 1}, "One", "# One").for_model() == "# One"

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
+from tests.features import feature
 from tools.contract import ErrorCode, Level, NoParams, ToolContext, ToolError, ToolResult, tool
 from tools.sources.builtin import BuiltinSource
 from tools.testing import run_tool
@@ -51,6 +52,7 @@ def test_the_docstring_describes_the_tool_and_its_params() -> None:
     }
 
 
+@feature("Tool contract", "A typed function becomes a tool", "tools/contract/function.py")
 def test_hints_and_defaults_make_the_schema() -> None:
     assert forecast.schema["required"] == ["city"]
     properties = forecast.schema["properties"]

@@ -4,11 +4,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from tests.features import feature
 from tools.builtin.utility import Calculate, Now
 from tools.contract import ErrorCode
 from tools.testing import run_tool
 
 
+@feature("Built-in tools", "`utility.calculate`, `now`", "tools/builtin/utility.py", whole_file=True)
 @pytest.mark.parametrize(
     ("operation", "a", "b", "value"),
     [

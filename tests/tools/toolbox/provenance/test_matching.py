@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.features import feature
 from tools.toolbox import Condition, Rule
 from tools.toolbox.provenance import (
     OwnData,
@@ -43,6 +44,11 @@ def test_an_outside_value_names_the_call_that_brought_it() -> None:
     assert (found.origin, found.tool, found.call_id, found.stands_out) == (SeenIn.OUTSIDE, "web.fetchPage", 3, True)
 
 
+@feature(
+    "The gate",
+    "The origin of each value of a call: a person, outside, own data, or nowhere",
+    "tools/toolbox/provenance/matching.py",
+)
 def test_outside_wins_over_own_data_and_a_person_over_both() -> None:
     own, typed = SeenText(SeenIn.OWN, "evil.example"), SeenText(SeenIn.PERSON, "use evil.example")
     assert find_one(SourceIndex([own]), {"x": "evil.example"}).origin is SeenIn.OWN

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from tests.features import feature
 from tests.tools.toolbox.provenance import values
 from tools.toolbox.provenance import SeenIn, SeenText, SourceIndex, trace
 
@@ -30,6 +31,11 @@ def index() -> SourceIndex:
     return SourceIndex([SeenText(SeenIn.PERSON, values.TYPED), own, *outside])
 
 
+@feature(
+    "The gate",
+    "Of values planted in results from outside at least 95% are marked, of harmless ones at most 2%",
+    "tools/toolbox/provenance/parts.py",
+)
 def test_planted_values_are_marked(index: SourceIndex) -> None:
     planted = values.list_planted()
     assert len(planted) >= LEAST_PLANTED

@@ -1,0 +1,30 @@
+"""The list of features is that of the tests' marks, and each row names files that exist."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.docs.test_references import is_missing
+from tests.features import PAGE, Feature, collect, render
+from tests.source_tree import assert_none
+
+
+def test_the_page_is_what_the_marks_say() -> None:
+    assert PAGE.read_text(encoding="utf-8") == render(collect()), "`python -m tests.features` writes the page"
+
+
+def test_every_feature_names_files_and_a_test_that_exist() -> None:
+    features = collect()
+    assert len(features) > 200
+    named = [reference for each in features for reference in (*each.code.split(", "), each.test)]
+    assert_none(sorted({each for each in named if is_missing(each)}), "a feature has a file and a test")
+
+
+def test_no_two_features_are_told_alike() -> None:
+    sentences = [each.sentence for each in collect()]
+    assert_none(sorted({each for each in sentences if sentences.count(each) > 1}), "a feature is told once")
+
+
+def test_an_unknown_section_is_refused() -> None:
+    with pytest.raises(ValueError, match="no such section: Nowhere"):
+        render([Feature("Nowhere", "Nothing", "README.md", "tests/features.py")])
