@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.conf import settings
 from django.contrib.sessions.models import Session
 from playwright.sync_api import expect
 
@@ -12,7 +13,16 @@ from agents.runs.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
 from tests.features import feature
 from tests.journeys.office import Office
-from tests.journeys.test_the_inbox_by_keyboard import FOCUSED, assert_selected, in_the_inbox, press, row, toast, waiting
+from tests.journeys.test_the_inbox_by_keyboard import (
+    FOCUSED,
+    assert_selected,
+    in_the_inbox,
+    press,
+    row,
+    rows,
+    toast,
+    waiting,
+)
 from tests.journeys.visitor import Visit, Visitor
 
 pytestmark = pytest.mark.once
@@ -123,7 +133,24 @@ def test_a_login_in_another_tab_is_enough(office: Office, visit: Visit) -> None:
     press(visitor, "a")
     expect(toast(visitor)).to_contain_text("Approved")
     expect(visitor.page.locator("[data-inbox-lost]")).to_be_hidden()
+    waiting(office, 1)
+    expect(rows(visitor)).to_have_count(2)
+    expect(visitor.page.locator("[data-inbox-lost]")).to_be_hidden()
     office.workshop.undo(Approval.objects.get(pk=first.pk))
+
+
+def test_a_socket_whose_session_was_replaced_connects_again_without_a_word(office: Office, visit: Visit) -> None:
+    """The login comes before the socket of the ended session is closed."""
+    waiting(office, 1)
+    visitor = in_the_inbox(visit)
+    ended = {cookie["name"]: cookie["value"] for cookie in visitor.page.context.cookies()}[settings.SESSION_COOKIE_NAME]
+    new = {"name": settings.SESSION_COOKIE_NAME, "value": office.session(office.member("approver")), "url": office.url}
+    visitor.page.context.add_cookies([new])
+    with visitor.page.expect_websocket():
+        Session.objects.get(session_key=ended).delete()
+    waiting(office, 1)
+    expect(rows(visitor)).to_have_count(2)
+    expect(visitor.page.locator("[data-inbox-lost]")).to_be_hidden()
 
 
 @pytest.mark.parametrize("path", ["/approvals/", "/approvals/{card}/", "/runs/{run}/"])

@@ -72,9 +72,12 @@ class Visitor:
         self.page.goto(f"/runs/{run_id}/")
 
     def approve(self, card: Locator) -> None:
-        """Press Approve once the card has not moved for longer than it ignores clicks."""
-        self.await_stillness(card)
-        card.locator(".approve-button").click()
+        """Press Approve once the card has not moved for longer than it ignores clicks; again if it moved just then."""
+        for _ in range(3):
+            self.await_stillness(card)
+            card.locator(".approve-button").click()
+            if not card.get_by_text("The list just moved.").is_visible():
+                return
 
     def deny(self, card: Locator, reason: str) -> None:
         card.get_by_text("Deny…").click()

@@ -135,6 +135,13 @@ class TestTheProfile:
             assert part in html
         assert f'<a href="/approvals/?employee={world.employee.pk}">1</a>' in html
 
+    @pytest.mark.parametrize("name", ["../x/y", "a b/c?d=1#e", "\n", "--><script>hacked()</script>", "gone.tool"])
+    def test_a_tool_that_is_not_installed_has_no_link_whatever_its_name(self, world: World, name: str) -> None:
+        for tool in (name, SEARCH):
+            count_calls(world.employee, tool, failed=1)
+        html = read_profile(world).split('id="activity-head"')[1].split("</section>")[0]
+        assert html.count('<a href="/tools/') == html.count(f'<a href="/tools/{SEARCH}/"') == 1
+
     def test_denied_and_cancelled_runs_are_no_failures(self, world: World) -> None:
         world.run(RunStatus.SUCCEEDED, outcome="denied")
         world.run(RunStatus.CANCELLED, exit_reason="cancelled")

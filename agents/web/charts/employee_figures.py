@@ -24,11 +24,19 @@ RowOfTool = TypeVar("RowOfTool", bound=_AboutTool)
 
 
 @dataclass(frozen=True)
-class ToolRow:
-    """The figures of one tool; if it is no longer installed, `title` is its name."""
+class NamedTool:
+    """A tool that figures are about. One that is not installed has its name as title; a model may have made it up."""
 
     name: str
     title: str
+    is_installed: bool
+
+
+@dataclass(frozen=True)
+class ToolRow:
+    """The figures of one tool."""
+
+    tool: NamedTool
     figures: figures.Figures
 
 
@@ -56,21 +64,21 @@ def load_figures_section(employee: Employee, currency: str) -> EmployeeFiguresSe
     """Load the employee's figures, with costs in this currency."""
     by_tool, daily_use = figures.load_employee_figures(employee.pk), figures.load_employee_use(employee.pk)
     total = figures.combine_figures(by_tool.values())
-    tools = [ToolRow(name, _find_title(employee.organization_id, name), each) for name, each in by_tool.items()]
+    tools = [ToolRow(_name_tool(employee.organization_id, name), each) for name, each in by_tool.items()]
     use = figures.ModelUse(*map(sum, zip(*daily_use.values(), strict=True))) if daily_use else figures.ModelUse()
     charts = [build_calls_chart("calls-made", total.days)]
     if use.cost_micros:
         charts.append(build_cost_chart("cost", daily_use, currency))
-    tools.sort(key=lambda row: (-row.figures.calls, row.name))
+    tools.sort(key=lambda row: (-row.figures.calls, row.tool.name))
     return EmployeeFiguresSection(tools, total, use, charts, currency, figures.load_counted_at())
 
 
-def sort_by_title(organization_id: int, rows: Iterable[RowOfTool]) -> list[tuple[str, RowOfTool]]:
-    """Sort rows about tools by the tools' titles, and return each with its title."""
-    titled = [(_find_title(organization_id, row.tool), row) for row in rows]
-    return sorted(titled, key=lambda pair: (pair[0].casefold(), pair[1].tool))
+def sort_by_title(organization_id: int, rows: Iterable[RowOfTool]) -> list[tuple[NamedTool, RowOfTool]]:
+    """Sort rows about tools by the tools' titles, and return each with its tool."""
+    named = [(_name_tool(organization_id, row.tool), row) for row in rows]
+    return sorted(named, key=lambda pair: (pair[0].title.casefold(), pair[0].name))
 
 
-def _find_title(organization_id: int, name: str) -> str:
+def _name_tool(organization_id: int, name: str) -> NamedTool:
     tool = load_toolbox(organization_id).get_tool(name)
-    return tool.title if tool else name
+    return NamedTool(name, tool.title if tool else name, is_installed=tool is not None)

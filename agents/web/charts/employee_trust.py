@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from agents.accounts.models import Organization
 from agents.employees.models import Employee
 from agents.insight.trust import ToolTrust, load_employee_trust
-from agents.web.charts.employee_figures import sort_by_title
+from agents.web.charts.employee_figures import NamedTool, sort_by_title
 
 
 @dataclass(frozen=True)
 class TrustSection:
-    """The decisions about an employee's cards, by the titles of the tools, and the reasons of denials."""
+    """The decisions about an employee's cards, by tool, and the reasons of denials."""
 
-    tools: list[tuple[str, ToolTrust]]
+    tools: list[tuple[NamedTool, ToolTrust]]
     reasons: list[tuple[str, int]]
     days: int
 

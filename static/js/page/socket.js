@@ -12,6 +12,7 @@ export class ReconnectingSocket {
     addEventListener("pageshow", (event) => event.persisted && this.reconnect());
     // A login in another tab counts here, too.
     document.addEventListener("visibilitychange", () => this.wasLoggedOut && !document.hidden && this.reconnect());
+    document.addEventListener("logged-in", () => this.wasLoggedOut && this.reconnect());
     this.connect();
   }
 
@@ -46,9 +47,14 @@ export class ReconnectingSocket {
   }
 
   handleClose(event) {
+    const wasConnected = this.isConnected;
     clearTimeout(this.settling);
     this.isOpen = this.isConnected = false;
     if (this.hasEnded) {
+      return;
+    }
+    if (event.code === LOGGED_OUT && wasConnected) {
+      this.connect(); // the session of this socket has ended, but there may be a new one
       return;
     }
     if (event.code === LOGGED_OUT || event.code === NOT_FOUND) {
