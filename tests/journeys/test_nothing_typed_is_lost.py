@@ -144,8 +144,8 @@ def test_a_socket_whose_session_was_replaced_connects_again_without_a_word(offic
     waiting(office, 1)
     visitor = in_the_inbox(visit)
     ended = {cookie["name"]: cookie["value"] for cookie in visitor.page.context.cookies()}[settings.SESSION_COOKIE_NAME]
-    new = {"name": settings.SESSION_COOKIE_NAME, "value": office.session(office.member("approver")), "url": office.url}
-    visitor.page.context.add_cookies([new])
+    new = office.session(office.member("approver"))
+    visitor.page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": new, "url": office.url}])
     with visitor.page.expect_websocket():
         Session.objects.get(session_key=ended).delete()
     waiting(office, 1)
