@@ -48,7 +48,7 @@ def test_rest_tells_the_state_of_an_undone_bulk(world: World) -> None:
     client = world.client("approver")
     assert client.get(f"/api/approvals/bulks/{bulk_id}").status_code == 404
     told = post(client, f"/api/approvals/bulks/{bulk_id}/undo").json()
-    assert told == {"bulk_id": bulk_id, "cards": 2, "started": 0, "waiting_again": 0, "left": 2}
+    assert told == {"bulk_id": bulk_id, "cards": 2, "started": 0, "waiting_again": 0, "left": 2, "votes": 0}
     assert client.get(f"/api/approvals/bulks/{bulk_id}").json() == told
     assert world.client("outsider").get(f"/api/approvals/bulks/{bulk_id}").status_code == 404
 
