@@ -195,6 +195,11 @@ class Installation:
         with self.without_redis():
             pass
 
+    def forget_files(self) -> None:
+        """Remove the files of organizations: a later process would take them for those of another database."""
+        for folder in self._folder.glob("files/[0-9]*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
     @contextmanager
     def without_redis(self) -> Iterator[None]:
         """Stop Redis while the block runs, and start an empty one at the same address afterwards."""

@@ -56,6 +56,7 @@ def site(transactional_db: None, installation: Installation, recorder: Recorder,
     await_that(lambda: not list_unsettled_runs(), "all runs are settled")
     assert_invariants()
     assert max(recorder.effects.values(), default=0) <= 1, recorder.effects
+    installation.forget_files()
 
 
 @pytest.fixture(autouse=True)

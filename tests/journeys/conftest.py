@@ -65,6 +65,7 @@ def office(transactional_db: None, installation: Installation, recorder: Recorde
     await_that(lambda: not running.list_unsettled_runs(), "all runs are settled")
     assert_invariants()
     running.assert_no_crashes()
+    installation.forget_files()
 
 
 @pytest.fixture
