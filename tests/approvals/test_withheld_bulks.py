@@ -11,6 +11,7 @@ from agents.approvals import bulk, decisions
 from agents.approvals.withheld_bulks import read_state, renew_some, withhold
 from agents.platform.refusals import Conflict, Forbidden, NotFound
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, WithheldBulk
+from agents.runs.queries import due
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
 from tests.recorder import Recorder
@@ -48,6 +49,14 @@ class TestTheRow:
         run = workshop.drive(run)
         assert (run.status, set(statuses(run))) == (RunStatus.WAITING, {CallStatus.APPROVED})
         assert not recorder.effects
+
+    def test_keeps_the_sweeper_from_waking_its_runs(self, workshop: Workshop, recorder: Recorder) -> None:
+        run, bulk_id = approve_together(workshop)
+        withhold(workshop.approver, bulk_id)
+        assert workshop.drive(run).status == RunStatus.WAITING
+        assert due.STARTABLE_RUNS.fetch_all() == []
+        WithheldBulk.objects.all().delete()
+        assert [row.pk for row in due.STARTABLE_RUNS.fetch_all()] == [run.pk], "control"
 
     def test_lets_calls_of_other_approvals_start(self, workshop: Workshop, recorder: Recorder) -> None:
         """The control."""

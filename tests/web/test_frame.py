@@ -182,6 +182,26 @@ class TestTheSearch:
         assert name in client.get(f"/tools/{name}/").content.decode()
         assert client.get("/tools/no.such/").status_code == 404
 
+    @pytest.mark.parametrize("name", ["analysis.scoreRecord", "data.updateRecord"])
+    def test_puts_the_exact_title_of_a_tool_before_tools_that_contain_its_words(self, world: World, name: str) -> None:
+        tool = get_installed_toolbox().get_tool(name)
+        assert tool is not None
+        found = [address for address, _ in hits(world.client("viewer"), tool.title) if address.startswith("/tools/")]
+        assert len(found) > 1
+        assert found[0] == f"/tools/{name}/"
+
+    @pytest.mark.parametrize(
+        ("query", "first"), [("data.getStats", "Tools"), ("DATA.GETSTATS", "Tools"), ("getStats", "Settings")]
+    )
+    def test_puts_the_exact_name_of_a_tool_before_settings_that_mention_it(
+        self, world: World, query: str, first: str
+    ) -> None:
+        member = Membership.objects.get(user__username="viewer")
+        setting = finding.Hit("Limits", "settings", "/limits/", "those of data.getStats")
+        groups = finding.find_everything(member, query, [setting])
+        assert groups[0].label == first
+        assert {"Tools", "Settings"} <= {group.label for group in groups}
+
     def test_puts_the_exact_name_or_title_of_a_tool_before_what_only_contains_it(self) -> None:
         tools = get_installed_toolbox().tools()
         last = tools[-1]

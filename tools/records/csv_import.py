@@ -164,7 +164,7 @@ def _read_rows(text: str) -> list[tuple[int, dict[str, str] | str]]:
         start += 1
     records = CsvRecords(lines, start, named[1] if named else _find_delimiter(lines[start:]))
     header = _check_header(next(iter(records)).cells)
-    records.width = len(header)
+    records.columns = header
     rows: list[tuple[int, dict[str, str] | str]] = []
     for record in records:
         if record.fault or any(cell.strip() for cell in record.cells):

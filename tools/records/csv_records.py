@@ -29,7 +29,7 @@ class CsvRecords:
         start: the index of the first line to read.
 
     Attributes:
-        width: the number of columns, once it is known; 0 before.
+        columns: the names of the columns, once they are known; empty names at the end belong to no cell.
     """
 
     def __init__(self, lines: Sequence[str], start: int, delimiter: str) -> None:
@@ -37,7 +37,7 @@ class CsvRecords:
         self._next = start
         self._delimiter = delimiter
         self._unclosed = 0
-        self.width = 0
+        self.columns: Sequence[str] = ()
 
     def __iter__(self) -> Iterator[CsvRecord]:
         """Yield the records; one whose quotes do not match ends with its first line.
@@ -56,10 +56,16 @@ class CsvRecords:
                 except csv.Error as error:
                     yield self._recover(start, str(error))
                     break
-                if self._next > start + 1 and self.width and len(drop_empty_end(cells)) > self.width:
-                    yield self._recover(start, "too many cells")
+                if self._next > start + 1 and not self._fits(cells):
+                    yield self._recover(start, "another number of cells")
                     break
                 yield CsvRecord(start + 1, cells)
+
+    def _fits(self, cells: Sequence[str]) -> bool:
+        """Return True if the cells fill the columns; those of several lines that do not were joined by a quote."""
+        if not self.columns:
+            return True
+        return len(cells) >= len(drop_empty_end(self.columns)) and len(drop_empty_end(cells)) <= len(self.columns)
 
     def _give_lines(self) -> Iterator[str]:
         while self._next < len(self._lines):
@@ -75,7 +81,7 @@ class CsvRecords:
             self._unclosed += 1
             if self._unclosed > MAX_UNCLOSED:
                 raise TooManyFaultsError(f"The file has more than {MAX_UNCLOSED} lines with an unclosed quote.")
-            return CsvRecord(start + 1, fault="a quote is not closed, so only this line was left out")
+            return CsvRecord(start + 1, fault="a quote is not closed on this line, so only this line was left out")
         try:
             return CsvRecord(start + 1, next(csv.reader([line], delimiter=self._delimiter)))
         except csv.Error as fault:

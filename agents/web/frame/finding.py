@@ -93,7 +93,7 @@ def find_everything(member: Membership, query: str, settings: Iterable[Hit] = ()
     elif len(query.strip()) >= MIN_TEXT_LENGTH or query.strip().isdigit():
         number = _parse_number(query)
         tools = [] if number is not None else _find_tools(member.organization_id, words)
-        is_exact = bool(tools) and tools[0].note == query.strip().lower()
+        is_exact = bool(tools) and tools[0].note.casefold() == query.strip().casefold()
         groups = [
             *([HitGroup("Tools", tools)] if is_exact else []),
             HitGroup("Cards", _find_cards(member.organization_id, number)),

@@ -152,10 +152,34 @@ def test_unclosed_quote_costs_only_its_line(text: str, bad_line: int, acme: Orga
     assert set(Record.objects.values_list("name", flat=True)) == {"Globex", "Initech"}
 
 
-def test_unclosed_quote_that_a_later_line_closes_costs_only_its_line(acme: Organization) -> None:
-    report = imported('name,notes,status\nAcme,x,"active\nGlobex,12",active\nInitech,y,active\n', acme)
-    assert [line for line, _ in report.bad_rows] == [2]
-    assert sorted(Record.objects.values_list("name", "notes")) == [("Globex", '12"'), ("Initech", "y")]
+@pytest.mark.parametrize(
+    "unclosed",
+    [
+        'Acme,x,"active\nGlobex,12",active\n',
+        'Acme,"x,active\nGlobex,12"\n',
+        '"Acme,x,active\nGlobex,12"\n',
+        'Acme,"x,active\nGlobex,12"\n,active\n',
+    ],
+)
+def test_unclosed_quote_that_a_later_line_closes_costs_only_its_line(unclosed: str, acme: Organization) -> None:
+    """The line that closes it has too few cells of its own, unless its other cells follow."""
+    report = imported(f"name,notes,status\nFirst,,\n{unclosed}Initech,y,active\n", acme)
+    assert report.bad_rows[0][0] == 3
+    assert "a quote is not closed" in report.bad_rows[0][1]
+    assert {line for line, _ in report.bad_rows} <= {3, 4, 5}
+    assert {"First", "Initech"} <= set(Record.objects.values_list("name", flat=True))
+    assert not Record.objects.filter(name__contains="Acme").exists()
+
+
+def test_row_that_fits_after_an_unclosed_quote_is_imported(acme: Organization) -> None:
+    report = imported('name,notes,status\nAcme,"x,active\nGlobex,12,active\nInitech,y"\nHooli,z,active\n', acme)
+    assert [line for line, _ in report.bad_rows] == [2, 4]
+    assert sorted(Record.objects.values_list("name", "notes")) == [("Globex", "12"), ("Hooli", "z")]
+
+
+def test_cell_of_several_lines_in_a_row_that_lacks_empty_columns_stays_whole(acme: Organization) -> None:
+    """The control: columns without a name need no cell."""
+    assert imported('name,notes,,\nAcme,"one\ntwo"\nGlobex,"one\ntwo",,,\n', acme) == ImportReport(2, [])
 
 
 def test_cell_of_several_lines_stays_whole(acme: Organization) -> None:
