@@ -6,7 +6,6 @@ before the commit, so among younger calls some ids may still be missing.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from datetime import timedelta
 
@@ -31,7 +30,6 @@ MAX_SHADOWS = 5
 """The most drafts of an organization that may be in shadow mode at a time."""
 MAX_NAME = 80
 CALLS_AT_ONCE = 2_000
-EVERY_S = 30.0
 SETTLED_AFTER = timedelta(minutes=1)
 _COMPARED_UNTIL = timedelta(days=1)
 """After its end, a draft is still compared for this long, with calls that were not settled by then."""
@@ -149,20 +147,6 @@ def _audit(member: Membership, draft: PolicyDraft, action: str, **more: object) 
     payload = {"name": draft.name, "changes": draft.changes, **more}
     entry = audit.NewEntry(f"user:{member.user.get_username()}", action, f"policy_draft:{draft.pk}", payload)
     audit.append(member.organization_id, [entry])
-
-
-class ShadowComparison:
-    """Compares the calls of all drafts in shadow mode every half minute; each sweeper has one."""
-
-    def __init__(self) -> None:
-        self._due_at = 0.0
-
-    def compare_if_due(self) -> int:
-        """Compare new calls if it is time; return the number of compared calls."""
-        if time.monotonic() < self._due_at:
-            return 0
-        self._due_at = time.monotonic() + EVERY_S
-        return compare_all()
 
 
 def compare_all() -> int:

@@ -3,7 +3,6 @@
 Without this they would stay silent for as long as the clock was ahead, and nobody would know.
 """
 
-import time
 from datetime import datetime
 from zoneinfo import ZoneInfoNotFoundError
 
@@ -13,22 +12,6 @@ from agents.runs import schedules
 from tools.contract import ToolError
 from tools.schedules.cron_times import CronTimes
 from tools.schedules.models import Schedule
-
-EVERY_S = 60.0
-
-
-class ScheduleWatch:
-    """Corrects late schedules every minute; each sweeper has one."""
-
-    def __init__(self) -> None:
-        self._due_at = 0.0
-
-    def correct_if_due(self) -> int:
-        """Correct the schedules that are too late; return their number."""
-        if time.monotonic() < self._due_at:
-            return 0
-        self._due_at = time.monotonic() + EVERY_S
-        return correct_times()
 
 
 def correct_times() -> int:

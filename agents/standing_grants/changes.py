@@ -5,7 +5,6 @@ The gate ends them when it compares a card with them; the sweeper ends those who
 
 from __future__ import annotations
 
-import time
 from functools import lru_cache
 
 from agents.accounts.models import Organization
@@ -17,22 +16,6 @@ from agents.standing_grants.models import StandingGrant
 from tools.contract import Level, Tool
 from tools.toolbox.objections import Objection
 from tools.toolbox.standing_grants import find_change
-
-EVERY_S = 30.0
-
-
-class ChangeWatch:
-    """Ends changed standing grants every half minute; each sweeper has one."""
-
-    def __init__(self) -> None:
-        self._due_at = 0.0
-
-    def end_if_due(self) -> int:
-        """End what has changed; return the number of ended standing grants."""
-        if time.monotonic() < self._due_at:
-            return 0
-        self._due_at = time.monotonic() + EVERY_S
-        return end_changed()
 
 
 def end_changed() -> int:

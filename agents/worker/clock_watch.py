@@ -1,11 +1,10 @@
 """Correct waits that are longer than the code can give: the database's clock was ahead when they were set.
 
-Without this, work would rest for as long as the clock was ahead, and nobody would know. `ScheduleWatch` does the same
-for schedules, `LeaseWatch` for leases.
+Without this, work would rest for as long as the clock was ahead, and nobody would know. `runs/schedule_watch.py` does
+the same for schedules, `LeaseWatch` for leases.
 """
 
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -31,7 +30,6 @@ from tools.connections.models import Source
 
 logger = logging.getLogger(__name__)
 
-EVERY_S = 60.0
 MAX_ROWS = 200
 GRACE = timedelta(seconds=MAX_GRACE_S)
 
@@ -108,20 +106,6 @@ BOUNDED_WAITS = (
         lambda: Now() + _scale(TRY_S),  # a worker may be sending now
     ),
 )
-
-
-class ClockWatch:
-    """Corrects waits every minute; each sweeper has one."""
-
-    def __init__(self) -> None:
-        self._due_at = 0.0
-
-    def correct_if_due(self) -> int:
-        """Correct the waits that are too long; return their number."""
-        if time.monotonic() < self._due_at:
-            return 0
-        self._due_at = time.monotonic() + EVERY_S
-        return correct_waits()
 
 
 def correct_waits() -> int:

@@ -32,7 +32,6 @@ from agents.platform.database_connections import release_connection
 from agents.platform.database_outages import OUTAGE_ERRORS, UNREACHABLE, describe_outage
 from agents.platform.error_boundary import log_and_continue
 from agents.platform.queries.compiled import CompiledQuery, IdRow
-from agents.policy.shadow import ShadowComparison
 from agents.runs import schedules, stops
 from agents.runs.engine import next_step
 from agents.runs.engine.ending import Ending, cancel_unneeded, end_run
@@ -42,11 +41,9 @@ from agents.runs.engine.timing import MAX_CRASHES, clock_s, timing
 from agents.runs.engine.transaction import Transaction, run_transaction
 from agents.runs.models import Approval, ExitReason, Run, RunStatus
 from agents.runs.queries import due
-from agents.runs.schedule_watch import ScheduleWatch
-from agents.standing_grants.changes import ChangeWatch
 from agents.standing_grants.due import UNENTITLED_GRANTS, WITHDRAWN_ANSWERS
 from agents.standing_grants.making import end_without_right, replace_withdrawn
-from agents.worker.clock_watch import ClockWatch
+from agents.worker.chores import build_chores
 from agents.worker.lease_watch import LeaseWatch
 from agents.worker.upkeep import Upkeep
 
@@ -106,12 +103,9 @@ class Sweeper:
     def __init__(self) -> None:
         self.is_blocked = False
         self._watch = LeaseWatch()
-        self._shadows = ShadowComparison()
         self._decisions = DecisionCounting()
-        self._grants = ChangeWatch()
         self._rules = RuleWatch()
-        self._schedules = ScheduleWatch()
-        self._clock = ClockWatch()
+        self._chores = build_chores()
 
     def sweep(self) -> int:
         """Do everything that is due; return the number of changed rows.
@@ -135,16 +129,10 @@ class Sweeper:
             counting.count_if_due()
         with log_and_continue("counting decisions"):
             self._decisions.count_if_due()
-        with log_and_continue("comparing drafts in shadow mode"):
-            self._shadows.compare_if_due()
-        with log_and_continue("correcting late schedules"):
-            self._schedules.correct_if_due()
-        with log_and_continue("correcting late waits"):
-            self._clock.correct_if_due()
-        with log_and_continue("ending changed standing grants"):
-            self._grants.end_if_due()
         with log_and_continue("watching cards under approval rules"):
             self._rules.tell_if_due()
+        for chore in self._chores:
+            chore.do_if_due()
         return done
 
     def _apply(self, act: Callable[[Any], bool], subjects: Sequence[Any]) -> int:

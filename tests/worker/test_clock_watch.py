@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 AHEAD = timedelta(days=90)
 NEAR = timedelta(seconds=30)
 OTHER_WAITS = {
-    "schedules.Schedule.next_at": "ScheduleWatch",
+    "schedules.Schedule.next_at": "correct_times",
     "notices.Delivery.due_at": "correct_due_times",
     "approvals.Approval.start_after": "correct_waits",
     "approvals.Approval.valid_until": "corrected with start_after",
