@@ -1,4 +1,4 @@
-"""The language of the code: the words of docs/glossary.md, and how functions, classes, docstrings and imports read."""
+"""The language of the code: the words of docs/internals/glossary.md, and how functions, classes, docstrings and imports read."""
 
 import ast
 import importlib
@@ -12,7 +12,7 @@ import pytest
 
 from tests.source_tree import PRODUCT, ROOT, Module, assert_none, modules, product
 
-GLOSSARY = ROOT / "docs" / "glossary.md"
+GLOSSARY = ROOT / "docs" / "internals" / "glossary.md"
 MAX_WORDS = 58
 
 BAD_OPENING = re.compile(r"(What|Who|Whom|Whose|Whether|That|Of|By|How)\b")

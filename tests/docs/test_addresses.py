@@ -58,7 +58,7 @@ def test_every_make_target_exists(page: Path) -> None:
 
 
 def test_every_file_in_the_diagram_of_the_engine_exists() -> None:
-    page = (ROOT / "docs" / "engine.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "internals" / "engine.md").read_text(encoding="utf-8")
     diagram = page.partition("```mermaid\n")[2].partition("```")[0]
     named = set(re.findall(r"[\w/]+\.py", diagram))
     folders = (ROOT / "agents" / "runs" / "engine", ROOT / "agents")

@@ -85,7 +85,7 @@ def test_a_wrong_path_or_test_is_noticed() -> None:
 
 @pytest.mark.parametrize("top", FLOORS)
 def test_the_architecture_shows_the_floors_as_they_are(top: str) -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "internals" / "architecture.md").read_text(encoding="utf-8")
     (section,) = re.findall(rf"^## {top}:.*?(?=^## )", page, flags=re.MULTILINE | re.DOTALL)
     table = section.split("\n\n| ")[1]  # the first one
     rows = re.findall(r"^\| (`.+?) \|", table, flags=re.MULTILINE)

@@ -1,1 +1,1 @@
-"""The engine: drives a run from its task to its answer; the states are in docs/engine.md."""
+"""The engine: drives a run from its task to its answer; the states are in docs/internals/engine.md."""

@@ -13,7 +13,7 @@ MAX_CLIENT_ID = 200
 
 
 class RunStatus(models.TextChoices):
-    """The states of a run; docs/engine.md lists the transitions."""
+    """The states of a run; docs/internals/engine.md lists the transitions."""
 
     QUEUED = "queued", "Queued"
     RUNNING = "running", "Running"

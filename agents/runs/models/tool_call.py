@@ -11,7 +11,7 @@ from agents.runs.models.run import Run
 
 
 class CallStatus(models.TextChoices):
-    """The states of a call; docs/engine.md lists the transitions."""
+    """The states of a call; docs/internals/engine.md lists the transitions."""
 
     READY = "ready", "Ready"
     AWAITING_APPROVAL = "awaiting_approval", "Waiting for approval"
