@@ -1,4 +1,4 @@
-"""The language of the code: the words of docs/internals/glossary.md, and how functions, classes, docstrings and imports read."""
+"""The language of the code: the words of the glossary, and how functions, classes, docstrings and imports read."""
 
 import ast
 import importlib

@@ -19,7 +19,7 @@ from tools.connections.changes import bump_tools_version
 from tools.connections.models import AllowedHost
 from tools.contract import HostPort, NetworkAccess, ToolError
 from tools.network import get_host, parse_host, read_url
-from tools.network.addresses import explain_refusal
+from tools.network.addresses import find_forbidden_kind
 from tools.network.urls import parse_ip
 
 LONGEST_ADDRESS = 2_000
@@ -39,10 +39,11 @@ def refuse_unreachable(host: str) -> None:
         ValidationError: the host is such an address.
     """
     address = parse_ip(host)
-    if address is not None and (
-        fault := explain_refusal(address, HostPort(host, 0), NetworkAccess(private=frozenset({host})))
-    ):
-        raise forms.ValidationError(f"{host} is {fault}. Tools can never reach it.")
+    if address is None:
+        return
+    kind = find_forbidden_kind(address, HostPort(host, 0), NetworkAccess(private=frozenset({host})))
+    if kind is not None:
+        raise forms.ValidationError(f"{host} is {kind.value}. Tools can never reach it.")
 
 
 class PrivateNetworkForm(ConfirmationForm):

@@ -68,8 +68,12 @@ class AnswerChecker:
             return f"standing grant {approving} approved it, but does not fit"
         if granted not in (None, approving):
             return f"approved by {approving}, but by {granted} on its card"
-        ruling = Ruling.from_json(kept["ruling"]) if "ruling" in kept else None
-        return ruling.find_problem(call.tool, call.level, call.employee_id, call.params) if ruling else ""
+        if "ruling" not in kept:
+            return ""
+        objection = Ruling.from_json(kept["ruling"]).find_objection(
+            call.tool, call.level, call.employee_id, call.params
+        )
+        return objection.why if objection else ""
 
     def _load_grants(self, organization_id: int, snapshot: str) -> list[GrantTerms]:
         key = (organization_id, snapshot)

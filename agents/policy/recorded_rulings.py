@@ -42,6 +42,7 @@ def find_problem(row: RuledApproval) -> str | None:
         if json.loads(row.judgment or "{}").get("erased"):
             return None
         ruling = Ruling.from_json(json.loads(row.ruling))
-        return ruling.find_problem(row.tool, Level(row.level), row.employee_id, json.loads(row.params))
+        objection = ruling.find_objection(row.tool, Level(row.level), row.employee_id, json.loads(row.params))
+        return objection.why if objection else ""
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return f"the rules and votes of its approval cannot be read: {error!r}"

@@ -8,7 +8,7 @@ class RestoresConfig(AppConfig):
     verbose_name = "Restored limits"
 
     def ready(self) -> None:
-        from agents.restores.confirming import explain_unconfirmed
+        from agents.restores.confirming import refuse_unconfirmed
         from agents.runs.stops import RELEASE_GUARDS
 
-        RELEASE_GUARDS.append(explain_unconfirmed)
+        RELEASE_GUARDS.append(refuse_unconfirmed)

@@ -58,11 +58,13 @@ def list_lines(organization_id: int) -> list[ShownLine]:
     return sorted(map(_show, rows), key=lambda shown: (not shown.differs, shown.line.pk))
 
 
-def explain_unconfirmed(organization_id: int) -> str:
-    """Explain why the organization stays stopped; empty if every line is confirmed."""
+def refuse_unconfirmed(organization_id: int) -> Conflict | None:
+    """Return the reason for which the organization stays stopped; None if every line is confirmed."""
     count = RestoredLimit.objects.filter(organization_id=organization_id).count()
+    if not count:
+        return None
     lines = "1 line is" if count == 1 else f"{count} lines are"
-    return f"Confirm the restored limits first, at /stop/restored/: {lines} not confirmed." if count else ""
+    return Conflict(f"Confirm the restored limits first, at /stop/restored/: {lines} not confirmed.")
 
 
 def confirm(member: Membership, outcomes: Mapping[int, str]) -> int:

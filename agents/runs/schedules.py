@@ -184,8 +184,8 @@ def _tell(schedule: Schedule, time: str) -> None:
 def _fire_locked(schedule: Schedule, time: datetime, now: datetime) -> bool:
     next_at = _find_next_time(schedule, now)
     member = _find_member(schedule)
-    if problem := _explain_end(schedule, member, next_at):
-        _switch_off(schedule, problem)
+    if (end := _find_end(schedule, member, next_at)) is not None:
+        _switch_off(schedule, end.detail)
         return True
     assert member is not None
     try:
@@ -215,21 +215,21 @@ def _submit_run(schedule: Schedule, member: Membership, time: datetime, missed: 
         return actions.submit(member, submission)
 
 
-def _explain_end(schedule: Schedule, member: Membership | None, next_at: datetime | None) -> str:
-    """Explain why the schedule cannot continue without a person; empty if it can."""
+def _find_end(schedule: Schedule, member: Membership | None, next_at: datetime | None) -> Conflict | None:
+    """Return the reason for which the schedule cannot continue without a person; None if it can."""
     employee, person = schedule.employee, schedule.created_by
     if employee is None:
-        return "Its employee was deleted."
+        return Conflict("Its employee was deleted.")
     if not employee.is_active:
-        return f"{employee.name} is no longer active."
+        return Conflict(f"{employee.name} is no longer active.")
     if person is None or member is None:
         name = person.get_username() if person else "Its owner"
-        return f"{name} is no longer a member."
+        return Conflict(f"{name} is no longer a member.")
     if not member.may(Role.OPERATOR):
-        return f"{person.get_username()} is now {member.as_noun}, who cannot start runs."
+        return Conflict(f"{person.get_username()} is now {member.as_noun}, who cannot start runs.")
     if next_at is None:
-        return "It has no next time: its dates have passed, or its time zone no longer exists."
-    return ""
+        return Conflict("It has no next time: its dates have passed, or its time zone no longer exists.")
+    return None
 
 
 def _find_member(schedule: Schedule) -> Membership | None:

@@ -28,7 +28,7 @@ from agents.runs.engine.transaction import MACHINE, Transaction, run_transaction
 from agents.runs.events import RunResumed, RunStopped
 from agents.runs.models import ENDED, PARKED, Run, RunStatus
 
-RELEASE_GUARDS: list[Callable[[int], str]] = []
+RELEASE_GUARDS: list[Callable[[int], Conflict | None]] = []
 """Each says why the organization with this id may not be released yet, or returns an empty text."""
 
 
@@ -74,9 +74,9 @@ def release_everything(member: Membership) -> None:
     """
     _require_release(member, Organization.objects.get(pk=member.organization_id))
     with transaction.atomic():
-        for explain in RELEASE_GUARDS:
-            if reason := explain(member.organization_id):
-                raise Conflict(reason)
+        for find_refusal in RELEASE_GUARDS:
+            if (refusal := find_refusal(member.organization_id)) is not None:
+                raise refusal
         stopped = Organization.objects.filter(pk=member.organization_id, stopped_at__isnull=False)
         if not stopped.update(stopped_at=None, stopped_by=""):
             raise Conflict("Nothing is stopped.")

@@ -24,6 +24,7 @@ from agents.triggers.schemes import Incoming, Proof, find_fault, find_key
 from agents.triggers.templates import attach_payload, fill_template
 from tools.contract.canonical import storable_json
 from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.objections import Objection
 
 Joined = TypeVar("Joined", bound=Model)
 
@@ -167,9 +168,9 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
     repeated = [row.run_id for row in earlier if not window or row.received_at > row.now - window]
     if repeated and (same := Run.objects.filter(pk=repeated[0] or 0).first()) is not None:
         return Taken(same)
-    if (reason := _find_filter(trigger, payload)) != "":
+    if (filtered := _find_filter(trigger, payload)) is not None:
         text = storable_json(payload)
-        _note(trigger, ReceivedMessage(key=key, status=MessageStatus.FILTERED, reason=reason[:300], payload=text))
+        _note(trigger, ReceivedMessage(key=key, status=MessageStatus.FILTERED, reason=filtered.why[:300], payload=text))
         return Taken()
     message = ReceivedMessage(trigger=trigger, key=key, payload=storable_json(payload))
     try:
@@ -235,8 +236,8 @@ def _refuse_flood(trigger: Trigger) -> None:
         raise TooManyRequests(f"{trigger.max_queued} runs of this trigger are already waiting", retry_after=WAIT_S)
 
 
-def _find_filter(trigger: Trigger, payload: Any) -> str:
-    """Return the filter that the payload does not pass; empty if it passes all."""
+def _find_filter(trigger: Trigger, payload: Any) -> Objection | None:
+    """Return the filter that the payload does not pass; None if it passes all."""
     params = payload if isinstance(payload, dict) else {"items": payload}
     for stored in trigger.filters:
         condition = Condition.from_json(stored)
@@ -244,8 +245,8 @@ def _find_filter(trigger: Trigger, payload: Any) -> str:
             values = list(map(_read_scalar, condition.value if condition.rule is Rule.ONE_OF else [condition.value]))
             read = replace(condition, rule=Rule.ONE_OF, value=values)
             if condition.rule not in (Rule.EQUALS, Rule.ONE_OF) or read.find_violation(params):
-                return violation.why
-    return ""
+                return violation
+    return None
 
 
 def _read_scalar(text: Any) -> Any:

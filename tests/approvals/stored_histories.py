@@ -94,7 +94,7 @@ class Office:
         assert card.decided_by_id == member.user_id
         if card.ruling is not None:
             level, employee = Level(card.level), self._workshop.employee.pk
-            assert not Ruling.from_json(card.ruling).find_problem(TOOL, level, employee, card.params)
+            assert Ruling.from_json(card.ruling).find_objection(TOOL, level, employee, card.params) is None
         assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.APPROVED
         return self._undo(chance, member)
 

@@ -55,10 +55,9 @@ class TestRepeats:
         trigger = add_trigger(workshop)
         found: list[Run | None] = []
 
-        def receive_another(*_: Any) -> str:
+        def receive_another(*_: Any) -> None:
             monkeypatch.undo()
             found.append(send(trigger, DOWN))
-            return ""
 
         monkeypatch.setattr(receiving, "_find_filter", receive_another)
         assert send(trigger, DOWN) == found[0]

@@ -63,8 +63,8 @@ def classify_address(address: Address) -> AddressKind:
     return next(kind for network, kind in _IPV6 if plain in network)
 
 
-def explain_refusal(address: Address, server: HostPort, reach: NetworkAccess) -> str:
-    """Return why the server may not be reached at this address, as part of a sentence; empty if it may."""
+def find_forbidden_kind(address: Address, server: HostPort, reach: NetworkAccess) -> AddressKind | None:
+    """Return the kind for which the server may not be reached at this address; None if it may."""
     kind = classify_address(address)
     is_open = kind is AddressKind.PUBLIC or (kind is AddressKind.PRIVATE and reach.allows_private(server, address))
-    return "" if is_open else str(kind.value)
+    return None if is_open else kind

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 
 from tools.contract import HostPort, NetworkAccess
-from tools.network.addresses import Address, explain_refusal
+from tools.network.addresses import Address, find_forbidden_kind
 from tools.network.errors import network_error, security_violation, timeout_error
 from tools.network.urls import parse_ip
 
@@ -81,12 +81,12 @@ def look_up_host(server: HostPort, reach: NetworkAccess, resolve: Resolver, seco
     """
     host = server.host
     found = _resolve_unchecked(host, resolve, seconds)
-    fault = next(filter(None, (explain_refusal(address, server, reach) for address in found)), "")
-    if fault:
-        raise security_violation(
-            f"{host} is not allowed: it has {fault}.",
-            "Use the address of a public host. The owner of this installation can allow private addresses.",
-        )
+    for address in found:
+        if (kind := find_forbidden_kind(address, server, reach)) is not None:
+            raise security_violation(
+                f"{host} is not allowed: it has {kind.value}.",
+                "Use the address of a public host. The owner of this installation can allow private addresses.",
+            )
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from tools.contract import Level
 from tools.toolbox.approval_rules import CastVote, Group, RuledCard, RuleTerms, Voter, may_decide
 from tools.toolbox.conditions import Condition
+from tools.toolbox.objections import Objection
 
 
 @dataclass(frozen=True)
@@ -41,16 +42,19 @@ class Ruling:
         """Keep what matters for this card, whose matching rules are given."""
         return cls(person, tuple(votes), tuple(rules), card.category, card.requesters, card.age)
 
-    def find_problem(self, tool: str, level: Level, employee_id: int, params: Mapping[str, Any]) -> str:
-        """Judge the approval again; return the reason why it was not enough, empty if it was."""
+    def find_objection(self, tool: str, level: Level, employee_id: int, params: Mapping[str, Any]) -> Objection | None:
+        """Judge the approval again; return the reason why it was not enough, None if it was."""
         card = RuledCard(tool, self.category, level, employee_id, params, self.requesters, self.age)
         strangers = [rule.id for rule in self.rules if not rule.matches(card)]
         if strangers:
-            return f"approval rule {strangers[0]} does not match the card that it was applied to"
+            return Objection(f"approval rule {strangers[0]} does not match the card that it was applied to")
         if self.breaks_glass:
-            return "whoever broke the glass had asked for the call" if self.person.id in self.requesters else ""
+            has_asked = self.person.id in self.requesters
+            return Objection("whoever broke the glass had asked for the call") if has_asked else None
         found = may_decide(self.person, card, self.votes, self.rules)
-        return "" if found.completes else f"the approval was not enough: {found.refusal or 'votes are missing'}"
+        if found.completes:
+            return None
+        return Objection(f"the approval was not enough: {found.refusal or 'votes are missing'}")
 
     def as_json(self) -> dict[str, Any]:
         """Return the ruling for storage."""

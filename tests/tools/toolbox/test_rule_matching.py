@@ -109,8 +109,8 @@ def test_the_recorded_ruling_agrees_with_the_live_one() -> None:
     rule = RuleTerms(1, "two", conditions=(LARGE,), needed=2)
     for value in (*SPELLED[:-1], *SMALL):
         card = RuledCard("bank.pay", "bank", Level.WRITE, 1, {"amount": value})
-        problem = Ruling.of(Voter(1, "Ann"), card, (), [rule]).find_problem("bank.pay", Level.WRITE, 1, card.params)
-        assert ("does not match" in problem) is not rule.matches(card)
+        objection = Ruling.of(Voter(1, "Ann"), card, (), [rule]).find_objection("bank.pay", Level.WRITE, 1, card.params)
+        assert (objection is not None and "does not match" in objection.why) is not rule.matches(card)
 
 
 JSON = st.recursive(

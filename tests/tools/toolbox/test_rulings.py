@@ -36,7 +36,8 @@ EVERYTHING = RuleTerms(
 
 
 def judge(ruling: Ruling) -> str:
-    return ruling.find_problem(CARD.tool, CARD.level, CARD.employee_id, CARD.params)
+    objection = ruling.find_objection(CARD.tool, CARD.level, CARD.employee_id, CARD.params)
+    return objection.why if objection else ""
 
 
 @pytest.mark.parametrize("rule", [EVERYTHING, RuleTerms(3, "")])
