@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from tools.contract.level import Level
 from tools.contract.network_access import NetworkAccess
@@ -43,6 +43,7 @@ class ToolContext:
     Attributes:
         organization_id: the tenant; scopes every query of a tool.
         organization_name, user, employee_id, employee_name, run_id, mode: the origin of the call.
+        environment: "production", or "development" while DEBUG is on.
         correlation_id: joins the log lines of one run.
         call_id, idempotency_key: identify this call; every attempt at it has the same key.
         level: the call's level if an admin raised it; None means the tool's own.
@@ -62,6 +63,7 @@ class ToolContext:
     employee_id: str = ""
     employee_name: str = ""
     run_id: str = ""
+    environment: Literal["development", "production"] = "production"
     correlation_id: str = ""
     call_id: str = ""
     idempotency_key: str = ""
