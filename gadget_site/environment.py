@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from typing import Literal
 
 from gadget_site.addresses import (
     DatabaseAddress,
@@ -73,6 +74,11 @@ class SiteSettings:
     mail: MailServer
     private_push_hosts: PrivateHosts
     chat_hosts: PrivateHosts
+
+    @property
+    def environment_name(self) -> Literal["development", "production"]:
+        """The name that tools see; a setting of its own, because workers switch DEBUG off."""
+        return "development" if self.debug else "production"
 
     @property
     def is_only_local(self) -> bool:

@@ -43,6 +43,7 @@ GADGET_ORIGIN = SITE.origin
 GADGET_LINK_BASE = SITE.link_base
 GADGET_LOG_FORMAT = SITE.log_format
 GADGET_SHOWS_MESSAGES = SITE.debug  # without a mail server, on a page; a setting of its own: workers switch DEBUG off
+GADGET_ENVIRONMENT = SITE.environment_name
 GADGET_TRUSTED_PROXIES = SITE.trusted_proxies
 GADGET_WORKERS = SITE.workers
 GADGET_WORKER_THREADS = SITE.worker_threads

@@ -26,14 +26,11 @@ from agents.platform.known_secrets import KNOWN_SECRETS
 from agents.platform.log_context import log_for_organization
 from tools.connections.models import Source
 from tools.connections.servers import required_fields
-from tools.contract import SHORTEST_SECRET, collect_secrets
+from tools.contract import KNOWN_SERVICES, SHORTEST_SECRET, collect_secrets
 
-SERVICES = {
-    "google.cse": ("Google search", ("api_key", "engine_id")),
-    "github": ("GitHub", ("token",)),
-    "slack": ("Slack", ("token", "signing_secret")),
-}
-"""Services that built-in tools use, as {name: (label, fields)}."""
+SERVICE_LABELS = {"google.cse": "Google search", "github": "GitHub", "slack": "Slack"}
+SERVICES = {name: (SERVICE_LABELS[name], fields) for name, fields in KNOWN_SERVICES.items()}
+"""Known services, as {name: (label, fields)}."""
 OTHER = "other"
 ROWS = range(1, 5)
 MAX_FIELDS = 20

@@ -104,6 +104,13 @@ class EmployeeForm(ConfirmationForm):
         if isinstance(field, forms.ChoiceField):
             field.choices = [(mode, mode.capitalize()) for mode in choices]
 
+    def clean_mode(self) -> str:
+        """Refuse the employee's own mode if no tool names it any more."""
+        mode: str = self.cleaned_data["mode"]
+        if mode not in {*MODES, *(named for tool in self.catalog for named in tool.modes or ())}:
+            raise forms.ValidationError(f"No tool names the mode {mode!r} any more. Choose another one.")
+        return mode
+
     def clean(self) -> dict[str, Any]:
         """Check that the tools and the provider belong to the organization, and that a real model has a name."""
         cleaned = super().clean() or {}

@@ -7,6 +7,7 @@ from django.db import IntegrityError
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Role
+from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.providers.base import CONTINUE_REQUEST
@@ -92,6 +93,7 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
     if not employee.is_active:
         raise Conflict(f"{employee.name} is not active")
     stops.refuse_stopped(employee)
+    _refuse_lost_mode(employee, submission.mode)
     run = Run(
         organization_id=member.organization_id,
         employee=employee,
@@ -134,9 +136,17 @@ def _check_mode(member: Membership, mode: str) -> None:
     """Refuse a mode that neither ships nor is named by a tool of the organization."""
     if not mode or mode in MODES:
         return
-    known = dict.fromkeys([*MODES, *load_toolbox(member.organization_id).modes])
+    known = load_toolbox(member.organization_id).known_modes
     if mode not in known:
         raise Invalid("mode", f"mode is {mode[:_LONGEST_SHOWN]!r}, but must be one of {', '.join(known)}")
+
+
+def _refuse_lost_mode(employee: Employee, mode: str) -> None:
+    """Refuse the employee's own mode if no tool names it any more, as after a plugin was removed."""
+    if mode or employee.mode in MODES or employee.mode in load_toolbox(employee.organization_id).known_modes:
+        return
+    name = employee.name
+    raise Conflict(f"{name} works in the mode {employee.mode!r}, which no tool names. Choose another one for {name}.")
 
 
 def _check_request_id(submission: Submission) -> None:

@@ -78,6 +78,8 @@ def test_modes_that_tools_name_are_choices_and_any_other_is_an_error(world: Worl
     world.employee.refresh_from_db()
     assert world.employee.mode == "sales"
     assert "sales" in dict(admin.get(path).context["adminform"].form.fields["mode"].choices)
+    answer = admin.post(path, filled_form(admin, path, mode="sales"))
+    assert faults(answer)["mode"] == ["No tool names the mode 'sales' any more. Choose another one."]
 
 
 def test_ticked_tools_become_grants_and_unticked_ones_end(world: World, admin: Client) -> None:

@@ -73,6 +73,7 @@ def test_another_organizations_request_id_is_another_run(world: World) -> None:
         ("client_request_id", "x" * 201),
         ("client_request_id", "a\x00"),
         ("client_request_id", "schedule:1:2026-11-22T08:00:00+00:00"),
+        ("mode", "party"),
         ("mode", "x" * 10_000),
         ("tsak", "misspelt"),
     ],

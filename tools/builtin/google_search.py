@@ -149,8 +149,8 @@ def run_search(parameters: Mapping[str, str], context: ToolContext) -> SearchPag
         ToolError: UNAUTHORIZED, FORBIDDEN, RATE_LIMIT_EXCEEDED, INVALID_PARAMETER, NETWORK_ERROR, TIMEOUT,
             OPERATION_FAILED
     """
-    fields = context.credentials.get(SERVICE, {})
-    key, engine = fields.get("api_key", ""), fields.get("engine_id", "")
+    account = context.services.google_cse
+    key, engine = account.api_key, account.engine_id
     if not key or not engine:
         missing = " and ".join(name for name, value in (("api_key", key), ("engine_id", engine)) if not value)
         raise ToolError(

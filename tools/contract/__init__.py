@@ -24,11 +24,13 @@ from tools.contract.preview import NO_PREVIEW, REFUSED, NothingToDo, Preview, Ta
 from tools.contract.recipe import Recipe, Step
 from tools.contract.result import KeptFile, ResultError, ResultFile, ToolResult, read_kept_files
 from tools.contract.schema import NoParams
+from tools.contract.services import KNOWN_SERVICES, GitHubAccount, GoogleSearchAccount, Services, SlackAccount
 from tools.contract.suspension import Delegation, Question, Steps, Suspend
 from tools.contract.tool import Parameter, Tool
 
 __all__ = [
     "INDEFINITE_CODES",
+    "KNOWN_SERVICES",
     "NO_PREVIEW",
     "REFUSED",
     "REPEATABLE_CODES",
@@ -39,6 +41,8 @@ __all__ = [
     "Example",
     "Fence",
     "FunctionTool",
+    "GitHubAccount",
+    "GoogleSearchAccount",
     "HostPort",
     "InvalidTool",
     "KeptFile",
@@ -56,6 +60,8 @@ __all__ = [
     "Recipe",
     "ResultError",
     "ResultFile",
+    "Services",
+    "SlackAccount",
     "Step",
     "Steps",
     "Suspend",

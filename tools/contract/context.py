@@ -3,12 +3,13 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from tools.contract.level import Level
 from tools.contract.network_access import NetworkAccess
 from tools.contract.preview import Preview
 from tools.contract.result import ToolResult
+from tools.contract.services import Services
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,13 @@ class ToolContext:
     Attributes:
         organization_id: the tenant; scopes every query of a tool.
         organization_name, user, employee_id, employee_name, run_id, mode: the origin of the call.
+        environment: "production", or "development" while DEBUG is on.
         correlation_id: joins the log lines of one run.
         call_id, idempotency_key: identify this call; every attempt at it has the same key.
         level: the call's level if an admin raised it; None means the tool's own.
         session: data shared by the calls of the run.
-        credentials: by service, e.g. credentials["github"]["token"]; their values are removed from all output.
+        credentials: by service, e.g. credentials["github"]["token"]; their values are removed from all output. Those of
+            known services are also fields of `services`.
         reach: the hosts that the call may contact; pass it to `tools.network`, the only way to the network.
         preview: the sealed effect that a person approved; None for a call without approval.
         progress: `progress(fraction, text)` reports progress, with a fraction from 0 to 1.
@@ -62,6 +65,7 @@ class ToolContext:
     employee_id: str = ""
     employee_name: str = ""
     run_id: str = ""
+    environment: Literal["development", "production"] = "production"
     correlation_id: str = ""
     call_id: str = ""
     idempotency_key: str = ""
@@ -76,6 +80,11 @@ class ToolContext:
     earlier_result: Callable[[str], ToolResult | None] = _no_results
     call_tool: Callable[[str, dict[str, Any]], ToolResult] = _no_calls
     ask_model: Callable[[str], str] = _no_model
+
+    @property
+    def services(self) -> Services:
+        """The credentials of known services, e.g. `services.github.token`; empty if they are not set."""
+        return Services(self.credentials)
 
     def with_progress(self, progress: Callable[[float, str], None]) -> Self:
         """Return a copy that reports progress to this function."""

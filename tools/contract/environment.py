@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
+from tools.contract.services import Services
+
 SHORTEST_SECRET = 6
 """Shorter values also occur in ordinary text, so they cannot be recognized as secrets."""
 
@@ -22,6 +24,11 @@ class Environment:
     def empty(cls) -> Self:
         """Build an environment without credentials, for tests."""
         return cls()
+
+    @property
+    def services(self) -> Services:
+        """The credentials of known services, e.g. `services.github.token`; empty if they are not set."""
+        return Services(self.credentials)
 
     @property
     def secrets(self) -> frozenset[str]:

@@ -63,6 +63,7 @@ class Policy:
         features_by_tool: features required in addition to the tool's own, by name or id.
         allowed_hosts: hosts that open-world tools may contact without approval, in lower case.
         withheld: tools that cannot be used now, by name, with the reason as a sentence.
+        modes: the modes that exist; in any other, no tool can be used. None allows any.
     """
 
     disabled: frozenset[str] = frozenset()
@@ -70,6 +71,11 @@ class Policy:
     features_by_tool: Mapping[str, frozenset[str]] = field(default_factory=dict)
     allowed_hosts: frozenset[str] = frozenset()
     withheld: Mapping[str, str] = field(default_factory=dict)
+    modes: frozenset[str] | None = None
+
+    def has_mode(self, mode: str) -> bool:
+        """Return True if the mode exists."""
+        return self.modes is None or mode in self.modes
 
 
 class Permission(StrEnum):
@@ -216,6 +222,8 @@ def find_refusal(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolError 
         )
     if tool.is_system:
         return _build_refusal(ErrorCode.NOT_PERMITTED, f"The tool {tool.name!r} is for the platform only.")
+    if not policy.has_mode(grants.mode):
+        return _build_refusal(ErrorCode.NOT_PERMITTED, f"There is no mode {grants.mode!r}, so no tool can be used.")
     if not is_in_mode(tool, grants.mode):
         return _build_refusal(
             ErrorCode.NOT_PERMITTED, f"The tool {tool.name!r} is not part of the mode {grants.mode!r}."

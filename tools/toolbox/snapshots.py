@@ -36,7 +36,8 @@ class RecordedRules:
         """Collect the rules. They hold only granted tools, because no other tool matters."""
         granted = {id_: RecordedTraits.of(tool) for id_, tool in tools.items() if tool.name in grants.tools}
         withheld = {name: why for name, why in policy.withheld.items() if name in grants.tools}
-        return cls(grants, replace(policy, withheld=withheld), granted, standing_grants)
+        modes = None if policy.has_mode(grants.mode) else frozenset[str]()
+        return cls(grants, replace(policy, withheld=withheld, modes=modes), granted, standing_grants)
 
     def as_json(self) -> dict[str, Any]:
         """Return the rules as JSON; equal rules give equal JSON."""
@@ -138,6 +139,7 @@ def _dump_policy(policy: Policy) -> dict[str, Any]:
         "features_by_tool": {name: sorted(features) for name, features in policy.features_by_tool.items()},
         "allowed_hosts": sorted(policy.allowed_hosts),
         "withheld": dict(policy.withheld),
+        **({} if policy.modes is None else {"modes": sorted(policy.modes)}),
     }
 
 
@@ -148,4 +150,5 @@ def _load_policy(stored: Mapping[str, Any]) -> Policy:
         features_by_tool={name: frozenset(features) for name, features in stored["features_by_tool"].items()},
         allowed_hosts=frozenset(stored["allowed_hosts"]),
         withheld=dict(stored["withheld"]),
+        modes=frozenset(stored["modes"]) if "modes" in stored else None,
     )

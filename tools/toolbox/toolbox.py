@@ -71,7 +71,7 @@ class Toolbox:
         limits: CallLimits | None = None,
         allow_dynamic_registration: bool = True,
     ) -> None:
-        self.policy = policy or Policy()
+        self.policy = replace(policy or Policy(), modes=frozenset(MODES))
         self.environment = environment or Environment.empty()
         self.limits = limits or CallLimits()
         self.guards = UNGUARDED
@@ -185,7 +185,13 @@ class Toolbox:
         return found or find_asked_action(name)
 
     def get_mode_set(self, mode: str) -> list[Tool]:
-        """List the tools of a mode, sorted by name; system tools belong to no mode."""
+        """List the tools of a mode, sorted by name; system tools belong to no mode.
+
+        Raises:
+            ValueError: there is no such mode.
+        """
+        if not self.policy.has_mode(mode):
+            raise ValueError(f"there is no mode {mode!r}; the modes are {', '.join(self.known_modes)}")
         return [tool for tool in self._by_name.values() if is_in_mode(tool, mode)]
 
     @property
@@ -193,6 +199,11 @@ class Toolbox:
         """The modes that tools name, after the default one."""
         named = {mode for tool in self._by_id.values() for mode in tool.modes or ()}
         return [MODES[0], *sorted(named - {MODES[0]})]
+
+    @property
+    def known_modes(self) -> list[str]:
+        """The modes that a run may have: those that ship, and those that tools name."""
+        return list(dict.fromkeys([*MODES, *self.modes]))
 
     def tools(self) -> list[Tool]:
         """List every version of every tool, sorted by name and version."""
@@ -207,7 +218,10 @@ class Toolbox:
         self._set_disabled(self.policy.disabled - {name})
 
     def available_tools(self, grants: Grants, policy: Policy | None = None) -> list[Tool]:
-        """List the tools that an employee may use in its mode, sorted by name; one version of each."""
+        """List the tools that an employee may use in its mode, sorted by name; one version of each.
+
+        In a mode that does not exist, it may use none.
+        """
         rules, granted = policy or self.policy, grants.tools
         offered = (tool for name, tool in self._by_name.items() if name in granted)
         return [tool for tool in offered if find_refusal(tool, grants, rules) is None]
@@ -269,6 +283,7 @@ class Toolbox:
         enabled_last = sorted(ordered, key=lambda tool: (tool.name, tool.id not in self.policy.disabled))
         self._by_id = {tool.id: tool for tool in ordered}
         self._by_name = {tool.name: tool for tool in enabled_last}
+        self.policy = replace(self.policy, modes=frozenset(self.known_modes))
 
 
 def _refuse_duplicate(tool: Tool, taken: Mapping[str, Tool]) -> Tool:

@@ -9,6 +9,8 @@ from datetime import datetime
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
+from django.conf import settings
+
 from agents.accounts.models.organization_versions import record_versions
 from agents.employees.models import Employee, ToolRule
 from agents.employees.toolboxes import load_credentials, load_network_access, load_toolbox
@@ -124,6 +126,7 @@ class RunContext:
             employee_id=str(run.employee_id),
             employee_name=run.employee.name,
             run_id=str(run.pk),
+            environment=settings.GADGET_ENVIRONMENT,
             correlation_id=f"run-{run.pk}",
             mode=run.mode,
             ask_model=ask_model,
@@ -176,6 +179,7 @@ class RunContext:
             employee_id=str(run.employee_id),
             employee_name=run.employee.name,
             run_id=str(run.pk),
+            environment=settings.GADGET_ENVIRONMENT,
             correlation_id=f"run-{run.pk}",
             call_id=str(call.pk or ""),
             idempotency_key=call.idempotency_key,

@@ -4,7 +4,7 @@ import pytest
 
 from tests.features import feature
 from tests.tools.toolbox.sample_tools import Echo
-from tools.contract import ErrorCode, Level, ToolError, format_error
+from tools.contract import ErrorCode, Level, ToolContext, ToolError, format_error
 from tools.toolbox import Grants, Toolbox
 
 DOCUMENTED = [
@@ -60,3 +60,19 @@ def test_mode_sets_and_available_tools() -> None:
     assert toolbox.available_tools(Grants(granted)) == [everywhere]
     assert toolbox.available_tools(Grants(granted, mode="code")) == [coding, everywhere]
     assert toolbox.available_tools(Grants()) == []
+
+
+def test_an_unknown_mode_is_an_error_and_offers_no_tool() -> None:
+    toolbox, everywhere = Toolbox(), Echo(level=Level.READ)
+    toolbox.register(everywhere)
+    for mode in ("party", "", "GENERAL"):
+        with pytest.raises(ValueError, match=f"no mode '{mode}'; the modes are general, code, research, debug"):
+            toolbox.get_mode_set(mode)
+        grants = Grants(frozenset({everywhere.name}), mode=mode)
+        assert toolbox.available_tools(grants) == []
+        context = ToolContext(1, mode=mode)
+        result = toolbox.execute_tool_by_name(everywhere.name, {"text": "Hi"}, context, grants)
+        assert result.error is not None
+        assert result.error.code is ErrorCode.NOT_PERMITTED
+    toolbox.register(Echo(name="sample.sell"), modes={"party"})
+    assert everywhere in toolbox.get_mode_set("party")

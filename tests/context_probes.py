@@ -1,0 +1,26 @@
+"""A test tool that returns facts of its context."""
+
+from dataclasses import asdict
+
+from tools.contract import Level, Tool, ToolContext, ToolResult
+
+
+class Describe(Tool):
+    """Returns what the run tells it."""
+
+    name = "probe.describe"
+    description = "Describes its context."
+    level = Level.READ
+    volatile = True
+
+    def execute(self, params: object, context: ToolContext) -> ToolResult:
+        return ToolResult.ok(
+            {
+                "environment": context.environment,
+                "user": asdict(context.user),
+                "correlation_id": context.correlation_id,
+            }
+        )
+
+
+PROBES = (Describe,)

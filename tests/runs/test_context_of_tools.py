@@ -1,0 +1,34 @@
+"""The context of a call: the facts that a run tells its tools."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from agents.employees.models import Grant
+from tests.context_probes import Describe
+from tests.features import feature
+from tests.workshop import Workshop, asking, call, data_of, last_call
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _granted(workshop: Workshop) -> None:
+    Grant.objects.create(employee=workshop.employee, tool=Describe.name)
+
+
+def describe(workshop: Workshop) -> dict[str, Any]:
+    """Run the probe and return what its context said."""
+    workshop.play(asking(call(Describe.name)))
+    facts: dict[str, Any] = data_of(last_call(workshop.work()))
+    return facts
+
+
+class TestTheContextOfACall:
+    @feature("Tool contract", "A tool learns whether it runs in development or production", "tools/contract/context.py")
+    @pytest.mark.parametrize(("debug", "name"), [(True, "development"), (False, "production")])
+    def test_names_the_environment(self, workshop: Workshop, settings: Settings, debug: bool, name: str) -> None:
+        settings.GADGET_ENVIRONMENT = replace(settings.SITE, debug=debug).environment_name
+        assert describe(workshop)["environment"] == name

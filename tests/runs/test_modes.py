@@ -1,0 +1,58 @@
+"""A mode that no tool names any more, as after a plugin was removed, gives an employee no tools."""
+
+import pytest
+
+from agents.accounts.models import Organization
+from agents.platform.refusals import Conflict
+from agents.policy.recorded_calls import CallFilter
+from agents.policy.replay import find_bounds, replay
+from agents.runs.engine.context import load_context
+from agents.runs.models import CallStatus, Run
+from tests.features import feature
+from tests.tools.toolbox.sample_tools import Echo
+from tests.workshop import Workshop, asking, call, last_call
+from tools.toolbox.toolbox import Toolbox
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _selling(toolbox: Toolbox) -> None:
+    """Register a tool that names the mode "party"."""
+    toolbox.register(Echo(name="sample.sell"), modes={"party"})
+
+
+class TestALostMode:
+    @feature(
+        "The gate",
+        "An unknown mode is an error, and gives an employee no tools",
+        "tools/toolbox/permissions.py, agents/runs/actions.py",
+    )
+    def test_starts_no_run(self, workshop: Workshop, toolbox: Toolbox) -> None:
+        workshop.employee.mode = "party"
+        workshop.employee.save()
+        assert workshop.submit().mode == "party"
+        toolbox.unregister("sample.sell")
+        with pytest.raises(Conflict, match="Dana works in the mode 'party', which no tool names"):
+            workshop.submit()
+        assert Run.objects.count() == 1
+        assert workshop.submit(mode="general").mode == "general"
+
+    def test_offers_nothing_to_a_run_that_has_started_and_refuses_its_calls(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
+        workshop.play(asking(call("data.searchRecords")))
+        run = workshop.submit(mode="party")
+        assert "data.searchRecords" in {tool.name for tool in load_context(run.pk).tools}
+        toolbox.unregister("sample.sell")
+        assert load_context(run.pk).tools == []
+        workshop.drive(run)
+        assert last_call(run).status == CallStatus.REJECTED
+        assert last_call(run).why == "There is no mode 'party', so no tool can be used."
+        assert _count_differences(workshop.organization) == 0
+
+
+def _count_differences(organization: Organization) -> int:
+    """Judge all recorded calls again by the rules of their time."""
+    bounded = find_bounds(CallFilter(organization.pk), None)
+    return sum(len(part.differences) for part in (replay(bounded) if bounded else ()))
