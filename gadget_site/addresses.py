@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from gadget_site.faults import SettingError
-from gadget_site.variables import is_host, is_port
+from gadget_site.faults import WrongValueError
+from gadget_site.parsers import is_host, is_port, split_words
 
-DATABASE_EXAMPLE = "postgresql://gadget:password@localhost:5432/gadget"
 SQLITE_EXAMPLE = "sqlite:////srv/gadget/gadget.sqlite3"
-REDIS_EXAMPLE = "redis://localhost:6379/0"
 POSTGRESQL_SCHEMES = frozenset({"postgresql", "postgres"})
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 SSL_FILES = ("sslrootcert", "sslcert", "sslkey")
@@ -49,25 +47,27 @@ def hide_password(url: str) -> str:
 
 def parse_database_url(url: str) -> DatabaseAddress:
     """Parse `sqlite:///relative`, `sqlite:////absolute` or `postgresql://user:password@host:port/name?host=/socket/folder`."""
-    parts = _split_url("DATABASE_URL", url, DATABASE_EXAMPLE)
+    parts = _split_url(url)
     if parts.scheme == "sqlite":
         return _parse_sqlite(parts, url)
     if parts.scheme in POSTGRESQL_SCHEMES:
         return _parse_postgresql(parts, url)
     fault = f"{hide_password(url)!r} begins with neither postgresql:// nor sqlite:///"
-    raise SettingError("DATABASE_URL", fault, DATABASE_EXAMPLE)
+    raise WrongValueError(fault)
 
 
 def parse_redis_url(url: str) -> str:
-    """Return the address if it is a valid `redis://`, `rediss://` or `unix://`."""
-    parts = _split_url("REDIS_URL", url, REDIS_EXAMPLE)
+    """Return the address if it is a valid `redis://`, `rediss://` or `unix://`; an empty text stays empty."""
+    if not url:
+        return ""
+    parts = _split_url(url)
     if parts.scheme not in {"redis", "rediss", "unix"}:
         fault = f"{hide_password(url)!r} begins with none of redis://, rediss://, unix://"
-        raise SettingError("REDIS_URL", fault, REDIS_EXAMPLE)
+        raise WrongValueError(fault)
     if parts.scheme == "unix" and not parts.path.startswith("/"):
-        raise SettingError("REDIS_URL", f"{url!r} has no absolute socket path", "unix:///run/redis/redis.sock")
+        raise WrongValueError(f"{url!r} has no absolute socket path", "unix:///run/redis/redis.sock")
     if parts.scheme != "unix" and not (is_host(parts.hostname or "") and re.fullmatch(r"/?|/[0-9]+", parts.path)):
-        raise SettingError("REDIS_URL", f"{hide_password(url)!r} is not redis://host:port/number", REDIS_EXAMPLE)
+        raise WrongValueError(f"{hide_password(url)!r} is not redis://host:port/number")
     return url
 
 
@@ -81,6 +81,21 @@ def is_web_address(text: str) -> bool:
     return parts.scheme in {"http", "https"} and is_host(parts.hostname or "") and port != 0
 
 
+def parse_web_address(text: str) -> str:
+    """Return the address if it is a valid `http://` or `https://`; an empty text stays empty."""
+    if text and not is_web_address(text):
+        raise WrongValueError(f"{hide_password(text)!r} is not an http:// or https:// address")
+    return text
+
+
+def parse_origins(text: str) -> tuple[str, ...]:
+    origins = split_words(text)
+    for origin in origins:
+        if not (re.fullmatch(r"https?://[A-Za-z0-9_.\-\[\]:]+", origin) and is_web_address(origin)):
+            raise WrongValueError(f"{origin!r} is not scheme://host[:port] without a path")
+    return origins
+
+
 def build_broker_url(redis_url: str) -> str:
     """Return the address in Celery's form: a Unix socket is `redis+socket://`, its database `virtual_host`."""
     parts = urlsplit(redis_url)
@@ -90,14 +105,14 @@ def build_broker_url(redis_url: str) -> str:
     return f"redis+socket://{parts.path}?virtual_host={database}"
 
 
-def _split_url(name: str, url: str, example: str) -> SplitResult:
+def _split_url(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise SettingError(name, f"{hide_password(url)!r} is not an address: {error}", example) from error
+        raise WrongValueError(f"{hide_password(url)!r} is not an address: {error}") from error
     if port == 0:
-        raise SettingError(name, f"{hide_password(url)!r} is not an address: 0 is not a port", example)
+        raise WrongValueError(f"{hide_password(url)!r} is not an address: 0 is not a port")
     return parts
 
 
@@ -105,12 +120,12 @@ def _parse_sqlite(parts: SplitResult, url: str) -> DatabaseAddress:
     path = unquote(parts.path.removeprefix("/"))
     if parts.netloc or parts.query or not path or path == ":memory:":
         fault = f"{url!r} names no file (all processes share the database, so it cannot be in memory)"
-        raise SettingError("DATABASE_URL", fault, SQLITE_EXAMPLE)
+        raise WrongValueError(fault, SQLITE_EXAMPLE)
     file = Path(path).expanduser().absolute()
     if not file.parent.is_dir():
-        raise SettingError("DATABASE_URL", f"there is no folder {str(file.parent)!r}", SQLITE_EXAMPLE)
+        raise WrongValueError(f"there is no folder {str(file.parent)!r}", SQLITE_EXAMPLE)
     if file.is_dir():
-        raise SettingError("DATABASE_URL", f"{str(file)!r} is a folder, not a file", SQLITE_EXAMPLE)
+        raise WrongValueError(f"{str(file)!r} is a folder, not a file", SQLITE_EXAMPLE)
     return DatabaseAddress.sqlite(file)
 
 
@@ -120,10 +135,10 @@ def _parse_postgresql(parts: SplitResult, url: str) -> DatabaseAddress:
     port = options.pop("port", "") or str(parts.port or "")
     name = unquote(parts.path.removeprefix("/"))
     if not name or "/" in name:
-        raise SettingError("DATABASE_URL", f"{hide_password(url)!r} names no database", DATABASE_EXAMPLE)
+        raise WrongValueError(f"{hide_password(url)!r} names no database")
     if not all(one.startswith(("/", "@")) or is_host(one) for one in host.split(",") if host):
         fault = f"{host!r} is neither a host nor a socket folder"
-        raise SettingError("DATABASE_URL", fault, DATABASE_EXAMPLE)
+        raise WrongValueError(fault)
     return DatabaseAddress(
         engine="postgresql",
         name=name,
@@ -155,7 +170,7 @@ def _parse_options(parts: SplitResult) -> dict[str, str]:
         elif name in SSL_FILES and not _file_exists(name, value):
             fault = f"{name}: there is no file {value!r}"
         if fault:
-            raise SettingError("DATABASE_URL", fault, DATABASE_EXAMPLE)
+            raise WrongValueError(fault)
     return options
 
 

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ParamSpec, TypeVar, cast
+from typing import ParamSpec
 
 from django.core.exceptions import ImproperlyConfigured
 
 P = ParamSpec("P")
-T = TypeVar("T")
+
+
+class WrongValueError(ValueError):
+    """A text that is no value of its setting.
+
+    Attributes:
+        example: a right value, if the setting's own example does not fit the fault.
+    """
+
+    def __init__(self, fault: str, example: str = "") -> None:
+        super().__init__(fault)
+        self.example = example
 
 
 class SettingError(ImproperlyConfigured):
@@ -42,13 +53,12 @@ class Faults:
     def __init__(self) -> None:
         self._errors: list[SettingError] = []
 
-    def read(self, reader: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return the reader's value, or None after a wrong setting: call `raise_all` before using any value."""
+    def check(self, reader: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Call the reader, and keep its SettingError for `raise_all`."""
         try:
-            return reader(*args, **kwargs)
+            reader(*args, **kwargs)
         except SettingError as error:
             self._errors.append(error)
-            return cast("T", None)
 
     def raise_all(self) -> None:
         """Raise the collected errors, if any, without duplicates."""

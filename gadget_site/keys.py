@@ -12,10 +12,14 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet
 
+from gadget_site.faults import WrongValueError
+from gadget_site.parsers import split_words
+
 SECRET_KEY_FILE = "secret_key"  # noqa: S105
 ENCRYPTION_KEY_FILE = "encryption_key"
 AUDIT_KEY_FILE = "audit_key"
 FERNET_BYTES = 32
+KEY_EXAMPLE = "$(python -c 'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())')"
 
 
 def load_secret_key(data_dir: Path) -> str:
@@ -33,16 +37,23 @@ def load_audit_key(data_dir: Path) -> str:
     return _load_or_create(data_dir / AUDIT_KEY_FILE, lambda: Fernet.generate_key().decode())
 
 
-def describe_key_fault(keys: tuple[str, ...]) -> str:
-    """Describe the first invalid key, without showing it; empty if all are valid."""
+def parse_keys(text: str) -> tuple[str, ...]:
+    """Return the keys in the text; an error numbers the first invalid one, without showing it."""
+    keys = split_words(text)
+    if not keys:
+        raise WrongValueError("contains no key", KEY_EXAMPLE)
     for number, key in enumerate(keys, start=1):
-        try:
-            size = len(b64decode(key, altchars=b"-_", validate=True))
-        except (binascii.Error, ValueError):
-            return f"key {number} of {len(keys)} is not URL-safe base64"
-        if size != FERNET_BYTES:
-            return f"key {number} of {len(keys)} holds {size} bytes instead of {FERNET_BYTES}"
-    return ""
+        if fault := _describe_fault(key):
+            raise WrongValueError(f"key {number} of {len(keys)} {fault}", KEY_EXAMPLE)
+    return keys
+
+
+def _describe_fault(key: str) -> str:
+    try:
+        size = len(b64decode(key, altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError):
+        return "is not URL-safe base64"
+    return "" if size == FERNET_BYTES else f"holds {size} bytes instead of {FERNET_BYTES}"
 
 
 def _load_or_create(path: Path, create: Callable[[], str]) -> str:

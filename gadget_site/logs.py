@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 from agents.platform.known_secrets import KNOWN_SECRETS, KnownSecrets
-from gadget_site.environment import SiteSettings
+from gadget_site.settings_table import SiteSettings
 from tools.config import ToolSettings
 from tools.contract import SHORTEST_SECRET
 

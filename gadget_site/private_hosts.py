@@ -1,4 +1,4 @@
-"""Parse ALLOWED_PRIVATE_HOSTS and GADGET_PRIVATE_PUSH_HOSTS: servers at private addresses that may be reached."""
+"""Parse the settings that list servers at private addresses that may be reached."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import suppress
 from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
-from gadget_site.faults import SettingError
+from gadget_site.faults import WrongValueError
+from gadget_site.parsers import split_words
 from tools.contract import PrivateHost, PrivateHosts
 
-SETTING = "ALLOWED_PRIVATE_HOSTS"
 EXAMPLE = "ollama.internal:11434,10.0.0.5,192.168.1.0/24"
 LOOPBACK = PrivateHosts((PrivateHost(network=ip_network("127.0.0.0/8")), PrivateHost(network=ip_network("::1/128"))))
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -20,13 +20,13 @@ _ENTRY = re.compile(r"(?P<host>\[[0-9A-Fa-f:./]+\]|[^\[\]:]+)(:(?P<port>\d{1,5})
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 
 
-def read_private_hosts(words: Iterable[str], setting: str = SETTING) -> PrivateHosts:
-    """Parse names, addresses and networks, each with an optional port; errors name the setting.
+def parse_private_hosts(text: str) -> PrivateHosts:
+    """Parse names, addresses and networks, separated by commas, each with an optional port.
 
     Raises:
-        SettingError: a word is none of these.
+        WrongValueError: a word is none of these.
     """
-    return PrivateHosts(tuple(_parse_entry(word, setting) for word in words))
+    return PrivateHosts(tuple(map(_parse_entry, split_words(text))))
 
 
 def list_named_hosts(addresses: Iterable[str]) -> list[PrivateHost]:
@@ -40,19 +40,19 @@ def list_named_hosts(addresses: Iterable[str]) -> list[PrivateHost]:
     return found
 
 
-def _parse_entry(word: str, setting: str) -> PrivateHost:
+def _parse_entry(word: str) -> PrivateHost:
     is_bare_ipv6 = word.count(":") > 1 and "[" not in word
     found = _ENTRY.fullmatch(f"[{word}]" if is_bare_ipv6 else word)
     port = int(found["port"]) if found and found["port"] else None
     if found is None or (port is not None and not 1 <= port <= 65_535):
-        raise _build_error(word, setting)
+        raise _build_error(word)
     host = found["host"].strip("[]").lower().rstrip(".")
     try:
         return PrivateHost(network=ip_network(host), port=port)
     except ValueError:
         labels = host.split(".")
         if not all(map(_LABEL.fullmatch, labels)) or labels[-1].isdigit():
-            raise _build_error(word, setting) from None
+            raise _build_error(word) from None
     return PrivateHost(name=host, port=port)
 
 
@@ -63,5 +63,5 @@ def _parse_host(host: str, port: int) -> PrivateHost:
         return PrivateHost(name=host.lower(), port=port)
 
 
-def _build_error(word: str, setting: str) -> SettingError:
-    return SettingError(setting, f"{word!r} is not a host name, address or network, with or without a port", EXAMPLE)
+def _build_error(word: str) -> WrongValueError:
+    return WrongValueError(f"{word!r} is not a host name, address or network, with or without a port", EXAMPLE)

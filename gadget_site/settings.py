@@ -1,4 +1,4 @@
-"""Django's settings. Everything that an operator can choose is read and checked in environment.py."""
+"""Django's settings. Everything that an operator can choose is a row of settings_table.py."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ GADGET_HOST = SITE.host
 GADGET_PORT = SITE.port
 GADGET_TOOLS = ["tools.builtin.BUILTIN_TOOLS", *(["gadget_site.demo.tools.DEMO_TOOLS"] if SITE.debug else [])]
 GADGET_DEMO_PACE = SITE.demo_pace
+HEARTBEAT_FILE = SITE.heartbeat_file
 REDIS_URL = SITE.redis_url
 REDIS_IS_EMBEDDED = SITE.redis_is_embedded
 OPENAI_API_KEY = SITE.openai_api_key
@@ -213,7 +214,7 @@ EMAIL_HOST_PASSWORD = SITE.mail.password
 EMAIL_USE_SSL = SITE.mail.encryption == "ssl"
 EMAIL_USE_TLS = SITE.mail.encryption == "starttls"
 EMAIL_TIMEOUT = 15
-DEFAULT_FROM_EMAIL = SITE.mail.sender
+DEFAULT_FROM_EMAIL = SITE.mail_sender
 
 # Redis: messages that wake workers, and the bell that wakes browsers
 CELERY_BROKER_URL = build_broker_url(SITE.redis_url)

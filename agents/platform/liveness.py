@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections.abc import Mapping
@@ -25,14 +24,12 @@ MISSING_WINDOW_S = 600
 REDIS = "redis"
 WORKER = "worker"
 SWEEPER = "sweeper"
-HEARTBEAT_FILE = "HEARTBEAT_FILE"
-"""The environment variable that names the file a process touches while its threads run."""
 HEARTBEAT_S = 0.5
 
 
 def start_heartbeat() -> None:
     """Touch the supervisor's heartbeat file, if it named one, for as long as this process's threads run."""
-    if name := os.environ.get(HEARTBEAT_FILE):
+    if name := settings.HEARTBEAT_FILE:
         threading.Thread(target=_run, args=(Path(name),), name="heartbeat", daemon=True).start()
 
 

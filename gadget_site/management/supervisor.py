@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from agents.platform.liveness import HEARTBEAT_FILE
 from gadget_site.management.parts_output import PartsOutput
 from gadget_site.management.processes import ProcessSpec
+from gadget_site.settings_table import SiteSettings
 
 TETHER = str(Path(__file__).with_name("tether.py"))
 DEATHS_ALLOWED = 5
@@ -75,10 +75,11 @@ class Supervisor:
         """Start a process in its own process group, so that the terminal's Ctrl-C reaches only the supervisor."""
         heartbeat = Path(self._heartbeats.name) / spec.name
         heartbeat.unlink(missing_ok=True)
+        own = {"PYTHONUNBUFFERED": "1", SiteSettings.heartbeat_file.name: str(heartbeat)}
         process = subprocess.Popen(
             [sys.executable, TETHER, str(os.getpid()), *spec.command],
             cwd=self._folder,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", HEARTBEAT_FILE: str(heartbeat), **spec.environment},
+            env={**os.environ, **own, **spec.environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry, Organization
 from agents.employees.toolboxes import load_network_access
-from gadget_site.private_hosts import read_private_hosts
+from gadget_site.private_hosts import parse_private_hosts
 from tests.admin.rows import address, confirmed, faults, filled_form, make_admin_world
 from tests.features import feature
 from tests.world import World
@@ -126,7 +126,7 @@ class TestThePrivateNetwork:
         )
 
     def test_is_opened_by_the_setting(self, world: World, admin: Client, settings: Settings) -> None:
-        settings.ALLOWED_PRIVATE_HOSTS = read_private_hosts(["wiki.internal:8080", "10.1.0.0/16"])
+        settings.ALLOWED_PRIVATE_HOSTS = parse_private_hosts("wiki.internal:8080,10.1.0.0/16")
         for host, port, leads_to, is_open in (
             ("wiki.internal", 8080, "192.168.7.7", True),
             ("wiki.internal", 22, "192.168.7.7", False),
@@ -146,7 +146,7 @@ class TestThePrivateNetwork:
         bump_tools_version(world.acme.pk)
         server, here = HostPort("127.0.0.1", 6379), ip_address("127.0.0.1")
         assert not reach_of(world).allows_private(server, here)
-        settings.ALLOWED_PRIVATE_HOSTS = read_private_hosts(["127.0.0.1:6379"])
+        settings.ALLOWED_PRIVATE_HOSTS = parse_private_hosts("127.0.0.1:6379")
         bump_tools_version(world.acme.pk)
         assert reach_of(world).allows_private(server, here)
 

@@ -18,8 +18,8 @@ import pytest
 import yaml
 from django.core.management import get_commands
 
-from agents.platform.liveness import HEARTBEAT_FILE
 from gadget_site.environment import read_settings
+from gadget_site.settings_table import SETTINGS
 from gadget_site.version import VERSION
 from tests.deployment import dockerfile
 from tests.deployment.package import ROOT, Installed, build_wheel
@@ -31,29 +31,9 @@ ENTRY_POINT = (DEPLOY / "entrypoint.sh").read_text(encoding="utf-8")
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
 SERVICES: dict[str, Any] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if service["image"].startswith("gadget:")}
+NAMES = {setting.name for setting in SETTINGS}
 OF_OTHERS = {"CELERY_SKIP_CHECKS"}
 """A variable of Celery; those with Python's prefix are not ours either."""
-
-
-class Reads(dict[str, str]):
-    """An environment without variables that remembers which ones were asked for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-
-    def get(self, name: str, default: Any = None) -> Any:
-        self.names.add(name)
-        return default
-
-
-@pytest.fixture
-def settings_read(tmp_path: Path) -> set[str]:
-    """Every variable that Gadget reads."""
-    reads = Reads()
-    read_settings(reads, tmp_path)
-    assert {"DATABASE_URL", "ALLOWED_HOSTS", "GADGET_DATA_DIR"} <= reads.names
-    return reads.names | {HEARTBEAT_FILE}
 
 
 def is_known_command(word: str) -> bool:
@@ -88,15 +68,20 @@ class TestTheImage:
         assert len(of_pip) == 4
         assert all("--no-deps" in each and ("--require-hashes" in each or "--no-index" in each) for each in of_pip)
 
+    def test_its_check_of_health_reads_settings_alone(self) -> None:
+        names = re.findall(r"environ\W+(?:get\W+)?(\w+)", (DEPLOY / "healthcheck.py").read_text(encoding="utf-8"))
+        assert len(names) == 3
+        assert set(names) <= NAMES
+
     def test_its_python_is_one_that_gadget_supports(self) -> None:
         (version,) = re.findall(r"^ARG PYTHON=(\d+)\.(\d+)-", dockerfile.FILE.read_text(), flags=re.MULTILINE)
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         (oldest,) = re.findall(r"^>=(\d+)\.(\d+)$", project["requires-python"])
         assert tuple(map(int, version)) >= tuple(map(int, oldest))
 
-    def test_its_variables_are_settings(self, settings_read: set[str]) -> None:
+    def test_its_variables_are_settings(self) -> None:
         names = {name for name in dockerfile.environment() if name != "PATH" and not name.startswith("PYTHON")}
-        assert names <= settings_read
+        assert names <= NAMES
 
     def test_the_files_that_it_copies_are_enough_to_build_the_package(self, wheel: Path, tmp_path: Path) -> None:
         build = tmp_path / "src"
@@ -145,7 +130,7 @@ class TestCompose:
         assert is_known_command(command)
         assert service["image"] == f"gadget:{VERSION}"
         assert service["read_only"] is True
-        assert service["tmpfs"] == [str(Path(dockerfile.environment()[HEARTBEAT_FILE]).parent)]
+        assert service["tmpfs"] == [str(Path(dockerfile.environment()["HEARTBEAT_FILE"]).parent)]
         assert service["cap_drop"] == ["ALL"]
         assert service["security_opt"] == ["no-new-privileges:true"]
         assert service["volumes"] == [f"data:{dockerfile.environment()['GADGET_DATA_DIR']}"]
@@ -158,8 +143,8 @@ class TestCompose:
         assert "healthcheck" not in OURS["web"]
         assert OURS["migrate"]["healthcheck"] == {"disable": True}
 
-    def test_variables_are_settings(self, settings_read: set[str]) -> None:
-        assert {name for service in OURS.values() for name in service["environment"]} <= settings_read
+    def test_variables_are_settings(self) -> None:
+        assert {name for service in OURS.values() for name in service["environment"]} <= NAMES
 
     def test_its_settings_are_accepted(self, tmp_path: Path) -> None:
         given = self._example() | {"POSTGRES_PASSWORD": "b4d", "SECRET_KEY": "s" * 50}
@@ -218,10 +203,10 @@ class TestSystemd:
                 unit = read_unit(path)["Unit"]
                 assert unit["Requires"] == unit["After"] == "gadget-migrate.service"
 
-    def test_variables_are_settings(self, settings_read: set[str]) -> None:
+    def test_variables_are_settings(self) -> None:
         units = [read_unit(path)["Service"].get("Environment", "") for path in (*UNITS, COMMON)]
         names = {word.partition("=")[0] for line in units for word in line.split()}
-        assert {name for name in names if not name.startswith("PYTHON")} <= settings_read | OF_OTHERS
+        assert {name for name in names if not name.startswith("PYTHON")} <= NAMES | OF_OTHERS
 
     def test_the_guide_names_the_package_that_is_built(self, wheel: Path) -> None:
         guide = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")

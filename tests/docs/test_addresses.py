@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.urls import Resolver404, resolve
 
-from gadget_site.variables import OWN_NAMES
+from gadget_site.setting_names import OWN_NAMES
 from tests.docs.pages import PAGES
 from tests.source_tree import ROOT, assert_none
 

@@ -53,21 +53,6 @@ def test_every_make_target_that_is_named_exists() -> None:
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
 
 
-def test_every_setting_of_the_table_is_read_and_none_is_left_out() -> None:
-    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    table = page.partition("## Settings")[2].partition("## The demo")[0]
-    told = {
-        name for row in re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
-    }
-    readers = ("environment.py", "mail_server.py")
-    read = "".join((ROOT / "gadget_site" / name).read_text(encoding="utf-8") for name in readers)
-    for name in told:
-        assert f'"{name}"' in read, name
-    for_tests = {"GADGET_TIMING_SCALE"}
-    known = set(re.findall(r'variables\.\w+\("(\w+)"|_web_address\(variables, "(\w+)"', read))
-    assert {name for pair in known for name in pair if name} - told <= for_tests
-
-
 def test_the_tour_names_the_demo_as_it_is() -> None:
     words = " ".join(README.split())
     for worker in (DATA_STEWARD, OFFICE_MANAGER, SECURITY_TESTER):

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from gadget_site.addresses import build_broker_url
-from gadget_site.environment import KEY_EXAMPLE, SECRET_EXAMPLE, SiteSettings, read_settings
+from gadget_site.environment import read_settings
 from gadget_site.faults import SettingError
+from gadget_site.keys import KEY_EXAMPLE
+from gadget_site.settings_table import SECRET_EXAMPLE, SiteSettings
 from tools.contract import HostPort, PrivateHosts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -142,7 +144,7 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(SettingError) as caught:
         read({"DEBUG": "off", "PORT": "http", "TRUSTED_PROXIES": "0.0.0.0/0"}, tmp_path)
     names = [line.partition(":")[0] for line in str(caught.value).splitlines()]
-    assert names == ["SECRET_KEY", "GADGET_ENCRYPTION_KEYS", "GADGET_AUDIT_KEYS", "TRUSTED_PROXIES", "PORT"]
+    assert names == ["SECRET_KEY", "GADGET_ENCRYPTION_KEYS", "GADGET_AUDIT_KEYS", "PORT", "TRUSTED_PROXIES"]
     with pytest.raises(SettingError) as caught:
         read({"GADGET_TYPO": "1", "TRUSTED_PROXY": "1", "HOST": "two words", "PORT": "http"}, tmp_path)
     assert [line.split()[0].strip(":") for line in str(caught.value).splitlines()] == [

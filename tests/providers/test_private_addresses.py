@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.providers.base import ProviderError
-from gadget_site.private_hosts import read_private_hosts
+from gadget_site.private_hosts import parse_private_hosts
 from tests.features import feature
 from tests.model_server import ModelServer
 from tests.ollama_server import OllamaServer
@@ -60,7 +60,7 @@ def test_neither_is_any_other_address_that_is_not_public(ask: Asking, host: str)
 
 
 def test_metadata_services_stay_forbidden_whatever_is_allowed(ask: Asking) -> None:
-    ask.private_hosts = read_private_hosts(["169.254.0.0/16", "0.0.0.0/0"])
+    ask.private_hosts = parse_private_hosts("169.254.0.0/16,0.0.0.0/0")
     ask.base_url = "http://169.254.169.254/v1"
     assert refusal_of(ask).code == "bad_settings"
 
@@ -68,11 +68,11 @@ def test_metadata_services_stay_forbidden_whatever_is_allowed(ask: Asking) -> No
 def test_an_entry_may_name_the_port(server: ModelServer, ask: Asking) -> None:
     port = int(server.url.split(":")[2].split("/")[0])
     for entry in (f"127.0.0.1:{port + 1}", f"localhost:{port}", "10.0.0.0/8"):
-        ask.private_hosts = read_private_hosts([entry])
+        ask.private_hosts = parse_private_hosts(entry)
         assert refusal_of(ask).code == "bad_settings"
     assert server.connections == 0
     for entry in (f"127.0.0.1:{port}", "127.0.0.0/8", f"127.0.0.0/8:{port}"):
-        ask.private_hosts = read_private_hosts([entry])
+        ask.private_hosts = parse_private_hosts(entry)
         assert ask().text == "Done."
 
 
@@ -87,11 +87,11 @@ def test_a_name_is_looked_up_once_and_what_was_checked_is_connected_to(
         return [entry for address in answers.pop(0) for entry in system(address, *args, **more)]
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    ask.private_hosts = read_private_hosts(["127.0.0.1"])
+    ask.private_hosts = parse_private_hosts("127.0.0.1")
     ask.base_url = server.url.replace("127.0.0.1", "moving.test")
     assert ask().text == "Done."
     assert answers == [["10.9.9.9"]]
-    ask.private_hosts = read_private_hosts(["127.0.0.0/8"])  # connections of its own
+    ask.private_hosts = parse_private_hosts("127.0.0.0/8")  # connections of its own
     assert refusal_of(ask).code == "bad_settings"
     assert server.connections == 1
 

@@ -18,7 +18,7 @@ from agents.webhooks import changes
 from agents.webhooks.changes import KEPT, WebhookTerms
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
 from gadget_site.backup.restored import settle
-from gadget_site.private_hosts import read_private_hosts
+from gadget_site.private_hosts import parse_private_hosts
 from tests.webhooks.conftest import add_webhook, send_all
 from tests.webhooks.receiver import Receiver
 from tests.workshop import Workshop, asking, build_workshop, call
@@ -77,7 +77,7 @@ class TestAdding:
     def test_http_is_accepted_for_a_host_that_the_installation_names_alone(
         self, workshop: Workshop, settings: Settings
     ) -> None:
-        settings.ALLOWED_PRIVATE_HOSTS = read_private_hosts(["hooks.internal"])
+        settings.ALLOWED_PRIVATE_HOSTS = parse_private_hosts("hooks.internal")
         assert make(workshop, address="http://hooks.internal/x")[0].address == "http://hooks.internal/x"
         with pytest.raises(Invalid, match="https"):
             make(workshop, address="http://other.internal/x")
