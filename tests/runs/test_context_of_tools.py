@@ -1,12 +1,12 @@
 """The context of a call: the facts that a run tells its tools."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from pytest_django import Settings
 
 from agents.employees.models import Grant
+from gadget_site.settings_table import SiteSettings
 from tests.context_probes import Describe
 from tests.features import feature
 from tests.workshop import Workshop, asking, call, data_of, last_call
@@ -28,7 +28,7 @@ def describe(workshop: Workshop) -> dict[str, Any]:
 
 class TestTheContextOfACall:
     @feature("Tool contract", "A tool learns whether it runs in development or production", "tools/contract/context.py")
-    @pytest.mark.parametrize(("debug", "name"), [(True, "development"), (False, "production")])
-    def test_names_the_environment(self, workshop: Workshop, settings: Settings, debug: bool, name: str) -> None:
-        settings.GADGET_ENVIRONMENT = replace(settings.SITE, debug=debug).environment_name
+    @pytest.mark.parametrize(("debug", "name"), [("on", "development"), ("off", "production")])
+    def test_names_the_environment(self, workshop: Workshop, settings: Settings, debug: str, name: str) -> None:
+        settings.GADGET_ENVIRONMENT = SiteSettings({"DEBUG": debug}, settings.BASE_DIR).environment_name
         assert describe(workshop)["environment"] == name
