@@ -14,7 +14,7 @@ from xdist.scheduler import LoadScopeScheduling
 from agents.accounts.models import organization_versions
 from agents.approvals.warnings import employee_words, marks
 from agents.employees import toolboxes
-from agents.platform.minute_counter import forget_counts
+from agents.platform.rate_limits import forget_counts
 from agents.platform.writability import DATABASE, FILES
 from agents.runs.snapshots import clear_snapshot_cache
 from gadget_site.garbage_collection import freeze_loaded_objects

@@ -4,12 +4,13 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from tools.contract import NO_PREVIEW, Preview, RateLimit, Tool, ToolContext, ToolError, ToolResult
+from tools.contract import NO_PREVIEW, Preview, Tool, ToolContext, ToolError, ToolResult
 from tools.toolbox import (
     Grants,
     Guards,
     Policy,
     PreparedCall,
+    ProcessRateLimiter,
     Verdict,
     judge_call,
     refuse_invalid_tool,
@@ -30,11 +31,11 @@ class Memory:
     def __init__(self) -> None:
         self.now = 0.0
         self._cached: dict[str, tuple[float, str]] = {}
-        self._call_times: dict[str, list[float]] = {}
+        self._limiter = ProcessRateLimiter(lambda: self.now)
 
     def run_tool(self, tool: Tool | type[Tool], params: dict[str, Any] | None = None, **context: Any) -> ToolResult:
         """Run the tool like the function `run_tool`, with this cache and rate limiter."""
-        return _run(_instantiate(tool), params or {}, context, Guards(self, self))
+        return _run(_instantiate(tool), params or {}, context, Guards(self, self._limiter))
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return the cached result as JSON, or None if it has expired."""
@@ -44,14 +45,6 @@ class Memory:
     def put(self, key: str, result: dict[str, Any], seconds: float) -> None:
         """Cache the result for this many seconds."""
         self._cached[key] = (self.now + seconds, json.dumps(result))
-
-    def seconds_to_wait(self, key: str, limit: RateLimit) -> float:
-        """Count the call and return 0 if it may run; else return the seconds until the next call may."""
-        recent = [at for at in self._call_times.get(key, []) if at > self.now - limit.seconds]
-        if len(recent) >= limit.calls:
-            return recent[0] + limit.seconds - self.now
-        self._call_times[key] = [*recent, self.now]
-        return 0.0
 
 
 @dataclass(frozen=True)

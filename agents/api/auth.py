@@ -12,7 +12,7 @@ from agents.accounts.membership import authenticate_token, load_session_member
 from agents.accounts.models import Membership
 from agents.gateway.keys import KEY_PREFIX, authenticate_key, refuse_flood
 from agents.gateway.models import AgentKey
-from agents.platform.minute_counter import count_or_wait
+from agents.platform.rate_limits import count_or_wait
 from agents.platform.refusals import Forbidden, TooManyRequests
 
 MAX_INVALID_TOKENS_PER_MINUTE = 30

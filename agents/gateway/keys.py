@@ -19,7 +19,7 @@ from agents.employees.models import Employee
 from agents.gateway.models import AgentKey, AgentRun
 from agents.gateway.queries import KEY_OWNER
 from agents.platform.log_context import log_for_organization
-from agents.platform.minute_counter import count_or_wait
+from agents.platform.rate_limits import count_or_wait
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, TooManyRequests
 from agents.runs.engine.ending import cancel_unneeded
 from agents.runs.models import ENDED, Run

@@ -27,7 +27,7 @@ from agents.mcp_server.messages import (
     read_message,
     takes_only_json,
 )
-from agents.platform.minute_counter import count_or_wait
+from agents.platform.rate_limits import count_or_wait
 from agents.platform.refusals import TooManyRequests
 
 PATH = "/mcp"

@@ -12,7 +12,7 @@ from django.db.models import Model
 
 from agents.accounts.models import Membership, Role
 from agents.platform.log_context import log_for_organization
-from agents.platform.minute_counter import count_or_wait
+from agents.platform.rate_limits import count_or_wait
 from agents.platform.refusals import Conflict, NotFound, Refusal, TooManyRequests
 from agents.runs import actions
 from agents.runs.models import Origin, Run, RunStatus

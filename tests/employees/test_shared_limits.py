@@ -32,7 +32,7 @@ def waits(guards: Guards, key: str, limit: RateLimit) -> float:
     return guards.limiter.seconds_to_wait(key, limit)
 
 
-@feature("Execution", "Rate limits are counted over all workers", "agents/employees/shared_limits.py")
+@feature("Execution", "Rate limits are counted over all workers", "agents/platform/rate_limits.py")
 def test_workers_count_together_and_exactly(workers: list[Guards]) -> None:
     limit, passed = RateLimit(10, 60), []
     start = threading.Barrier(20)

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
-from agents.platform.minute_counter import forget_counts
+from agents.platform.rate_limits import forget_counts
 from agents.platform.refusals import Conflict, Invalid, NotFound, TooManyRequests
 from agents.runs.models import ExitReason, Message, Origin, Run, RunStatus
 from agents.runs.stops import release_everything, stop_everything

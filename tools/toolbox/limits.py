@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tools.contract import ErrorCode, InvalidTool, RateLimit, Tool, ToolContext, ToolError, ToolResult, fingerprint
+from tools.contract import ErrorCode, InvalidTool, Tool, ToolContext, ToolError, ToolResult, fingerprint
+from tools.toolbox.rate_limits import RateLimiter
 
 MAX_CACHED_CHARACTERS = 1_000_000
 """The largest result, in characters of JSON, that is cached."""
@@ -20,13 +21,6 @@ class ResultCache(Protocol):
     def get(self, key: str) -> dict[str, Any] | None: ...
 
     def put(self, key: str, result: dict[str, Any], seconds: float) -> None: ...
-
-
-class RateLimiter(Protocol):
-    """A counter of calls."""
-
-    def seconds_to_wait(self, key: str, limit: RateLimit) -> float:
-        """Count this call and return 0 if it may run; else return the seconds until a call may run."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ import asyncio
 import atexit
 import logging
 import os
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -12,12 +11,13 @@ from dataclasses import dataclass, field
 from mcp import MCPError
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
-from tools.contract import ErrorCode, ToolError
+from tools.contract import ErrorCode, RateLimit, ToolError
 from tools.sources.mcp.connection import ClientCallbacks, McpConnection
 from tools.sources.mcp.errors import CLIENT_ERRORS, Evidence, find_cause, source_error, translate_connect_error
 from tools.sources.mcp.loop import LOOP
 from tools.sources.mcp.server_process import STOPPED, ProcessLimits, ServerProcess
 from tools.sources.mcp.servers import StdioServer
+from tools.toolbox import ProcessRateLimiter
 
 logger = logging.getLogger("gadget.tools.mcp")
 
@@ -166,7 +166,7 @@ class ProcessPool:
     def __init__(self, limits: PoolLimits = PoolLimits()) -> None:
         self._limits = limits
         self._by_key: dict[str, PooledProcess] = {}
-        self._starts: dict[str, deque[float]] = {}
+        self._starts = ProcessRateLimiter()
         self._closes_at_exit = False
 
     @asynccontextmanager
@@ -212,18 +212,15 @@ class ProcessPool:
         self._by_key = {}
 
     def _start(self, server: StdioServer) -> PooledProcess:
-        now = asyncio.get_running_loop().time()
-        starts = self._starts.setdefault(server.key, deque(maxlen=self._limits.starts))
-        if len(starts) == self._limits.starts and now - starts[0] < self._limits.starts_s:
-            wait = self._limits.starts_s - (now - starts[0])
+        limit = RateLimit(self._limits.starts, self._limits.starts_s)
+        if wait_s := self._starts.seconds_to_wait(server.key, limit):
             raise ToolError(
                 ErrorCode.OPERATION_FAILED,
-                f"{server.title} was started {self._limits.starts} times within {self._limits.starts_s:g} s. "
-                f"It can start again in {wait:.0f} s.",
+                f"{server.title} was started {limit.calls} times within {limit.seconds:g} s. "
+                f"It can start again in {wait_s:.0f} s.",
                 recovery_hint="Try again later, or ask an admin to check this source.",
                 attempted=False,
             )
-        starts.append(now)
         if not self._closes_at_exit:
             self._closes_at_exit = True
             atexit.register(self.close_all)
