@@ -4,6 +4,7 @@ Real web, worker and sweeper processes that a test starts use them too, with the
 """
 
 import os
+from pathlib import Path
 
 from tests import services
 
@@ -16,6 +17,8 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 AXES_ENABLED = False
 _PROBES = ("probes", "composed_probes", "bad_probes", "late_probes", "outside_probes", "office_probes", "suite_probes")
 GADGET_TOOLS = [*GADGET_TOOLS, "gadget_site.demo.tools.DEMO_TOOLS", *(f"tests.{module}.PROBES" for module in _PROBES)]  # noqa: F405
+
+GADGET_SCRIPTS_DIR = Path(os.environ.setdefault(services.SCRIPTS_VARIABLE, str(SITE.data_dir / "scripts")))
 
 if SITE.database.is_sqlite:
     DATABASES["default"]["TEST"] = {"NAME": str(SITE.data_dir / "test.sqlite3")}
