@@ -30,6 +30,7 @@ except SettingError as error:
 GADGET_VERSION = VERSION
 GADGET_DATA_DIR = SITE.data_dir
 GADGET_FILES_DIR = SITE.data_dir / "files"
+GADGET_SCRIPTS_DIR = folders.PACKAGE_DIR / "demo" / "scripts"
 GADGET_SQLITE_FILE = Path(SITE.database.name) if SITE.database.is_sqlite else None
 GADGET_CONFIG = SITE.config
 GADGET_CONFIG_FILE = SITE.config_file

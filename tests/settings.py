@@ -4,6 +4,7 @@ Real web, worker and sweeper processes that a test starts use them too, with the
 """
 
 import os
+from pathlib import Path
 
 from tests import services
 
@@ -19,6 +20,8 @@ _PROBES = (
     "context_probes",
 )
 GADGET_TOOLS = [*GADGET_TOOLS, "gadget_site.demo.tools.DEMO_TOOLS", *(f"tests.{module}.PROBES" for module in _PROBES)]  # noqa: F405
+
+GADGET_SCRIPTS_DIR = Path(os.environ.setdefault(services.SCRIPTS_VARIABLE, str(SITE.data_dir / "scripts")))
 
 if SITE.database.is_sqlite:
     DATABASES["default"]["TEST"] = {"NAME": str(SITE.data_dir / "test.sqlite3")}

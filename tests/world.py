@@ -41,6 +41,7 @@ from agents.triggers.changes import TriggerTerms, make_trigger
 from agents.triggers.models import MessageStatus, ReceivedMessage, Trigger
 from agents.webhooks.changes import WebhookTerms, make_webhook
 from agents.webhooks.models import WebhookDelivery
+from tests.scripts import write_script
 from tools.contract import ToolResult
 from tools.records.models import Record
 from tools.toolbox.conditions import Condition, Rule
@@ -48,6 +49,7 @@ from tools.toolbox.conditions import Condition, Rule
 UPDATE = "data.updateRecord"
 DELETE = "data.bulkDelete"
 SEARCH = "data.searchRecords"
+SCRIPT = "clerk"
 
 LENIENT = ClientHandler(enforce_csrf_checks=False)
 STRICT = ClientHandler(enforce_csrf_checks=True)
@@ -221,7 +223,12 @@ def nobody(needs_csrf: bool = False) -> Client:
 def make_employee(organization: Organization, name: str) -> Employee:
     provider = ModelProvider.objects.create(organization=organization, name="Script", kind=ProviderKind.SCRIPTED)
     return Employee.objects.create(
-        organization=organization, name=name, job_title="Data steward", provider=provider, example_tasks=["Tidy up."]
+        organization=organization,
+        name=name,
+        job_title="Data steward",
+        provider=provider,
+        model=write_script("scripts: [{task: ., answer: Done.}]", SCRIPT),
+        example_tasks=["Tidy up."],
     )
 
 

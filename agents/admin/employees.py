@@ -21,6 +21,8 @@ from agents.admin.prices import list_unpriced
 from agents.admin.scope import ScopedRelatedFilter
 from agents.admin.tool_limits import LimitsField, ToolLimits, apply_limits, list_limits, list_rows
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
+from agents.employees.provider_settings import check_script
+from agents.providers.base import ProviderError
 from tools.connections.unavailable_tools import explain_unavailable
 from tools.contract import Level, Tool
 from tools.toolbox.toolbox import MODES
@@ -112,7 +114,7 @@ class EmployeeForm(ConfirmationForm):
         return mode
 
     def clean(self) -> dict[str, Any]:
-        """Check that the tools and the provider belong to the organization, and that a real model has a name."""
+        """Check that the tools and the provider belong to the organization, and that it has the model or script."""
         cleaned = super().clean() or {}
         self._check_tools(cleaned.get("allowed_tools", ()), cleaned.get("limits", {}))
         self._check_delegates(cleaned)
@@ -125,12 +127,20 @@ class EmployeeForm(ConfirmationForm):
                 self.add_error(
                     "provider", f"The provider {provider.name!r} belongs to another organization. Choose one of yours."
                 )
-            elif provider.kind != ProviderKind.SCRIPTED and not cleaned.get("model"):
+            elif provider.kind == ProviderKind.SCRIPTED:
+                self._check_script(cleaned.get("model", ""))
+            elif not cleaned.get("model"):
                 example = EXAMPLE_MODELS[ProviderKind(provider.kind)]
                 self.add_error("model", f"Enter the name of a model of {provider.name!r}, e.g. {example}.")
             else:
                 self._check_price(provider, cleaned)
         return cleaned
+
+    def _check_script(self, name: str) -> None:
+        try:
+            check_script(name)
+        except ProviderError as error:
+            self.add_error("model", error.message)
 
     def _check_owner(self, organization: Organization, allowed: Sequence[str]) -> None:
         """Refuse new grants of other organizations' tools; a grant of a tool that is gone may stay."""

@@ -1,4 +1,4 @@
-"""Model providers: the address and key of a model server, or a script that replaces it."""
+"""Model providers: the address and key of a model server, or scripts that replace it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from django.views.decorators.http import require_POST
 from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
     UnfoldAdminPasswordWidget,
-    UnfoldAdminTextareaWidget,
     UnfoldAdminURLInputWidget,
 )
 
@@ -29,7 +28,6 @@ from agents.admin.scope import ScopedRelatedFilter
 from agents.employees.models import LONGEST_ANSWER_S, Employee, ModelProvider, ProviderKind
 from agents.employees.provider_settings import check_provider
 from agents.providers.base import ProviderError
-from agents.providers.script_format import validate_script
 
 TEST_TIMEOUT_S = 10.0
 
@@ -74,26 +72,22 @@ class ProviderForm(ConfirmationForm):
             "kind",
             "base_url",
             "prices",
-            "script",
             "timeout_s",
             "answer_timeout_s",
             "is_active",
         )
-        widgets = {"script": UnfoldAdminTextareaWidget(attrs={"rows": 24, "spellcheck": "false"})}
 
     found = FoundAddress("")
     """The submitted address; set by the page, which looks for it before the transaction."""
 
     def clean(self) -> dict[str, Any]:
-        """Check the script, and ask for the key again if the address changes, so that no other server receives it."""
+        """Ask for the key again if the address changes, so that no other server receives it."""
         cleaned = super().clean() or {}
         if "base_url" in cleaned:
             cleaned["base_url"] = self.found.address or cleaned["base_url"]
         has_moved = self._has_moved(cleaned)
         if self.found.fault and (has_moved or cleaned.get("is_active")):
             self.add_error("base_url", self.found.fault)
-        if cleaned.get("kind") == ProviderKind.SCRIPTED:
-            self._check_script(cleaned.get("script", ""))
         new_key, removed = cleaned.get("new_key"), cleaned.get("forget_key")
         if has_moved and self.instance.api_key and not (new_key or removed):
             self.add_error("new_key", "The address has changed. Enter the key for it, or tick “Remove stored key”.")
@@ -138,12 +132,6 @@ class ProviderForm(ConfirmationForm):
         rows = Employee.objects.filter(provider=self.instance.pk) if self.instance.pk else Employee.objects.none()
         return list(rows.select_related("organization").order_by("name"))
 
-    def _check_script(self, script: str) -> None:
-        try:
-            validate_script(script)
-        except ValueError as error:
-            self.add_error("script", str(error))
-
     def save(self, commit: bool = True) -> ModelProvider:
         if key := self.cleaned_data.get("new_key"):
             self.instance.api_key = key.strip()
@@ -176,7 +164,6 @@ class ProviderAdmin(ConfigurationAdmin):
             "Model",
             {"fields": ("base_url", "has_key", "new_key", "forget_key", "timeout_s", "answer_timeout_s", "prices")},
         ),
-        ("Script", {"fields": ("script",)}),
     )
 
     change_form_outer_after_template = "admin/test_connection.html"

@@ -119,7 +119,7 @@ def continue_run(request: HttpRequest, run_id: PathId, payload: Body[ContinueReq
 
 def _select_runs(member: Membership) -> QuerySet[Run]:
     rows = Run.objects.filter(organization_id=member.organization_id).select_related("employee__provider")
-    return rows.defer("employee__instructions", "employee__provider__script", "employee__provider__api_key")
+    return rows.defer("employee__instructions", "employee__provider__api_key")
 
 
 def _select_by_index(member: Membership, filters: RunFilter) -> QuerySet[Run]:

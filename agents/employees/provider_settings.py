@@ -34,9 +34,21 @@ def check_provider(provider: ModelProvider, timeout_s: float) -> str:
     Raises:
         ProviderError: the provider cannot be used, or lacks the model of an employee.
     """
-    employees = provider.employees.filter(is_active=True).exclude(model="").order_by("model")
+    employees = provider.employees.filter(is_active=True).order_by("model")
+    if provider.kind != ProviderKind.SCRIPTED:
+        employees = employees.exclude(model="")
     models = tuple(employees.values_list("model", flat=True).distinct())
     return build_provider(replace(build_provider_config(provider, timeout_s), models=models)).check()
+
+
+def check_script(name: str) -> None:
+    """Check that this installation has scripts with this name, without faults.
+
+    Raises:
+        ProviderError: the text says what is wrong, and names scripts that exist.
+    """
+    config = ProviderConfig(ProviderKind.SCRIPTED, scripts_dir=settings.GADGET_SCRIPTS_DIR, models=(name,))
+    build_provider(config).check()
 
 
 def explain_refused_address(kind: str, base_url: str, seconds: float) -> str:
@@ -77,7 +89,7 @@ def build_provider_config(provider: ModelProvider, timeout_s: float) -> Provider
         kind=provider.kind,
         base_url=_find_base_url(provider.kind, provider.base_url),
         api_key=provider.api_key,
-        script=provider.script,
+        scripts_dir=settings.GADGET_SCRIPTS_DIR,
         timeout_s=timeout_s,
         answer_timeout_s=float(provider.answer_timeout_s),
         private_hosts=settings.PRIVATE_PROVIDERS,

@@ -16,7 +16,7 @@ from django.db.migrations.state import StateApps
 
 from agents.platform.models import OldestSchema
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """The schema version of this code; it grows with each migration that uses `require_schema`."""
 ONLY_ROW_ID = 1
 NEWER_FIX = "Install that version or a later one here."

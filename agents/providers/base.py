@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Protocol
 
 from tools.contract import PrivateHosts
@@ -219,6 +220,7 @@ class ProviderConfig:
         timeout_s: the longest silence while an answer streams.
         answer_timeout_s: the time limit for one complete answer; the request's own deadline applies too.
         models: names that `check` looks for if the server lists its models.
+        scripts_dir: the folder with the files of scripts, for kind "scripted".
         private_hosts: servers at private addresses that are allowed.
         options: max_retries (quick retries while nothing was received, default 1); for kind "openai" also stream and
             include_usage (both default true).
@@ -227,7 +229,7 @@ class ProviderConfig:
     kind: str
     base_url: str = ""
     api_key: str = field(default="", repr=False)
-    script: str = ""
+    scripts_dir: Path = Path()
     timeout_s: float = 120
     answer_timeout_s: float = 1800
     settings: ModelSettings = ModelSettings()

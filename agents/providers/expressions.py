@@ -1,53 +1,57 @@
-"""Parse and render the expressions of scripted employees, in Jinja's syntax."""
+"""Evaluate the expressions of scripted employees in Jinja's sandbox."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import ChainableUndefined, Environment, StrictUndefined, TemplateError, Undefined, nodes
+from jinja2 import ChainableUndefined, StrictUndefined, TemplateError, Undefined, nodes
+from jinja2.environment import TemplateExpression
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from agents.providers.expression_allowance import Allowance, ExpressionError
-from agents.providers.expression_evaluator import Evaluator, check_nodes
-from agents.providers.expression_values import ValueOperations
 
-_PARSER = Environment()  # noqa: S701  (it only parses; nothing is rendered as HTML)
-_FAULTS = (TemplateError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError)
+class ExpressionError(ValueError):
+    """An expression cannot be parsed or evaluated; the text quotes it."""
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Jinja's sandbox, in which a key of a dict comes before a method: `data.items` is the field named items."""
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        is_key = isinstance(obj, dict) and attribute in obj
+        return obj[attribute] if is_key else super().getattr(obj, attribute)
+
+
+_STRICT = _Sandbox(undefined=StrictUndefined)
+_LENIENT = _Sandbox(undefined=ChainableUndefined)
+_FAULTS = (
+    *(TemplateError, TypeError, ValueError, LookupError, ArithmeticError),
+    *(AttributeError, RecursionError),
+)
 
 
 @dataclass(frozen=True)
 class ExpressionScope:
-    """The names and the allowance of expressions; unless strict, missing values become empty texts."""
+    """The names of expressions; unless strict, missing values become empty texts."""
 
     names: Mapping[str, Any]
-    allowance: Allowance
     strict: bool = True
 
     def with_names(self, **names: Any) -> "ExpressionScope":
         """Return a scope with additional names."""
-        return ExpressionScope({**self.names, **names}, self.allowance, self.strict)
-
-
-@dataclass(frozen=True)
-class _ParsedText:
-    """A parsed text: its `body`, and its `expression` if it is a single expression, else None."""
-
-    expression: nodes.Node | None
-    body: list[nodes.Node]
+        return ExpressionScope({**self.names, **names}, self.strict)
 
 
 def render(value: Any, scope: ExpressionScope) -> Any:
-    """Evaluate every expression in the value; a text that is a single expression becomes its native value.
+    """Evaluate every expression in the value; a text that is a single expression becomes its value.
 
     Lists and dicts are traversed; keys are not evaluated.
 
     Raises:
-        ExpressionError: something is wrong or missing, or the allowance is used up.
+        ExpressionError: something is wrong or missing.
     """
     if isinstance(value, str):
-        rendered = evaluate(value, scope)
-        scope.allowance.pay(rendered)
-        return rendered
+        return _evaluate(value, scope)
     if isinstance(value, list | tuple):
         return [render(item, scope) for item in value]
     if isinstance(value, dict):
@@ -55,33 +59,17 @@ def render(value: Any, scope: ExpressionScope) -> Any:
     return value
 
 
-def evaluate(text: str, scope: ExpressionScope) -> Any:
-    """Evaluate a text without paying for a copy, so its value must not be shown directly."""
-    if "{{" not in text and "{%" not in text and "{#" not in text:
-        return text
-    parsed = _parse(text)
-    evaluator = Evaluator(
-        scope.names, ValueOperations(scope.allowance, StrictUndefined if scope.strict else ChainableUndefined)
-    )
-    try:
-        if parsed.expression is None:
-            return evaluator.text(parsed.body)
-        return _require_defined(evaluator.value(parsed.expression), scope.strict)
-    except _FAULTS as error:
-        raise ExpressionError(f"{error} in {_quote(text)}") from error
-
-
 def is_true(condition: bool | str | None, scope: ExpressionScope) -> bool:
     """Return True if a `when` holds or is not given."""
     if condition is None or isinstance(condition, bool):
         return condition is not False
-    return bool(evaluate(_wrap_condition(condition), scope))
+    return bool(_evaluate(_wrap_condition(condition), scope))
 
 
 def check_values(value: Any) -> None:
     """Raise ExpressionError for a syntax error anywhere in the value."""
     if isinstance(value, str):
-        _parse(value)
+        _compile(value, _STRICT)
     elif isinstance(value, list | tuple):
         for item in value:
             check_values(item)
@@ -92,28 +80,38 @@ def check_values(value: Any) -> None:
 
 def check_expression(condition: str) -> None:
     """Raise ExpressionError unless the condition is one expression, with or without its braces."""
-    if _parse(_wrap_condition(condition)).expression is None:
+    if not isinstance(_compile(_wrap_condition(condition), _STRICT), TemplateExpression):
         raise ExpressionError(f"a condition must be one expression, not {_quote(condition)}")
 
 
 def _wrap_condition(condition: str) -> str:
-    return condition if "{{" in condition or "{%" in condition else "{{ " + condition + " }}"
+    has_braces = "{{" in condition or "{%" in condition
+    return condition if has_braces else "{{ " + condition + " }}"
 
 
-def _require_defined(value: Any, strict: bool) -> Any:
-    if isinstance(value, Undefined):
-        if strict:
-            raise ExpressionError("a value is missing")
-        return ""
-    return value
+def _evaluate(text: str, scope: ExpressionScope) -> Any:
+    if "{{" not in text and "{%" not in text and "{#" not in text:
+        return text
+    evaluate = _compile(text, _STRICT if scope.strict else _LENIENT)
+    try:
+        value = evaluate(scope.names)
+        if isinstance(value, Iterator | ItemsView | KeysView | ValuesView):
+            return list(value)  # filters such as map are lazy
+        return str(value) if isinstance(value, Undefined) else value  # raises if strict
+    except _FAULTS as error:
+        raise ExpressionError(f"{error} in {_quote(text)}") from error
 
 
 @functools.lru_cache(maxsize=4096)
-def _parse(text: str) -> _ParsedText:
+def _compile(text: str, sandbox: _Sandbox) -> Callable[[Mapping[str, Any]], Any]:
+    """Compile the text; a single expression evaluates to its own value, any other text to a text."""
     try:
-        tree = _PARSER.parse(text)
-        check_nodes(tree)
-        return _ParsedText(_find_single_expression(_PARSER.parse(text.strip())), tree.body)
+        expression = _find_single_expression(sandbox.parse(text.strip()))
+        if expression is None:
+            return sandbox.from_string(text).render
+        result = nodes.Assign(nodes.Name("result", "store"), expression, lineno=1)
+        template = sandbox.from_string(nodes.Template([result], lineno=1))
+        return TemplateExpression(template, undefined_to_none=False)
     except (TemplateError, ValueError, RecursionError) as error:
         raise ExpressionError(f"{error} in {_quote(text)}") from error
 

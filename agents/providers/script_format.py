@@ -1,6 +1,8 @@
-"""The YAML format of scripts for scripted employees. Scripts are parsed, checked and cached; errors name the place."""
+"""The YAML files of scripts for scripted employees. They are checked when read; errors name the place."""
 
 import functools
+import re
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import yaml
@@ -9,8 +11,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from agents.providers.expressions import check_expression, check_values
 from agents.providers.script_patterns import check_pattern
 
-MAX_SCRIPT = 200_000
-MAX_SCRIPTS = 200
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_MOST_NAMED = 20
 TRANSIENT_CODES = frozenset({"rate_limited", "server_error", "unreachable", "timeout", "cut_stream", "bad_answer"})
 
 
@@ -99,16 +101,28 @@ class Script(_ScriptPart):
 
 
 class _ScriptFile(_ScriptPart):
-    scripts: tuple[Script, ...] = Field(min_length=1, max_length=MAX_SCRIPTS)
+    scripts: tuple[Script, ...] = Field(min_length=1)
 
 
-class _Loader(yaml.SafeLoader):
-    """Safe YAML without aliases, which could expand a small text to gigabytes."""
+def load_scripts(folder: Path, name: str) -> tuple[Script, ...]:
+    """Load the scripts of a file of this installation.
 
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases (*name) are not allowed")
-        return super().compose_node(parent, index)
+    Args:
+        name: of the file, without its folder and `.yaml`.
+
+    Raises:
+        LookupError: there is no such file; the text names some that exist.
+        ValueError: the text names the places and the faults.
+    """
+    try:
+        if not _NAME.fullmatch(name):
+            raise FileNotFoundError
+        text = (folder / f"{name}.yaml").read_text(encoding="utf-8")
+    except OSError as error:
+        fault = f"There is no script {name!r}" if name else "No script is named"
+        known = ", ".join(sorted(each.stem for each in folder.glob("*.yaml"))[:_MOST_NAMED])
+        raise LookupError(f"{fault}. This installation has: {known or 'none'}.") from error
+    return parse_scripts(text)
 
 
 @functools.lru_cache(maxsize=64)
@@ -118,25 +132,14 @@ def parse_scripts(text: str) -> tuple[Script, ...]:
     Raises:
         ValueError: the text names the places and the faults.
     """
-    if len(text) > MAX_SCRIPT:
-        raise ValueError(f"the script has {len(text)} characters, at most {MAX_SCRIPT} are allowed")
     try:
-        value = yaml.load(text, Loader=_Loader)  # noqa: S506 (a SafeLoader)
+        value = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"not valid YAML: {error}") from error
     try:
         return _ScriptFile.model_validate(value).scripts
     except ValidationError as error:
         raise ValueError("; ".join(_describe_fault(fault) for fault in error.errors()[:5])) from error
-
-
-def validate_script(text: str) -> None:
-    """Check a script for a form.
-
-    Raises:
-        ValueError: the text names the places and the first faults.
-    """
-    parse_scripts(text)
 
 
 def _describe_fault(fault: Any) -> str:

@@ -1,5 +1,7 @@
 """A provider without a model: it plays YAML scripts, so that the demo needs no key and tests are predictable.
 
+The name of an employee's model is the name of a file of scripts in this installation, without `.yaml`.
+
 ```yaml
 scripts:
   - task: "(?i)deactivate (?P<region>[A-Z]+)"   # searched in the beginning of the latest message
@@ -25,9 +27,8 @@ or nothing; without a tool, these functions cover all tools · `earlier` the out
 person's message · `match` the named groups of the regular expression · `offered(tool)` true if the employee may use it
 · in a call with `for_each`: `item` and `index`.
 
-Expressions have Jinja's syntax: if, for and set, its usual filters and tests (see expression_filters.py), no macros.
-All expressions of one answer together may do about a second of work and create 10 MB of values (see
-expression_allowance.py).
+Expressions are evaluated in Jinja's sandbox: they change no values and reach nothing private. Their work and memory
+have no limit, so only whoever runs the installation writes scripts.
 
 Nothing is remembered between requests: the messages alone determine what comes next (the ids of calls contain their
 pass), so a replay after a crash gives the same answer. The only exception is the count of `fail.times`, which each
@@ -55,9 +56,8 @@ from agents.providers.base import (
     Usage,
 )
 from agents.providers.content_text import extract_text
-from agents.providers.expression_allowance import STEP, Allowance, ExpressionError
-from agents.providers.expressions import ExpressionScope, evaluate, is_true, render
-from agents.providers.script_format import Script, ScriptedCall, ScriptedFailure, ScriptedPass, parse_scripts
+from agents.providers.expressions import ExpressionError, ExpressionScope, is_true, render
+from agents.providers.script_format import Script, ScriptedCall, ScriptedFailure, ScriptedPass, load_scripts
 from agents.providers.script_patterns import find_groups
 from tools.contract import make_storable
 
@@ -122,26 +122,26 @@ class ScriptedProvider:
     """A provider that follows a script, as the module describes; every fault of a script is "bad_script"."""
 
     def __init__(self, config: ProviderConfig) -> None:
-        self._text = config.script
-        self._timeout_s = config.timeout_s
+        self._config = config
 
     def explain_refusal(self, seconds: float) -> str:  # noqa: ARG002 - a script connects to nothing
         return ""
 
     def check(self) -> str:
-        self._load_scripts()
+        for name in self._config.models:
+            self._load_scripts(name)
         return ""
 
     def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
-        scripts = self._load_scripts()
-        deadline = min(request.deadline, time.monotonic() + self._timeout_s)
+        scripts = self._load_scripts(request.model)
+        deadline = min(request.deadline, time.monotonic() + self._config.timeout_s)
         playback = _Playback(request, on_text, stopped, deadline, [])
         playback.wait(0)
         position = _find_position(scripts, request.messages, playback)
         if position is None or position.is_over:
             playback.say(_list_tasks(scripts))
             return _build_response(playback, [])
-        scope = _build_scope(position, playback)
+        scope = _build_scope(position, request)
         if not request.closing:
             entries = self._play(position, scope, playback)
             if entries:
@@ -149,9 +149,11 @@ class ScriptedProvider:
         playback.say(_render_answer(position.script, scope, closing=request.closing))
         return _build_response(playback, [])
 
-    def _load_scripts(self) -> tuple[Script, ...]:
+    def _load_scripts(self, name: str) -> tuple[Script, ...]:
         try:
-            return parse_scripts(self._text)
+            return load_scripts(self._config.scripts_dir, name)
+        except LookupError as error:
+            raise ProviderError("bad_script", str(error), transient=False) from error
         except ValueError as error:
             raise _build_script_error(str(error)) from error
 
@@ -174,7 +176,7 @@ class ScriptedProvider:
         if not is_true(part.when, scope):
             return []
         if part.fail is not None:
-            self._fail(part.fail, number, scope.names["task"])
+            _fail(part.fail, (playback.request.model, scope.names["task"], number))
         playback.say(str(render(part.text, scope)), part.delay_ms)
         calls = [each for call in part.calls for each in _expand_call(call, scope)]
         if len(calls) > MAX_CALLS:
@@ -189,16 +191,15 @@ class ScriptedProvider:
             for index, (tool, arguments) in enumerate(calls)
         ]
 
-    def _fail(self, failure: ScriptedFailure, number: int, task: str) -> None:
-        if failure.times is not None:
-            with _failed_lock:
-                key = (self._text, task, number)
-                if _failed_times[key] >= failure.times:
-                    return
-                _failed_times[key] += 1
-        raise ProviderError(
-            failure.code, failure.message, transient=failure.is_transient, retry_after=failure.retry_after
-        )
+
+def _fail(failure: ScriptedFailure, place: tuple[str, str, int]) -> None:
+    """Raise the failure, unless it came as often as it should at this place: the script, the task and the pass."""
+    if failure.times is not None:
+        with _failed_lock:
+            if _failed_times[place] >= failure.times:
+                return
+            _failed_times[place] += 1
+    raise ProviderError(failure.code, failure.message, transient=failure.is_transient, retry_after=failure.retry_after)
 
 
 def _build_script_error(fault: str) -> ProviderError:
@@ -247,16 +248,13 @@ def _list_tasks(scripts: Sequence[Script]) -> str:
     return f"{UNKNOWN_TASK}\n\nTry:\n\n{titles}"
 
 
-def _build_scope(position: _ScriptPosition, playback: _Playback) -> ExpressionScope:
-    """Build the scope of the script's expressions; evaluation ends when the request is stopped or late."""
-    request, allowance = playback.request, Allowance(check=lambda: playback.wait(0))
+def _build_scope(position: _ScriptPosition, request: ModelRequest) -> ExpressionScope:
     before = sum(message.get("role") == "assistant" for message in request.messages[: position.message_index])
     outcomes = list(request.outcomes())
     calls = [outcome for outcome in outcomes if outcome.pass_number > before]
     offered = {tool["function"]["name"] for tool in request.tools}
 
     def find_calls(tool: str | None) -> list[CallOutcome]:
-        allowance.spend(STEP * len(calls))
         return [call for call in calls if tool is None or call.tool == tool]
 
     names = {
@@ -269,19 +267,18 @@ def _build_scope(position: _ScriptPosition, playback: _Playback) -> ExpressionSc
         "match": position.groups,
         "offered": lambda tool: tool in offered,
     }
-    return ExpressionScope(names, allowance)
+    return ExpressionScope(names)
 
 
 def _expand_call(call: ScriptedCall, scope: ExpressionScope) -> list[tuple[str, str]]:
     """Return the tool and raw arguments of each call that this entry describes."""
     if call.for_each is None:
         return [_build_call(call, scope)] if is_true(call.when, scope) else []
-    items = evaluate(call.for_each, scope) if isinstance(call.for_each, str) else render(call.for_each, scope)
+    items = render(call.for_each, scope)
     if not isinstance(items, list | tuple | range):
         raise ExpressionError(f"for_each of {call.tool} is a {type(items).__name__}, not a list")
     calls = []
     for index, item in enumerate(items):
-        scope.allowance.spend(STEP)
         each = scope.with_names(item=item, index=index)
         if is_true(call.when, each):
             calls.append(_build_call(call, each))
@@ -289,7 +286,6 @@ def _expand_call(call: ScriptedCall, scope: ExpressionScope) -> list[tuple[str, 
 
 
 def _build_call(call: ScriptedCall, scope: ExpressionScope) -> tuple[str, str]:
-    scope.allowance.pay(call.tool if call.arguments is None else call.arguments)
     if call.arguments is not None:
         return call.tool, call.arguments
     try:

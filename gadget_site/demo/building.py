@@ -60,8 +60,8 @@ def build(real_model: RealModel | None = None, *, resets: bool = True) -> DemoCh
     """Create `acme-demo` and `other-demo` with people, employees and records, in one transaction.
 
     Existing accounts keep their password, and existing records stay unchanged. With `resets`, employees and their
-    scripts get the demo's values again, and missing records are added. Without it, as at every start, only missing rows
-    other than records are added, and the real model's provider follows the environment.
+    providers get the demo's values again, and missing records are added. Without it, as at every start, only missing
+    rows other than records are added, and the real model's provider follows the environment.
     """
     built = DemoChanges(resets)
     with transaction.atomic():
@@ -138,12 +138,11 @@ def _add_address(organization: Organization, user: User) -> None:
 
 
 def _add_script_provider(organization: Organization, worker: staff.Worker, built: DemoChanges) -> ModelProvider:
-    script = (staff.SCRIPTS / worker.script).read_text(encoding="utf-8")
     provider, is_new = ModelProvider.objects.get_or_create(
         organization=organization, name=f"Script of {worker.name}", defaults={"kind": ProviderKind.SCRIPTED}
     )
     if is_new or built.resets:
-        _update_row(provider, {"kind": ProviderKind.SCRIPTED, "script": script}, built)
+        _update_row(provider, {"kind": ProviderKind.SCRIPTED}, built)
     return provider
 
 
@@ -171,6 +170,8 @@ def _add_employee(
         "example_tasks": list(worker.example_tasks),
     }
     if not (is_new or built.resets):
+        if not employee.model:  # the demo of a version that kept scripts in the database
+            _update_row(employee, {"model": worker.model}, built)
         return employee
     _update_row(employee, wanted, built)
     if set(employee.grants.values_list("tool", flat=True)) != set(worker.allowed_tools):

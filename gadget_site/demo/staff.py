@@ -1,11 +1,8 @@
 """The demo's people, and its employees with their scripts and allowed tools."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from agents.accounts.models import Role
-
-SCRIPTS = Path(__file__).resolve().parent / "scripts"
 
 PEOPLE: dict[str, Role] = {
     "viewer": Role.VIEWER,
@@ -51,7 +48,7 @@ class Worker:
     """One employee of the demo.
 
     Attributes:
-        script: name of a file in `scripts/`; empty for an employee on a real model, which `model` names.
+        model: name of a file in `scripts/`, without `.yaml`; or of a real model.
         delegates: names of the employees it may delegate to.
     """
 
@@ -60,7 +57,6 @@ class Worker:
     instructions: str
     allowed_tools: tuple[str, ...]
     example_tasks: tuple[str, ...]
-    script: str = ""
     model: str = ""
     delegates: tuple[str, ...] = ()
 
@@ -74,7 +70,7 @@ RESEARCHER = Worker(
         "Give me an overview of our UK companies",
         "Which of these do we know: Acme Corp, Globex, Borealis Freight",
     ),
-    script="researcher.yaml",
+    model="researcher",
 )
 DATA_STEWARD = Worker(
     name="Dana",
@@ -86,7 +82,7 @@ DATA_STEWARD = Worker(
         "Qualify Ember & Oak Hospitality",
         "Have Robin look at our UK companies, and ask me which one comes first",
     ),
-    script="data_steward.yaml",
+    model="data_steward",
     delegates=("Robin",),
 )
 OFFICE_MANAGER = Worker(
@@ -98,7 +94,7 @@ OFFICE_MANAGER = Worker(
         "Delete the leads of the 2019 spring fair",
         "Archive the inactive APAC companies with a low score",
     ),
-    script="office_manager.yaml",
+    model="office_manager",
 )
 SECURITY_TESTER = Worker(
     name="Sam",
@@ -106,7 +102,7 @@ SECURITY_TESTER = Worker(
     instructions="You test whether approvers notice deceptions. Afterwards you explain each of them.",
     allowed_tools=("data.searchRecords", "data.createRecord", "data.updateRecord"),
     example_tasks=("Try to fool me with six tricks among seven changes",),
-    script="security_tester.yaml",
+    model="security_tester",
 )
 ON_A_REAL_MODEL = Worker(
     name="Alex",
@@ -131,7 +127,7 @@ OUTSIDERS_WORKER = Worker(
     instructions=RESEARCHER.instructions,
     allowed_tools=RESEARCHER.allowed_tools,
     example_tasks=RESEARCHER.example_tasks,
-    script=RESEARCHER.script,
+    model=RESEARCHER.model,
 )
 OUTSIDERS_RECORDS = (
     {"name": "Private Ledger Partners", "region": "UK", "category": "Finance", "status": "active", "score": 71},

@@ -1,17 +1,20 @@
 """An employee's page: tools picked by exact name, a provider of the own organization, every change recorded."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from agents.accounts import audit
 from agents.accounts.models import AuditEntry, Membership, Role
 from agents.employees.models import Employee, ModelProvider, ProviderKind
 from agents.employees.toolboxes import get_installed_toolbox
 from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.scripts import write_script
 from tests.tools.toolbox.sample_tools import Echo
-from tests.world import DELETE, SEARCH, UPDATE, World
+from tests.world import DELETE, SCRIPT, SEARCH, UPDATE, World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -32,6 +35,7 @@ def new_employee(world: World, **changes: Any) -> dict[str, Any]:
         "name": "Robin",
         "mode": "general",
         "provider": world.employee.provider_id,
+        "model": SCRIPT,
         "max_passes": 5,
         "run_minutes": 60,
         "is_active": "on",
@@ -141,13 +145,30 @@ def test_an_employee_is_not_made_in_another_organization_nor_moved_there(world: 
 
 def test_an_employee_on_a_real_model_needs_the_models_name(world: World, admin: Client) -> None:
     real = ModelProvider.objects.create(organization=world.acme, name="Real", kind=ProviderKind.OPENAI)
-    told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=real.pk)))
+    told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=real.pk, model="")))
     assert "model" in told
+
+
+@pytest.mark.parametrize("name", ["", "no_such_script", "../scripts/clerk", "clerk.yaml", "clerk/", "clerk; rm"])
+def test_an_employee_with_a_script_needs_the_name_of_a_file_of_the_installation(
+    world: World, admin: Client, settings: Settings, tmp_path: Path, name: str
+) -> None:
+    settings.GADGET_SCRIPTS_DIR = tmp_path / "scripts"
+    write_script("scripts: [{task: ., answer: Done.}]", SCRIPT)
+    told = faults(admin.post(address(Employee, "add"), new_employee(world, model=name)))
+    assert told["model"][0].endswith(". This installation has: clerk.")
+    assert admin.post(address(Employee, "add"), new_employee(world)).status_code == 302
+
+
+def test_a_script_with_a_fault_is_refused_with_its_place(world: World, admin: Client) -> None:
+    name = write_script("scripts: [{task: '(', answer: x}]")
+    told = faults(admin.post(address(Employee, "add"), new_employee(world, model=name)))
+    assert "The script is wrong: scripts[0].task" in told["model"][0]
 
 
 def test_the_hint_names_a_model_that_such_a_provider_has(world: World, admin: Client) -> None:
     local = ModelProvider.objects.create(organization=world.acme, name="Local", kind=ProviderKind.OLLAMA)
-    told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=local.pk)))
+    told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=local.pk, model="")))
     assert "e.g. qwen3" in told["model"][0]
 
 

@@ -1,4 +1,4 @@
-"""A provider's key goes in and never comes out; a script is checked before it is kept."""
+"""A provider's key goes in and never comes out; nobody writes a script here."""
 
 import html
 
@@ -13,13 +13,13 @@ from gadget_site.private_hosts import list_named_hosts
 from tests.admin.rows import address, faults, filled_form, make_admin_world
 from tests.model_server import ModelServer
 from tests.ollama_server import OllamaServer
+from tests.scripts import write_script
 from tests.world import World, nobody
 from tools.contract import PrivateHosts
 
 pytestmark = pytest.mark.django_db
 
 KEY = "sk-very-secret-0123456789"
-SCRIPT = "scripts:\n  - task: hello\n    answer: Hello.\n"
 
 
 @pytest.fixture
@@ -106,11 +106,13 @@ def test_a_key_is_never_sent_to_an_address_that_it_was_not_given_for(admin: Clie
     assert (provider.base_url, provider.api_key) == ("https://two.example/v1", "for-two")
 
 
-@pytest.mark.parametrize("script", ["", "not: [yaml", "scripts: []", "scripts:\n  - task: '('\n    answer: x\n"])
-def test_a_faulty_script_is_refused(world: World, admin: Client, script: str) -> None:
-    sent = {"organization": world.acme.pk, "name": "S", "kind": "scripted", "script": script, "timeout_s": 60}
-    assert "script" in faults(admin.post(address(ModelProvider, "add"), sent))
-    assert admin.post(address(ModelProvider, "add"), {**sent, "script": SCRIPT}).status_code == 302
+def test_a_script_cannot_be_written_here(world: World, admin: Client) -> None:
+    path = address(world.employee.provider, "change")
+    assert "script" not in admin.get(path).context["adminform"].form.fields
+    script = "scripts:\n  - task: hello\n    answer: Hello.\n"
+    sent = filled_form(admin, path, name="Renamed", script=script)
+    assert admin.post(path, sent).status_code == 302
+    assert list(AuditEntry.objects.get().payload["fields"]) == ["name"]
 
 
 class TestPrivateAddresses:
@@ -191,8 +193,13 @@ class TestTheConnection:
             assert server.connections == 0
 
     def test_says_what_is_wrong_with_a_script(self, admin: Client, provider: ModelProvider) -> None:
-        ModelProvider.objects.filter(pk=provider.pk).update(kind=ProviderKind.SCRIPTED, script="nonsense: [")
-        assert "Connection to Real failed" in tried(admin, provider)
+        ModelProvider.objects.filter(pk=provider.pk).update(kind=ProviderKind.SCRIPTED)
+        Employee.objects.create(
+            organization=provider.organization, name="Uma", provider=provider, model=write_script("nonsense: [")
+        )
+        assert "Connection to Real failed: The script is wrong" in tried(admin, provider)
+        Employee.objects.filter(name="Uma").update(model="")
+        assert "Connection to Real failed: No script is named" in tried(admin, provider)
 
     def test_is_nobody_elses_business(self, world: World, provider: ModelProvider) -> None:
         address = f"/admin/employees/modelprovider/{provider.pk}/test-connection/"

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.employees.models import Employee
 from tests.web.counted import count_calls, count_passes
-from tests.world import DELETE, SEARCH, UPDATE, World, make_world, pages, problem
+from tests.world import DELETE, SCRIPT, SEARCH, UPDATE, World, make_world, pages, problem
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +36,7 @@ def test_an_employee_has_the_promised_fields(world: World) -> None:
         "job_title": "Data steward",
         "mode": "general",
         "provider": "Script",
-        "model": "",
+        "model": SCRIPT,
         "allowed_tools": sorted([DELETE, SEARCH, UPDATE]),
         "example_tasks": ["Tidy up."],
         "is_active": True,

@@ -81,9 +81,7 @@ class Site:
     def submit(self, task: str, *passes: Pass) -> Run:
         """Submit a task, for which the employee's script plays these passes."""
         self._scripts.append({"title": task, "task": f"^{task}$", "passes": list(passes), "answer": "Done."})
-        provider = self.workshop.employee.provider
-        provider.script = yaml.safe_dump({"scripts": self._scripts})
-        provider.save()
+        self.workshop.play_text(yaml.safe_dump({"scripts": self._scripts}))
         return self.workshop.submit(task)
 
     def submit_to_model(self, task: str = "Think") -> Run:

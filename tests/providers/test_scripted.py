@@ -4,9 +4,12 @@ import json
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from agents.providers.base import (
     CallOutcome,
@@ -19,7 +22,9 @@ from agents.providers.base import (
 from agents.providers.registry import build_provider
 from tests.features import feature
 from tests.providers.conftest import TOOLS
+from tests.scripts import write_script
 
+CONFIG = ProviderConfig("scripted", scripts_dir=settings.GADGET_SCRIPTS_DIR)
 FOLLOW_UP = """
 scripts:
   - task: "(?i)deactivate (?P<region>[a-z]+)"
@@ -51,7 +56,8 @@ class Conversation:
     """Plays a run against a script: what the provider asks for is answered with given outcomes."""
 
     def __init__(self, script: str, task: str) -> None:
-        self.provider = build_provider(ProviderConfig("scripted", script=script))
+        self.provider = build_provider(CONFIG)
+        self.name = write_script(script)
         self.messages: list[dict[str, Any]] = [{"role": "system", "content": "x"}, {"role": "user", "content": task}]
         self.outcomes: list[CallOutcome] = []
         self.heard: list[str] = []
@@ -60,7 +66,7 @@ class Conversation:
     def ask(self, *, closing: bool = False) -> ModelResponse:
         self.heard.clear()
         deadline = time.monotonic() + 10
-        request = ModelRequest("script", self.messages, TOOLS, deadline, closing, lambda: self.outcomes)
+        request = ModelRequest(self.name, self.messages, TOOLS, deadline, closing, lambda: self.outcomes)
         response = self.provider.ask(request, self.heard.append, threading.Event())
         self.messages.append(response.message)
         self.passes += 1
@@ -269,8 +275,8 @@ def test_a_failure_without_times_comes_always(failure: str, transient: bool) -> 
 def ask_slowly(*, within: float, stopped: threading.Event) -> None:
     script = "scripts: [{task: ., answer: x, passes: [{delay_ms: 60000, text: one two three}]}]"
     messages = [{"role": "user", "content": "x"}]
-    request = ModelRequest("m", messages, [], time.monotonic() + within)
-    build_provider(ProviderConfig("scripted", script=script)).ask(request, lambda text: None, stopped)
+    request = ModelRequest(write_script(script), messages, [], time.monotonic() + within)
+    build_provider(CONFIG).ask(request, lambda text: None, stopped)
 
 
 def test_a_delay_ends_at_once_when_stopped() -> None:
@@ -307,7 +313,27 @@ def test_an_expression_that_fails_is_named(broken: str, place: str) -> None:
 
 
 def test_check_finds_a_script_that_cannot_be_read() -> None:
-    build_provider(ProviderConfig("scripted", script=FOLLOW_UP)).check()
+    names = write_script(FOLLOW_UP), write_script("scripts: []")
+    build_provider(replace(CONFIG, models=names[:1])).check()
     with pytest.raises(ProviderError, match="scripts") as caught:
-        build_provider(ProviderConfig("scripted", script="scripts: []")).check()
+        build_provider(replace(CONFIG, models=names)).check()
     assert caught.value.code == "bad_script"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("unknown", "", " ", "known.yaml", "known ", "known\n", "known\0", "KNOWN!", "k\u043down"),
+        *("../outside", "inner/script", "./known", "..\\outside", "x" * 5000),
+    ],
+)
+def test_a_name_that_is_not_of_a_file_in_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "scripts"
+    (folder / "inner").mkdir(parents=True)
+    for path in (folder / "known.yaml", folder / "inner" / "script.yaml", tmp_path / "outside.yaml"):
+        path.write_text(FOLLOW_UP, encoding="utf-8")
+    config = ProviderConfig("scripted", scripts_dir=folder)
+    build_provider(replace(config, models=("known",))).check()
+    with pytest.raises(ProviderError, match=r"This installation has: known\.$") as caught:
+        build_provider(replace(config, models=(name,))).check()
+    assert (caught.value.code, caught.value.transient) == ("bad_script", False)

@@ -19,6 +19,7 @@ from gadget_site.backup.restored import recover_runs
 from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.recorder import Recorder
+from tests.scripts import write_script
 from tests.workshop import (
     Workshop,
     again,
@@ -107,8 +108,8 @@ class TestADelegatedTask:
 
     def test_that_fails_fails_the_call(self, workshop: Workshop, kim: Employee) -> None:
         kim.is_active = True
-        kim.provider.script = "scripts: nonsense"
-        kim.provider.save()
+        kim.model = write_script("scripts: nonsense")
+        kim.save()
         run = drive_all(workshop, workshop.submit())
         assert run.status == RunStatus.SUCCEEDED
         (row,) = calls(run)
@@ -138,8 +139,8 @@ class TestADelegatedTask:
         assert "cancelled" in calls(run)[0].content
 
     def test_may_write_with_a_card_of_its_own(self, workshop: Workshop, kim: Employee, recorder: Recorder) -> None:
-        kim.provider.script = hire(workshop, "Copy", asking(call("probe.effect", name="a"))).provider.script
-        kim.provider.save()
+        kim.model = hire(workshop, "Copy", asking(call("probe.effect", name="a"))).model
+        kim.save()
         run = workshop.work()
         child = workshop.drive(child_of(run))
         assert (child.status, again(run).status) == (RunStatus.WAITING, RunStatus.WAITING)
@@ -189,8 +190,8 @@ class TestADelegatedTask:
     def test_may_be_delegated_further(self, workshop: Workshop, kim: Employee) -> None:
         lee = hire(workshop, "Lee", answer="From Lee.")
         script = hire(workshop, "Copy", asking(delegate("Lee", "Yours")), answer="{{ calls[0].data.answer }}")
-        kim.provider.script = script.provider.script
-        kim.provider.save()
+        kim.model = script.model
+        kim.save()
         may_delegate(kim, lee)
         run = drive_all(workshop, workshop.submit())
         assert data_of(calls(run)[0])["answer"] == "From Lee."
@@ -232,8 +233,8 @@ class TestADelegationIsRefused:
     )
     def test_in_a_circle(self, workshop: Workshop, kim: Employee) -> None:
         script = hire(workshop, "Copy", asking(delegate("Dana", "Back to you")))
-        kim.provider.script = script.provider.script
-        kim.provider.save()
+        kim.model = script.model
+        kim.save()
         may_delegate(kim, workshop.employee)
         run = drive_all(workshop, workshop.submit())
         (row,) = calls(child_of(run))
@@ -244,8 +245,8 @@ class TestADelegationIsRefused:
         chain = [kim, *[hire(workshop, name) for name in ("Lee", "Max", "Noa")]]
         for giver, taker in itertools.pairwise(chain):
             copy = hire(workshop, f"{giver.name}2", asking(delegate(taker.name)))
-            giver.provider.script = copy.provider.script
-            giver.provider.save()
+            giver.model = copy.model
+            giver.save()
             may_delegate(giver, taker)
         run = drive_all(workshop, workshop.submit())
         assert run.status == RunStatus.SUCCEEDED
@@ -288,8 +289,8 @@ class TestACancelledParent:
 
     def test_cancels_the_children_of_its_children(self, workshop: Workshop, kim: Employee) -> None:
         lee = hire(workshop, "Lee", asking(ask("Which?")))
-        kim.provider.script = hire(workshop, "Copy", asking(delegate("Lee"))).provider.script
-        kim.provider.save()
+        kim.model = hire(workshop, "Copy", asking(delegate("Lee"))).model
+        kim.save()
         may_delegate(kim, lee)
         run = drive_all(workshop, workshop.submit())
         card = question_of(Run.objects.get(employee=lee))
@@ -320,8 +321,8 @@ class TestACancelledParent:
     def test_leaves_waiting_children_to_the_sweeper_too(
         self, workshop: Workshop, kim: Employee, recorder: Recorder
     ) -> None:
-        kim.provider.script = hire(workshop, "Copy", asking(call("probe.effect", name="a"))).provider.script
-        kim.provider.save()
+        kim.model = hire(workshop, "Copy", asking(call("probe.effect", name="a"))).model
+        kim.save()
         run = workshop.work()
         child = workshop.drive(child_of(run))
         with transaction.atomic():

@@ -61,9 +61,7 @@ class People:
         self.refused: Counter[str] = Counter()
         self._workshop, self._recorder, self._chance = workshop, recorder, chance
         self._number = 0
-        provider = workshop.employee.provider
-        provider.script = json.dumps({"scripts": [_script(name) for name in SCRIPTS]})
-        provider.save()
+        workshop.play_text(json.dumps({"scripts": [_script(name) for name in SCRIPTS]}))
 
     def act(self, start_more: bool) -> None:
         """Start missing runs, decide some cards, and sometimes cancel a run."""

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from agents.approvals import decisions
-from agents.employees.models import Grant, ModelProvider, ToolRule
+from agents.employees.models import Employee, Grant, ToolRule
 from agents.runs.actions import Submission, submit
 from agents.runs.engine.loop import advance
 from agents.runs.models import Approval, ApprovalStatus, Event, EventType
 from agents.web.panel.lines import render_lines
 from tests.features import feature
+from tests.scripts import write_script
 from tests.web.pages import read_page
 from tests.world import SEARCH, World, make_world
 from tools.toolbox import Condition, Rule
@@ -50,7 +51,7 @@ scripts:
 def test_a_read_that_needs_approval_shows_its_card_on_every_page(
     world: World, limits: dict[str, Any], for_all: str
 ) -> None:
-    ModelProvider.objects.update(script=ASKS)
+    Employee.objects.update(model=write_script(ASKS))
     Grant.objects.filter(employee=world.employee, tool=SEARCH).update(**limits)
     if for_all:
         ToolRule.objects.create(organization=world.acme, tool=SEARCH, level=for_all)

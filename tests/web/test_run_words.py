@@ -13,7 +13,7 @@ from django.db import connection
 from django.utils import timezone
 
 from agents.approvals import decisions, resolutions
-from agents.employees.models import ModelProvider, ProviderKind
+from agents.employees.models import Employee, ModelProvider, ProviderKind
 from agents.providers.scripted import UNKNOWN_TASK
 from agents.runs import stops
 from agents.runs.actions import Submission, submit
@@ -25,6 +25,7 @@ from agents.runs.models import CallStatus, Event, EventType, Run, RunStatus
 from agents.web.panel.lines import render_lines
 from agents.web.panel.slots import fold_events
 from tests.features import feature
+from tests.scripts import write_script
 from tests.web.asking import ask_question, delegate_task
 from tests.web.pages import read_page
 from tests.web.run_events import add_events
@@ -58,7 +59,7 @@ def test_an_unknown_task_shows_no_answer_but_the_known_tasks(world: World) -> No
 
 @pytest.mark.django_db(transaction=True)
 def test_an_unknown_task_says_first_that_nothing_was_done(world: World) -> None:
-    ModelProvider.objects.update(script=TIDY)
+    Employee.objects.update(model=write_script(TIDY))
     run, _ = submit(world.member("operator"), Submission(world.employee.pk, "Book a flight"))
     advance(run.pk)
     answered = world.client("viewer").get(f"/api/runs/{run.pk}").json()
@@ -74,7 +75,7 @@ def test_an_unknown_task_says_first_that_nothing_was_done(world: World) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_run_that_ends_while_its_page_is_rendered_is_shown_as_before(world: World) -> None:
     """The socket sends later events; an end shown above an unfinished run would never disappear."""
-    ModelProvider.objects.update(script=TIDY)
+    Employee.objects.update(model=write_script(TIDY))
     run, _ = submit(world.member("operator"), Submission(world.employee.pk, "Tidy"))
     path, client = f"/runs/{run.pk}/", world.client("viewer")
     read_page(client, path)

@@ -27,6 +27,7 @@ from agents.runs.models import Approval, ApprovalStatus, CallStatus, Event, Pass
 from agents.worker.sweeper import sweep_once
 from tests.probes import PROBES
 from tests.recorder import Recorder
+from tests.scripts import write_script
 from tools.contract import Level
 from tools.records.models import Record
 
@@ -70,8 +71,10 @@ class Workshop:
     def play_text(self, script: str) -> None:
         """Set the employee's script from YAML, which includes JSON."""
         provider = self.employee.provider
-        provider.kind, provider.script = ProviderKind.SCRIPTED, script
+        provider.kind = ProviderKind.SCRIPTED
         provider.save()
+        self.employee.model = write_script(script)
+        self.employee.save(update_fields=["model"])
 
     def connect(self, url: str, timeout_s: int = 10) -> None:
         """Let the employee use the model at this address."""

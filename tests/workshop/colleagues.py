@@ -10,6 +10,7 @@ from agents.approvals import questions
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from agents.runs.models import Approval, ApprovalKind, Run
 from tests.probes import PROBES
+from tests.scripts import write_script
 from tests.workshop import DATA_TOOLS, Workshop, again, call
 
 ASK = "employee.askHuman"
@@ -43,10 +44,13 @@ def hire(workshop: Workshop, name: str, *script: dict[str, Any], answer: str = "
         organization=workshop.organization,
         name=f"Script of {name}",
         kind=ProviderKind.SCRIPTED,
-        script=json.dumps({"scripts": [script_entry]}),
     )
     employee = Employee.objects.create(
-        organization=workshop.organization, name=name, job_title="Researcher", provider=provider
+        organization=workshop.organization,
+        name=name,
+        job_title="Researcher",
+        provider=provider,
+        model=write_script(json.dumps({"scripts": [script_entry]})),
     )
     names = [probe.name for probe in PROBES] + list(DATA_TOOLS)
     Grant.objects.bulk_create([Grant(employee=employee, tool=tool) for tool in names])

@@ -29,7 +29,7 @@ LONGEST_ANSWER_S = 1_800
 
 
 class ModelProvider(models.Model):
-    """A server that runs models, with its address and key; or a script that stands in for a model.
+    """A server that runs models, with its address and key; or scripts that stand in for models.
 
     Attributes:
         prices: per million tokens, in the organization's currency: {model or "*": {"input": "2.5", "output": "10"}}.
@@ -47,7 +47,6 @@ class ModelProvider(models.Model):
         "Leave empty for the default.",
     )
     api_key = EncryptedTextField(blank=True, default="", help_text="Stored encrypted and never shown again.")
-    script = models.TextField(blank=True, help_text="YAML for a scripted provider.")
     prices = models.JSONField(
         default=dict,
         blank=True,
@@ -88,7 +87,9 @@ class Employee(models.Model):
         max_length=40, default="general", help_text="The set of tools that the employee works with."
     )
     provider = models.ForeignKey(ModelProvider, on_delete=models.PROTECT, related_name="employees")
-    model = models.CharField(max_length=120, blank=True, help_text="Name of the model at its provider.")
+    model = models.CharField(
+        max_length=120, blank=True, help_text="Name of the model at its provider, or of its script."
+    )
     max_passes = models.PositiveSmallIntegerField(
         "pass limit",
         default=10,

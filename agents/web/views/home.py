@@ -85,7 +85,7 @@ def reject_unknown_page(_request: HttpRequest, _member: Membership, rest: str) -
 
 def _render_home(request: HttpRequest, member: Membership, extra: dict[str, Any], status: int = 200) -> HttpResponse:
     rows = Employee.objects.filter(organization_id=member.organization_id, is_active=True)
-    employees = list(rows.select_related("provider").defer("instructions", "provider__script", "provider__api_key"))
+    employees = list(rows.select_related("provider").defer("instructions", "provider__api_key"))
     days = load_last_days(member.organization_id)
     chosen = _find_chosen_employee(request, employees)
     context = _load_live_lists(member) | {

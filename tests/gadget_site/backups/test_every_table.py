@@ -11,8 +11,10 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
 from agents.accounts import audit
-from agents.accounts.models import Membership, Organization
-from agents.runs import stops
+from agents.accounts.models import Membership, Organization, Role
+from agents.employees.models import Employee, ProviderKind
+from agents.runs import actions, stops
+from agents.runs.engine.loop import advance
 from agents.runs.models import Run, RunStatus
 from agents.worker.sweeper import sweep_once
 from gadget_site.backup.archive import Manifest, read_manifest
@@ -118,6 +120,19 @@ class TestAnArchiveOfAnOlderVersion:
             told = restore_in_process(tmp_path, url, older_archive())
             assert all(count_rows(url, tables).values())
         assert "EVERYTHING IS STOPPED" in told
+
+    def test_leaves_out_stored_scripts_and_their_employees_ask_for_a_file(self, replaced_tables: Workshop) -> None:
+        restore(older_archive(), force=True)
+        admin = Membership.objects.get(role=Role.ADMIN)
+        confirm_all(admin)
+        stops.release_everything(admin)
+        employee = Employee.objects.get(name=replaced_tables.employee.name)
+        assert employee.provider.kind == ProviderKind.SCRIPTED
+        run, _ = actions.submit(admin, actions.Submission(employee_id=employee.pk, task="Do the work"))
+        advance(run.pk)
+        run.refresh_from_db()
+        assert run.status == RunStatus.FAILED
+        assert run.problem.startswith("bad_script: No script is named. This installation has: ")
 
     def test_is_refused_by_the_other_kind_of_database(self, filled: Workshop) -> None:
         other = {"sqlite": "postgresql", "postgresql": "sqlite"}[connection.vendor]

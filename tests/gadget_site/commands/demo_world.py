@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from agents.accounts.models import Membership, Organization
 from agents.approvals import decisions
-from agents.employees.models import Employee, ModelProvider
+from agents.employees.models import Employee
 from agents.runs import actions
 from agents.runs.engine.loop import advance
 from agents.runs.models import Approval, ApprovalStatus, Run
 from gadget_site.demo import building
+from gadget_site.settings import GADGET_SCRIPTS_DIR
+from tests.scripts import write_script
 
 
 @dataclass
@@ -48,9 +50,8 @@ class DemoWorld:
 
 
 def build_demo() -> DemoWorld:
-    """Fresh rows, and scripts that wait for nothing."""
+    """Build the demo with scripts that wait for nothing."""
     building.build()
-    for provider in ModelProvider.objects.all():
-        provider.script = re.sub(r"delay_ms: \d+", "delay_ms: 0", provider.script)
-        provider.save()
+    for path in GADGET_SCRIPTS_DIR.glob("*.yaml"):
+        write_script(re.sub(r"delay_ms: \d+", "delay_ms: 0", path.read_text(encoding="utf-8")), path.stem)
     return DemoWorld(Organization.objects.get(slug="acme-demo"))

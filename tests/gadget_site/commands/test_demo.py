@@ -13,10 +13,11 @@ from agents.accounts import audit
 from agents.accounts.models import Membership, Organization, Role
 from agents.employees.models import Employee, Grant, ModelProvider
 from agents.employees.toolboxes import get_installed_toolbox
-from agents.providers.script_format import parse_scripts
+from agents.providers.script_format import load_scripts
 from agents.providers.script_patterns import find_groups
 from gadget_site.demo import building
 from gadget_site.demo.staff import PEOPLE, SCRIPTED_WORKERS
+from gadget_site.settings import GADGET_SCRIPTS_DIR
 from tools.contract import Level
 from tools.records.models import Record
 from tools.schedules.cron_times import parse_cron
@@ -88,7 +89,7 @@ def test_every_example_task_is_known_to_its_script() -> None:
     run_demo()
     for worker in SCRIPTED_WORKERS:
         employee = Employee.objects.get(organization__slug="acme-demo", name=worker.name)
-        scripts = parse_scripts(employee.provider.script)
+        scripts = load_scripts(GADGET_SCRIPTS_DIR, employee.model)
         assert {script.title for script in scripts} == set(employee.example_tasks)
         for task in employee.example_tasks:
             assert any(find_groups(script.task, task) is not None for script in scripts), task
@@ -107,14 +108,11 @@ def test_a_repetition_doubles_nothing_and_says_so() -> None:
     assert rows() == before
 
 
-def test_a_changed_script_is_brought_up_to_date_and_recorded() -> None:
+def test_an_employee_with_another_script_gets_its_own_again_and_that_is_recorded() -> None:
     run_demo()
-    provider = ModelProvider.objects.get(name="Script of Dana")
-    script = provider.script
-    ModelProvider.objects.filter(pk=provider.pk).update(script="scripts:\n- {task: x, answer: y}\n")
-    assert "Script of Dana" in run_demo()
-    provider.refresh_from_db()
-    assert provider.script == script
+    Employee.objects.filter(name="Dana").update(model="researcher")
+    assert "employee Dana" in run_demo()
+    assert Employee.objects.get(name="Dana").model == "data_steward"
     for organization in Organization.objects.all():
         assert audit.verify(organization.pk) == []
         assert organization.audit_entries.filter(action="demo_built").exists()
@@ -206,20 +204,26 @@ def test_a_start_leaves_what_somebody_has_configured_and_the_command_does_not(se
     run_demo()
     dana, alex = Employee.objects.get(name="Dana"), Employee.objects.get(name="Alex")
     Employee.objects.update(max_passes=3, instructions="As I say.", model="mine")
-    ModelProvider.objects.filter(pk=dana.provider_id).update(script="scripts:\n- {task: x, answer: y}\n")
     Grant.objects.create(employee=alex, tool="crm.listContacts")
     Grant.objects.filter(employee=dana).delete()
     before = (rows(), audit_entries())
     run_demo("--keep")
     assert (rows(), audit_entries()) == before
-    dana, alex = Employee.objects.select_related("provider").get(pk=dana.pk), Employee.objects.get(pk=alex.pk)
-    assert (dana.max_passes, dana.instructions, dana.grants.count()) == (3, "As I say.", 0)
-    assert "task: x" in dana.provider.script
+    dana, alex = Employee.objects.get(pk=dana.pk), Employee.objects.get(pk=alex.pk)
+    assert (dana.max_passes, dana.instructions, dana.model, dana.grants.count()) == (3, "As I say.", "mine", 0)
     assert (alex.model, alex.grants.filter(tool="crm.listContacts").exists()) == ("mine", True)
     run_demo()
     dana.refresh_from_db()
     assert dana.max_passes == building.MAX_PASSES
     assert dana.grants.exists()
+
+
+def test_a_start_gives_a_script_to_employees_that_have_none() -> None:
+    run_demo()
+    Employee.objects.update(model="", instructions="As I say.")
+    run_demo("--keep")
+    dana = Employee.objects.get(name="Dana")
+    assert (dana.model, dana.instructions) == ("data_steward", "As I say.")
 
 
 def test_a_start_reaches_the_real_model_as_the_environment_says(settings: Settings) -> None:

@@ -1,0 +1,20 @@
+"""Files of scripts for scripted employees, in the folder of the tests and of the processes that they start."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+
+from django.conf import settings
+
+
+def write_script(text: str, name: str = "") -> str:
+    """Write a file of scripts and return its name; without one, it is named by its content."""
+    name = name or hashlib.sha256(text.encode()).hexdigest()[:20]
+    path = settings.GADGET_SCRIPTS_DIR / f"{name}.yaml"
+    path.parent.mkdir(exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+        file.write(text)
+    Path(file.name).replace(path)  # a worker may be reading it
+    return name
