@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from tools.contract import Level, Tool
-from tools.contract.param_schemas import list_types
+from tools.schemas.param_paths import list_types
 from tools.toolbox import Condition, Otherwise, Rule
 from tools.toolbox.param_values import format_number, is_number
 

@@ -19,12 +19,12 @@ from agents.providers.http_provider import (
     merge_body,
 )
 from agents.providers.ollama_messages import convert_messages
-from agents.providers.ollama_schemas import simplify_definition
 from agents.providers.ollama_streams import read_chat
 from agents.providers.server_errors import build_answer_error, build_status_error, quote
 from agents.providers.transport import CancelScope, GuardedTransport
 from agents.providers.wire_names import WireNames
 from tools.contract import PrivateHosts
+from tools.schemas.ollama import simplify_definition
 
 DEFAULT_BASE_URL = "http://localhost:11434"
 MAX_NAMED = 10

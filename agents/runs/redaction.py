@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tools.contract import Tool
-from tools.contract.schema_display import inline_references
+from tools.schemas.references import inline_references, list_forms
 
 REDACTED = "redacted"
 
@@ -74,8 +74,7 @@ def _list_properties(schema: Any) -> dict[str, Any]:
     """List the properties of an object in any form that its schema allows."""
     if not isinstance(schema, Mapping):
         return {}
-    forms = [form for word in ("anyOf", "oneOf", "allOf") for form in schema.get(word) or ()]
-    listed = {name: part for form in forms for name, part in _list_properties(form).items()}
+    listed = {name: part for form in list_forms(schema) for name, part in _list_properties(form).items()}
     return listed | dict(schema.get("properties") or {})
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from agents.standing_grants.drafts import GrantDraft
 from tools.contract import Tool
-from tools.contract.param_schemas import CallSchema, list_types, name_type
+from tools.schemas.param_paths import CallSchema, list_types
+from tools.schemas.types import name_type
 from tools.sources.external_tool import ExternalTool
 from tools.toolbox.conditions import Condition, Rule
 from tools.toolbox.objections import Objection

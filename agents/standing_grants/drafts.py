@@ -14,7 +14,7 @@ from agents.runs.models import Approval, Run
 from agents.standing_grants.answers import build_call, find_warnings
 from agents.standing_grants.models import MAX_DAYS, MAX_USES
 from tools.contract import Level, Tool
-from tools.contract.param_schemas import find_closed_object
+from tools.schemas.param_paths import find_closed_object
 from tools.toolbox.conditions import Condition, Rule
 from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Cause, CauseKind

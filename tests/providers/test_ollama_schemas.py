@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from agents.employees.toolboxes import get_installed_toolbox
-from agents.providers.ollama_schemas import MAX_REFERENCES, simplify_definition, simplify_schema
 from tests.ollama_server import OllamaServer
 from tests.providers.conftest import Asking, definition
+from tools.schemas.ollama import MAX_REFERENCES, simplify_definition, simplify_schema
 
 KEPT_BY_OLLAMA = {"type", "description", "enum", "items", "properties", "required", "anyOf"}
 

@@ -20,10 +20,10 @@ from tools.contract.function import FunctionTool, tool
 from tools.contract.level import Level
 from tools.contract.limits import RateLimit
 from tools.contract.network_access import HostPort, NetworkAccess, PrivateHost, PrivateHosts
+from tools.contract.params import NoParams
 from tools.contract.preview import NO_PREVIEW, REFUSED, NothingToDo, Preview, Target
 from tools.contract.recipe import Recipe, Step
 from tools.contract.result import KeptFile, ResultError, ResultFile, ToolResult, read_kept_files
-from tools.contract.schema import NoParams
 from tools.contract.services import KNOWN_SERVICES, GitHubAccount, GoogleSearchAccount, Services, SlackAccount
 from tools.contract.suspension import Delegation, Question, Steps, Suspend
 from tools.contract.tool import Parameter, Tool

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from tools.contract.embedded_json import TOO_DEEP, parse_embedded_json
+from tools.schemas.references import list_forms, resolve_reference
 
 
 def _split_words(text: str) -> frozenset[str]:
@@ -169,31 +170,12 @@ def _list_kinds(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str, A
         if not isinstance(here, Mapping) or id(here) in seen:
             continue
         seen.add(id(here))
-        forms = [form for word in ("anyOf", "oneOf", "allOf") for form in _as_list(here.get(word))]
+        forms = list_forms(here)
         inside = [here["items"]] if "items" in here else []
         target = [found] if (found := resolve_reference(here, root)) is not here else []
         if not (forms or inside or target) or "format" in here:
             yield here
         waiting += [*forms, *inside, *target]
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def resolve_reference(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow a schema's reference within `root`; return the schema itself if it is broken or circular."""
-    here, seen = schema, set[str]()
-    while isinstance(reference := here.get("$ref"), str) and reference.startswith("#/") and reference not in seen:
-        seen.add(reference)
-        node: Any = root
-        for part in reference[2:].split("/"):
-            key = unquote(part).replace("~1", "/").replace("~0", "~")
-            node = node.get(key) if isinstance(node, Mapping) else None
-        if not isinstance(node, Mapping):
-            return schema
-        here = node
-    return here
 
 
 def _find_hosts(text: str, name: str, *, is_named: bool) -> Iterator[str]:

@@ -15,12 +15,14 @@ from tools.contract.context import ToolContext
 from tools.contract.declarations import Example, settle_value
 from tools.contract.level import Level
 from tools.contract.limits import LONGEST_CACHED_S, LONGEST_TIMEOUT_S, RateLimit
+from tools.contract.params import NoParams, canonical_params, check_model
 from tools.contract.preview import Preview
 from tools.contract.result import ToolResult
-from tools.contract.schema import NoParams, build_schema, canonical_params, check_model
-from tools.contract.schema_display import describe_type, inline_references
 from tools.contract.suspension import Suspend
 from tools.contract.values import Number, StoredObject, Text
+from tools.schemas.models import build_schema
+from tools.schemas.references import inline_references
+from tools.schemas.types import describe_type
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tools.contract.addresses import resolve_reference
 from tools.contract.embedded_requests import ACTIONS, DESTINATION_NAMES, HTTP_METHODS, METHOD_NAMES, normalize_name
+from tools.schemas.references import resolve_reference
 
 _CERTAIN_WORDS = ("graphql", "jsonrpc", "xmlrpc", "gql", "rpc")
 _BATCH_WORDS = frozenset({"batch", "batched", "multicall", "multirequest", "multiquery", "multiplex", "msearch"})

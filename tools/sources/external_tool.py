@@ -11,8 +11,9 @@ from functools import cached_property
 from typing import Any
 
 from tools.contract import Tool
-from tools.contract.addresses import resolve_reference
-from tools.sources.json_schema import build_validator, validate_params
+from tools.contract.params import validate_params
+from tools.schemas.references import list_forms, resolve_reference
+from tools.schemas.validation import build_validator
 from tools.toolbox import is_run_parameter
 
 _KEYED_BY_NAME = ("properties", "dependentSchemas", "dependentRequired")
@@ -140,7 +141,7 @@ def _expand_forms(schema: Any, root: Mapping[str, Any]) -> Iterator[Mapping[str,
         seen.add(id(here))
         yield here
         target = resolve_reference(here, root)
-        waiting += [target, *(form for word in ("allOf", "anyOf", "oneOf") for form in here.get(word) or ())]
+        waiting += [target, *list_forms(here)]
 
 
 def _list_part_schemas(form: Mapping[str, Any], key: Any) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from agents.platform.row_ids import parse_row_id_or_none
 from agents.standing_grants.coverage import build_call_schema
 from agents.standing_grants.drafts import GrantDraft
 from tools.contract import Tool, canonical_json, fingerprint, storable_json
-from tools.contract.param_schemas import SchemaParam
+from tools.schemas.param_paths import SchemaParam
 from tools.toolbox.conditions import Condition, Rule
 from tools.toolbox.param_values import is_number
 

@@ -9,9 +9,9 @@ import pytest
 from tests.features import feature
 from tests.tools.sources.outside import Outside
 from tools.contract import Level, ToolError
+from tools.schemas.adaptation import rename_keys
 from tools.sources.mcp import McpTool, StdioServer
 from tools.sources.mcp.definitions import read_definitions
-from tools.sources.mcp.schemas import rename_keys
 from tools.toolbox import Toolbox
 
 INNER = {"type": "object", "properties": {"user_id": {"type": "string"}}, "additionalProperties": False}

@@ -11,9 +11,9 @@ import pytest
 
 from tests.features import feature
 from tools.contract import Level, ToolError
+from tools.schemas.adaptation import rename_keys
 from tools.sources.mcp import Definition, McpTool, SkippedTool, StdioServer, suggest_level
 from tools.sources.mcp.definitions import read_definitions
-from tools.sources.mcp.schemas import rename_keys
 from tools.toolbox import Toolbox
 
 SERVER = StdioServer(("server",))
@@ -147,7 +147,7 @@ def test_a_tree_is_a_legal_schema() -> None:
         tool.check_params(given)
 
 
-@feature("Tools from API descriptions", "Checking the params of any schema ends", "tools/sources/json_schema.py")
+@feature("Tools from API descriptions", "Checking the params of any schema ends", "tools/schemas/validation.py")
 def test_a_value_that_makes_a_legal_schema_explode_is_refused_in_time() -> None:
     twice = {"allOf": [{"properties": {"in": {"$ref": "#/$defs/twice"}}}] * 2}
     definition = definition_of(properties={"x": {"$ref": "#/$defs/twice"}}, **{"$defs": {"twice": twice}})
@@ -338,7 +338,7 @@ def test_output_schema_that_cannot_be_used_is_dropped_with_a_note(outputs: Any) 
     assert found.adapted[0].reason.startswith("its output schema: ")
 
 
-@feature("Tools from API descriptions", "Faulty schemas lose the faulty keyword", "tools/sources/schema_dialects.py")
+@feature("Tools from API descriptions", "Faulty schemas lose the faulty keyword", "tools/schemas/dialects.py")
 @pytest.mark.parametrize(
     ("schema", "good", "bad"),
     [

@@ -182,7 +182,7 @@ def test_checked_params_stay_the_same_when_checked_again(raw: dict[str, Any]) ->
 
 
 @feature(
-    "Tool contract", "Params are a pydantic model, which generates the schema for models", "tools/contract/schema.py"
+    "Tool contract", "Params are a pydantic model, which generates the schema for models", "tools/schemas/models.py"
 )
 def test_the_schema_has_no_titles_but_keeps_a_parameter_called_title() -> None:
     schema = Nested().schema

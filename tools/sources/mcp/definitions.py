@@ -13,13 +13,15 @@ import mcp_types
 from pydantic import ValidationError
 
 from tools.contract import Level, canonical_json, fingerprint, make_storable
-from tools.sources.json_schema import IllegalSchemaError
+from tools.schemas.adaptation import MAX_DESCRIPTION_LENGTH, SchemaAdapter
+from tools.schemas.expansion import IllegalSchemaError
 from tools.sources.mcp.display_text import clean_line, clean_text
-from tools.sources.mcp.schemas import MAX_DESCRIPTION_LENGTH, read_output, read_params
 from tools.sources.risks import explain_embedded_requests, explain_exfiltration
+from tools.toolbox import is_run_parameter
 
 MAX_NAME_LENGTH = 64
 MAX_TITLE_LENGTH = 100
+SCHEMAS = SchemaAdapter(is_run_parameter, clean_text)
 
 _LEGAL = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(?:\.[A-Za-z][A-Za-z0-9_-]*)*")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]+")
@@ -167,8 +169,8 @@ def _read_definition(tool: Mapping[str, Any], legal_name: str) -> tuple[Definiti
         raise IllegalSchemaError("it can only be called as a task, which Gadget does not support")
     name, description = _read_name(tool), _read_text(tool, "description")
     inputs, outputs = tool.get("inputSchema"), tool.get("outputSchema")
-    shown = read_params(inputs)
-    shown_outputs, fault = read_output(outputs)
+    shown = SCHEMAS.read_params(inputs)
+    shown_outputs, fault = SCHEMAS.read_output(outputs)
     annotations = _read_annotations(tool.get("annotations"))
     title = clean_line(_read_text(tool, "title") or annotations.pop("title", ""), MAX_TITLE_LENGTH)
     definition = Definition(

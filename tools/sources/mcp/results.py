@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tools.contract import ErrorCode, ToolError, ToolResult, canonical_json
-from tools.sources.json_schema import UncheckableError, build_validator, find_faults
+from tools.schemas.validation import UncheckableError, build_validator, find_faults
 from tools.sources.mcp.binary_texts import replace_binary
 from tools.sources.mcp.definitions import MAX_TITLE_LENGTH, Definition
 from tools.sources.mcp.display_text import clean_line

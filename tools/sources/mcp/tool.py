@@ -19,6 +19,7 @@ from tools.contract import (
     find_named_hosts,
     fingerprint,
 )
+from tools.schemas.adaptation import rename_keys
 from tools.sources.external_tool import ExternalTool
 from tools.sources.mcp.calls import McpCall, send_call
 from tools.sources.mcp.definitions import Definition
@@ -26,7 +27,6 @@ from tools.sources.mcp.display_text import clean_line
 from tools.sources.mcp.errors import ConnectionLostError, connection_lost_error, read_error
 from tools.sources.mcp.loop import LOOP
 from tools.sources.mcp.results import build_result
-from tools.sources.mcp.schemas import rename_keys
 from tools.sources.mcp.server_process import HIDDEN
 from tools.sources.mcp.servers import Server
 from tools.sources.risks import OPEN_WORLD, explain_embedded_requests

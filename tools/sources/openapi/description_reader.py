@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from tools.schemas.openapi import read_line
 from tools.sources.openapi.document import DocumentError, DocumentLimits, read_document
 from tools.sources.openapi.levels import FLOORS, infer_level
-from tools.sources.openapi.names import assign_tool_names, one_line
+from tools.sources.openapi.names import assign_tool_names
 from tools.sources.openapi.operations import ApiDescription, ApiOperation, SkippedOperation
 from tools.sources.openapi.parameters import BodyContent, ParameterReader, choose_content, pin_parameters
 from tools.sources.openapi.paths import has_path_traversal
@@ -66,7 +67,7 @@ class _DescriptionReader:
         self._skipped += [
             SkippedOperation(key, f"only the first {self._most:,} operations are read") for key, _ in every
         ]
-        names = assign_tool_names({key: one_line(node.get("operationId"), 500) for key, (node, _) in found.items()})
+        names = assign_tool_names({key: read_line(node.get("operationId"), 500) for key, (node, _) in found.items()})
         main = self._read_servers(self._document)
         self._servers = ServerMatcher(main, (self._read_own_servers(*each) for each in found.values()), self._base_url)
         operations = []
@@ -77,8 +78,8 @@ class _DescriptionReader:
                 self._skipped.append(SkippedOperation(key, str(error)))
         about = _as_mapping(self._document.get("info"))
         return ApiDescription(
-            one_line(about.get("title"), 200),
-            one_line(about.get("version"), 50),
+            read_line(about.get("title"), 200),
+            read_line(about.get("version"), 50),
             self._servers.main,
             tuple(operations),
             tuple(self._skipped),
@@ -112,7 +113,7 @@ class _DescriptionReader:
         parameters = pin_parameters(parameters, mark)
         content = self._read_swagger_content(node, parameters) if self._is_swagger else self._read_content(node)
         inputs = self._parameters.read_inputs(path, parameters, content)
-        operation_id = one_line(node.get("operationId"), 500)
+        operation_id = read_line(node.get("operationId"), 500)
         inferred = infer_level(
             {
                 "method": method,
@@ -127,14 +128,14 @@ class _DescriptionReader:
             path=path,
             name=name,
             operation_id=operation_id,
-            summary=one_line(node.get("summary"), 200),
+            summary=read_line(node.get("summary"), 200),
             description=_write_description(key, node, item),
             level=inferred.level,
             level_reason=inferred.reason,
             params=inputs.schema,
             placements=tuple(inputs.placements),
             body=inputs.body,
-            tags=tuple(one_line(tag, 100) for tag in _as_list(node.get("tags"))[:_MAX_TAGS] if isinstance(tag, str)),
+            tags=tuple(read_line(tag, 100) for tag in _as_list(node.get("tags"))[:_MAX_TAGS] if isinstance(tag, str)),
         )
 
     def _read_content(self, node: Mapping[str, Any]) -> BodyContent | None:
@@ -161,7 +162,7 @@ class _DescriptionReader:
 
     def _read_servers(self, node: Mapping[str, Any]) -> tuple[str, ...]:
         if self._is_swagger:
-            host, base = one_line(node.get("host"), 300), one_line(node.get("basePath"), 300)
+            host, base = read_line(node.get("host"), 300), read_line(node.get("basePath"), 300)
             schemes = [str(scheme) for scheme in _as_list(node.get("schemes"))] or ["https"]
             ordered = sorted(schemes, key=lambda scheme: scheme != "https")
             return tuple(f"{scheme}://{host}{base}" for scheme in ordered) if host else tuple(filter(None, [base]))
@@ -190,14 +191,14 @@ def _read_server(server: Mapping[str, Any]) -> str:
         given = _as_mapping(variables.get(found[1])).get("default")
         return str(given)[:_MAX_ADDRESS_LENGTH] if isinstance(given, str | int | float) else found[0]
 
-    address = _VARIABLE.sub(default, one_line(server.get("url"), _MAX_ADDRESS_LENGTH))[:_MAX_ADDRESS_LENGTH]
+    address = _VARIABLE.sub(default, read_line(server.get("url"), _MAX_ADDRESS_LENGTH))[:_MAX_ADDRESS_LENGTH]
     return address.rstrip("/") or ("/" if address else "")
 
 
 def _write_description(key: str, node: Mapping[str, Any], item: Mapping[str, Any]) -> str:
     """Write the description for the model: summary, details, then the operation's key."""
-    summary = one_line(node.get("summary") or item.get("summary"), 300)
-    more = one_line(node.get("description") or item.get("description"), 5_000)
+    summary = read_line(node.get("summary") or item.get("summary"), 300)
+    more = read_line(node.get("description") or item.get("description"), 5_000)
     parts = [summary, "" if more == summary else more, "Deprecated." if node.get("deprecated") is True else ""]
     text = " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts if part)
     tail = f"({key[:200]})"

@@ -4,15 +4,12 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from tools.toolbox import is_run_parameter
 
 MAX_TOOL_NAME_LENGTH = 64
 MAX_PARAM_NAME_LENGTH = 64
 
-_MARGIN = 4
-"""A multiple of the length: this much text is read to find enough characters besides spaces."""
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _LEADING_CAPITALS = re.compile(r"^(?:[A-Z]+(?![a-z])|[A-Z])")
 _ILLEGAL_IN_PARAM = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -21,11 +18,6 @@ _ILLEGAL_IN_PARAM = re.compile(r"[^A-Za-z0-9_.-]+")
 def word_set(text: str) -> frozenset[str]:
     """Return the set of the words in the text, separated by spaces."""
     return frozenset(text.split())
-
-
-def one_line(value: Any, longest: int) -> str:
-    """Return the beginning of a text on one line; empty for a value that is not a text."""
-    return " ".join(value[: _MARGIN * longest].split())[:longest] if isinstance(value, str) else ""
 
 
 def assign_tool_names(operation_ids: Mapping[str, str]) -> dict[str, str]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl
 
+from tools.schemas.openapi import read_line
 from tools.sources.openapi.credential_names import ForbiddenParamError, is_credential, may_change_method
-from tools.sources.openapi.names import choose_param_name, one_line, word_set
+from tools.sources.openapi.names import choose_param_name, word_set
 from tools.sources.openapi.operations import OperationBody, Placement
 from tools.sources.openapi.references import References, UnsupportedOperationError
 from tools.sources.openapi.schemas import SchemaReader, Shape
@@ -124,7 +125,7 @@ class ParameterReader:
         if self._left < 0:
             raise UnsupportedOperationError(f"only the first {_MAX_IN_TOTAL:,} parameters of the description are read")
         name, place = str(parameter["name"]), str(parameter["in"])
-        description = one_line(parameter.get("description"), _MAX_DESCRIPTION_LENGTH)
+        description = read_line(parameter.get("description"), _MAX_DESCRIPTION_LENGTH)
         is_required = place == "path" or parameter.get("required") is True
         if self._is_withheld(name, place, description, is_required=is_required):
             return

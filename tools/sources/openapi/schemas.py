@@ -1,14 +1,13 @@
 """Conversion of a description's schemas into bounded JSON schemas (Draft 2020-12) without references."""
 
-import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tools.sources.json_schema import compile_linear_pattern
+from tools.schemas.openapi import apply_nullable, has_content, list_required, read_keywords, truncate
 from tools.sources.openapi.credential_names import ForbiddenParamError, ProvidedParamError, explain_forbidden_name
-from tools.sources.openapi.names import avoid_reserved_name, one_line
+from tools.sources.openapi.names import avoid_reserved_name
 from tools.sources.openapi.references import CycleError, References, UnsupportedOperationError
 
 Names = dict[str, Any]
@@ -19,14 +18,6 @@ _MAX_BODY_PARTS = 1_500
 _MAX_PARAMETER_PARTS = 300
 _MAX_IN_TOTAL = 300_000
 _MAX_COMPOSITION_DEPTH = 40
-_MAX_CHOICES = 250
-_MAX_DESCRIPTION_LENGTH = 400
-_MAX_PATTERN_LENGTH = 500
-_MAX_DEFAULT_LENGTH = 200
-
-_TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
-_NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-_COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 
 
 class _TooLargeError(Exception):
@@ -119,7 +110,7 @@ class SchemaReader:
                 self._left -= largest - attempt.left
             shape.schema.pop("readOnly", None)
             return shape
-        return Shape(_truncate(self._references.resolve_object(schema), "its description is too large to show"))
+        return Shape(truncate(self._references.resolve_object(schema), "its description is too large to show"))
 
 
 class _SchemaAttempt:
@@ -142,18 +133,14 @@ class _SchemaAttempt:
         try:
             place = self._references.resolve(schema, trail)
         except CycleError as error:
-            return Shape(_truncate(error.at, "the structure repeats from here"))
+            return Shape(truncate(error.at, "the structure repeats from here"))
         node, trail = place.node, place.trail
         if not isinstance(node, Mapping):
             return Shape({})
-        converted: dict[str, Any] = {
-            **_read_type(node),
-            **_read_bounds(node),
-            **self._read_choices(node),
-            **_read_annotations(node),
-        }
-        if depth >= self._depth and _has_content(node):
-            return Shape(_truncate(node, "its content is nested too deeply to show"))
+        converted = read_keywords(node)
+        self._spend(len(converted.get("enum", ())) // 10)
+        if depth >= self._depth and has_content(node):
+            return Shape(truncate(node, "its content is nested too deeply to show"))
         parts = (
             self._read_properties(node, depth, trail),
             self._read_items(node, depth, trail),
@@ -163,7 +150,7 @@ class _SchemaAttempt:
         for part in parts:
             converted.update(part.schema)
             names = merge_names(names, part.names)
-        return Shape(_apply_nullable(converted, node), names)
+        return Shape(apply_nullable(converted, node), names)
 
     def _spend(self, parts: int) -> None:
         self.left -= parts
@@ -171,7 +158,7 @@ class _SchemaAttempt:
             raise _TooLargeError
 
     def _read_properties(self, node: Mapping[str, Any], depth: int, trail: frozenset[str]) -> Shape:
-        properties, required = node.get("properties"), _list_required(node)
+        properties, required = node.get("properties"), list_required(node)
         given: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}
         converted, names, is_partial = dict[str, Any](), Names(), False
         for name in required - given.keys():
@@ -270,16 +257,6 @@ class _SchemaAttempt:
             raise refused
         return shapes
 
-    def _read_choices(self, node: Mapping[str, Any]) -> dict[str, Any]:
-        if "const" in node and _is_plain(node["const"]):
-            return {"const": node["const"]}
-        choices = node.get("enum")
-        if not isinstance(choices, list) or not choices or len(choices) > _MAX_CHOICES:
-            return {}
-        self._spend(len(choices) // 10)
-        plain = [choice for choice in choices if _is_plain(choice)]
-        return {"enum": [each for at, each in enumerate(plain) if each not in plain[:at]]} if plain else {}
-
 
 def merge_names(names: Names, more: Names) -> Names:
     """Merge the names of several forms of the same value."""
@@ -303,97 +280,3 @@ def restore_api_names(value: Any, names: Names) -> Any:
         own, inside = names.get(shown) or (shown, names["*"][1] if "*" in names else {})
         result[own] = restore_api_names(entry, inside)
     return result
-
-
-def _list_required(node: Mapping[str, Any]) -> frozenset[str]:
-    wanted = node.get("required")
-    return frozenset(name for name in wanted if isinstance(name, str)) if isinstance(wanted, list) else frozenset()
-
-
-def _has_content(node: Mapping[str, Any]) -> bool:
-    return any(node.get(key) for key in ("properties", "items", "allOf", "anyOf", "oneOf", "additionalProperties"))
-
-
-def _truncate(node: Any, reason: str) -> dict[str, Any]:
-    """Truncate a schema to its type and texts, and say so in its description."""
-    result = dict(node) if isinstance(node, Mapping) else {}
-    converted = _apply_nullable(_read_type(result), result)
-    kind = {"object": "Any object", "array": "Any list"}.get(str(converted.get("type")), "Any value")
-    return {
-        **converted,
-        **_read_annotations({**result, "description": f"{kind}: {reason}. {_read_text(result)}".strip()}),
-    }
-
-
-def _read_text(node: Mapping[str, Any]) -> str:
-    return one_line(node.get("description") or node.get("title"), _MAX_DESCRIPTION_LENGTH + 1)
-
-
-def _read_type(node: Mapping[str, Any]) -> dict[str, Any]:
-    given = node.get("type")
-    if given == "file":
-        return {"type": "string"}
-    named = [kind for kind in (given if isinstance(given, list) else [given]) if isinstance(kind, str)]
-    kinds = [kind for kind in named if kind in _TYPES]
-    if not kinds:
-        return {"type": "object"} if isinstance(node.get("properties"), Mapping) and "type" not in node else {}
-    return {"type": kinds[0] if len(kinds) == 1 else list(dict.fromkeys(kinds))}
-
-
-def _apply_nullable(converted: dict[str, Any], node: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply `nullable`, with which OpenAPI 3.0 allows null besides the type."""
-    if node.get("nullable") is not True and node.get("x-nullable") is not True:
-        return converted
-    kind = converted.get("type")
-    if isinstance(kind, str) and kind != "null":
-        converted["type"] = [kind, "null"]
-    if "enum" in converted and None not in converted["enum"]:
-        converted["enum"] = [*converted["enum"], None]
-    for keyword in ("anyOf", "allOf"):
-        if keyword in converted and kind is None:
-            words = {"description": converted.pop("description")} if "description" in converted else {}
-            return {"anyOf": [converted, {"type": "null"}], **words}
-    return converted
-
-
-def _read_bounds(node: Mapping[str, Any]) -> dict[str, Any]:
-    converted: dict[str, Any] = {key: node[key] for key in _NUMBERS if _is_number(node.get(key))}
-    for exclusive, inclusive in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-        if node.get(exclusive) is True and inclusive in converted:
-            converted[exclusive] = converted.pop(inclusive)
-    converted.update({key: node[key] for key in _COUNTS if _is_number(node.get(key)) and _is_count(node[key])})
-    if _is_number(node.get("multipleOf")) and node["multipleOf"] > 0:
-        converted["multipleOf"] = node["multipleOf"]
-    pattern = node.get("pattern")
-    if isinstance(pattern, str) and len(pattern) <= _MAX_PATTERN_LENGTH and compile_linear_pattern(pattern) is not None:
-        converted["pattern"] = pattern
-    return converted
-
-
-def _read_annotations(node: Mapping[str, Any]) -> dict[str, Any]:
-    converted: dict[str, Any] = {}
-    if text := _read_text(node):
-        converted["description"] = (
-            text if len(text) <= _MAX_DESCRIPTION_LENGTH else f"{text[: _MAX_DESCRIPTION_LENGTH - 1]}…"
-        )
-    if isinstance(node.get("format"), str):
-        converted["format"] = node["format"][:40]
-    default = node.get("default")
-    is_short = isinstance(default, str) and len(default) <= _MAX_DEFAULT_LENGTH
-    if is_short or isinstance(default, bool) or _is_number(default):
-        converted["default"] = default
-    if node.get("readOnly") is True:
-        converted["readOnly"] = True
-    return converted
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_count(value: float) -> bool:
-    return value >= 0 and value == int(value)
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | bool) or _is_number(value)

@@ -10,11 +10,12 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
 
-from tools.sources.json_schema import IllegalSchemaError, compile_linear_pattern, translate_pattern
+from tools.schemas.expansion import IllegalSchemaError
+from tools.schemas.patterns import compile_linear_pattern, translate_pattern
 
 MAX_FAULTS = 50
 """Illegal keywords that may be dropped from one schema."""
-_EXCLUSIVE = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
+EXCLUSIVE = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 _OF_SCHEMAS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
 _DATA = frozenset({"default", "const", "enum", "example", "examples", "required", "dependentRequired"})
 _NO_FORMATS = FormatChecker(formats=())
@@ -46,7 +47,7 @@ def _translate_node(node: Any, notes: list[str]) -> Any:
             translated[key] = {name: _translate_node(part, notes) for name, part in value.items()}
         else:
             translated[key] = deepcopy(value) if key in _DATA else _translate_node(value, notes)
-    _translate_bounds(translated)
+    translate_bounds(translated)
     _translate_required(node, translated)
     _translate_lists(translated)
     _translate_dependencies(translated)
@@ -54,9 +55,9 @@ def _translate_node(node: Any, notes: list[str]) -> Any:
     return translated
 
 
-def _translate_bounds(node: dict[str, Any]) -> None:
+def translate_bounds(node: dict[str, Any]) -> None:
     """Translate Draft 4's `exclusiveMinimum: true`, which was a trait of `minimum`."""
-    for exclusive, inclusive in _EXCLUSIVE.items():
+    for exclusive, inclusive in EXCLUSIVE.items():
         is_exclusive = node.get(exclusive)
         if not isinstance(is_exclusive, bool):
             continue

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tools.contract.param_schemas import CallSchema, find_closed_object
+from tools.schemas.param_paths import CallSchema, find_closed_object
 
 
 def closed(*required: str, **properties: Any) -> dict[str, Any]:

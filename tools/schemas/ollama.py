@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tools.schemas.references import find_target
+
 MAX_REFERENCES = 5
 """The depth of nested references; a deeper or recursive one becomes an object of any kind."""
 _KEPT = frozenset({"type", "description", "enum", "items", "properties", "required", "anyOf"})
@@ -53,19 +55,12 @@ class _Simplifier:
             if reference in within or len(within) == MAX_REFERENCES:
                 return {"type": "object", **others}, within
             within = (*within, reference)
-            node = {**self._find_target(reference), **others}
+            node = {**(find_target(reference, self._root) or {}), **others}
         for part in node.get("allOf") or ():
             if isinstance(part, dict):
                 resolved, within = self._resolve(part, within)
                 node = _merge(resolved, node)
         return node, within
-
-    def _find_target(self, reference: str) -> Schema:
-        """Return the target of a reference inside the schema; an empty schema if it does not exist."""
-        node: Any = self._root
-        for step in filter(None, reference.removeprefix("#").split("/")):
-            node = node.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(node, dict) else None
-        return node if isinstance(node, dict) else {}
 
     def _list_rules(self, node: Schema, within: tuple[str, ...]) -> list[str]:
         """List the rules that the server drops, as `name value`."""

@@ -1,5 +1,6 @@
-"""JSON schemas of params for the model, and the validation of params."""
+"""Checks of params: by a Pydantic model, or by a JSON schema for tools without one."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, get_args, get_origin
 
@@ -8,29 +9,13 @@ from pydantic.fields import FieldInfo
 
 from tools.contract.canonical import canonical_json, storable_json
 from tools.contract.errors import ErrorCode, ToolError
+from tools.schemas.validation import UncheckableError, describe_fault, find_faults, locate_fault
+
+_QUOTED = 120
 
 
 class NoParams(BaseModel):
     """Params of a tool that takes none."""
-
-
-def build_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Build the model's JSON schema without titles; it is always an object with `properties`."""
-    schema: dict[str, Any] = _drop_titles(model.model_json_schema())
-    schema.setdefault("properties", {})
-    return schema
-
-
-def _drop_titles(node: Any, inside_properties: bool = False) -> Any:
-    if isinstance(node, list):
-        return [_drop_titles(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    return {
-        key: _drop_titles(value, inside_properties=key in ("properties", "$defs") and not inside_properties)
-        for key, value in node.items()
-        if inside_properties or not (key == "title" and isinstance(value, str))
-    }
 
 
 def check_model(model: type[BaseModel], raw: dict[str, Any], tool_name: str = "") -> BaseModel:
@@ -42,7 +27,7 @@ def check_model(model: type[BaseModel], raw: dict[str, Any], tool_name: str = ""
         ToolError: MISSING_PARAM or INVALID_PARAMETER, naming the first invalid parameter and the expected value.
     """
     _refuse_unknown(model, raw)
-    _refuse_unstorable(raw)
+    _encode(raw)
     try:
         return model.model_validate(raw)
     except ValidationError as error:
@@ -58,7 +43,7 @@ def canonical_params(checked: BaseModel) -> dict[str, Any]:
     """
     model = type(checked)
     params: dict[str, Any] = checked.model_dump(mode="json", by_alias=True)
-    _refuse_unstorable(params)
+    _encode(params)
     try:
         reloaded = model.model_validate(params).model_dump(mode="json", by_alias=True)
     except ValidationError as error:
@@ -70,9 +55,30 @@ def canonical_params(checked: BaseModel) -> dict[str, Any]:
     return params
 
 
-def _refuse_unstorable(raw: dict[str, Any]) -> None:
+def validate_params(validator: Any, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Validate the params and return their canonical copy: keys sorted, nothing added.
+
+    Args:
+        validator: from `build_validator`.
+
+    Raises:
+        ToolError: MISSING_PARAM or INVALID_PARAMETER, with the first faulty parameter and the expected value.
+    """
+    params: dict[str, Any] = json.loads(_encode(raw))
     try:
-        storable_json(raw)
+        found = find_faults(validator, params)
+    except UncheckableError as error:
+        message = f"The params cannot be checked: {error}."
+        hint = "Send fewer values, nested less deeply."
+        raise ToolError(ErrorCode.INVALID_PARAMETER, message, recovery_hint=hint, attempted=False) from None
+    if faults := sorted(found, key=lambda fault: (fault.validator != "required", locate_fault(fault))):
+        raise _explain_fault(faults[0], validator.schema)
+    return params
+
+
+def _encode(raw: Mapping[str, Any]) -> str:
+    try:
+        return storable_json(raw)
     except (TypeError, ValueError, RecursionError) as error:
         raise ToolError(
             ErrorCode.INVALID_PARAMETER, f"The params cannot be stored: {error}.", attempted=False
@@ -83,16 +89,8 @@ def _refuse_unknown(model: type[BaseModel], raw: dict[str, Any]) -> None:
     if model.model_config.get("extra") == "allow":
         return
     known = {field.alias or name for name, field in model.model_fields.items()}
-    unknown = sorted(set(raw) - known)
-    if unknown:
-        raise ToolError(
-            ErrorCode.INVALID_PARAMETER,
-            f"There is no parameter {unknown[0]!r}.",
-            parameter=unknown[0],
-            expected=f"only: {', '.join(sorted(known)) or 'no parameters'}",
-            recovery_hint=f"Leave {unknown[0]!r} out and try again.",
-            attempted=False,
-        )
+    if unknown := sorted(set(raw) - known):
+        raise _build_unknown(unknown[0], sorted(known))
 
 
 def _explain(model: type[BaseModel], error: ValidationError, tool_name: str) -> ToolError:
@@ -104,17 +102,62 @@ def _explain(model: type[BaseModel], error: ValidationError, tool_name: str) -> 
         path.append(str(last))
     name = ".".join(path) or "params"
     description = (field.description or "") if field else ""
-    is_missing = first["type"] == "missing"
-    given = repr(first["input"])[:120]
+    example = _format_example(tool_name, name, field) if field else ""
+    if first["type"] == "missing":
+        return _build_missing(name, description, example)
+    return _build_invalid(name, (first["msg"], first["input"]), description, example)
+
+
+def _explain_fault(fault: Any, schema: Mapping[str, Any]) -> ToolError:
+    place, wanted, here = locate_fault(fault), fault.validator_value, fault.schema
+    if fault.validator == "required":
+        name = next(each for each in wanted if each not in fault.instance)
+        part = here.get("properties", {}).get(name)
+        description = part.get("description", "") if isinstance(part, dict) else ""
+        return _build_missing(".".join(filter(None, [place, name])), description)
+    if fault.validator == "additionalProperties" and wanted is False:
+        known = sorted(here.get("properties", {}))
+        name = next(name for name in sorted(fault.instance) if name not in known)
+        return _build_unknown(".".join(filter(None, [place, name])), known)
+    outer = schema.get("properties", {}).get(str(fault.absolute_path[0]), {}) if fault.absolute_path else {}
+    part = here if isinstance(here, Mapping) and here.get("description") else outer
+    return _build_invalid(
+        place or "params", (describe_fault(fault), fault.instance), str(part.get("description") or "")
+    )
+
+
+def _build_missing(name: str, description: str, example: str = "") -> ToolError:
     return ToolError(
-        ErrorCode.MISSING_PARAM if is_missing else ErrorCode.INVALID_PARAMETER,
-        f"The '{name}' parameter is required."
-        if is_missing
-        else f"The '{name}' parameter is invalid: {first['msg']} (given: {given}).",
+        ErrorCode.MISSING_PARAM,
+        f"The '{name}' parameter is required.",
         parameter=name,
-        expected=description or ("a value" if is_missing else first["msg"]),
-        example=_format_example(tool_name, name, field) if field else "",
-        recovery_hint=f"{'Provide' if is_missing else 'Correct'} '{name}' and try again.",
+        expected=description or "a value",
+        example=example,
+        recovery_hint=f"Provide '{name}' and try again.",
+        attempted=False,
+    )
+
+
+def _build_invalid(name: str, fault: tuple[str, Any], description: str, example: str = "") -> ToolError:
+    """Build the error; `fault` is what is wrong, and the given value."""
+    return ToolError(
+        ErrorCode.INVALID_PARAMETER,
+        f"The '{name}' parameter is invalid: {fault[0]} (given: {fault[1]!r:.{_QUOTED}}).",
+        parameter=name,
+        expected=description or fault[0],
+        example=example,
+        recovery_hint=f"Correct '{name}' and try again.",
+        attempted=False,
+    )
+
+
+def _build_unknown(name: str, known: list[str]) -> ToolError:
+    return ToolError(
+        ErrorCode.INVALID_PARAMETER,
+        f"There is no parameter {name!r:.{_QUOTED}}.",
+        parameter=name[:_QUOTED],
+        expected=f"only: {', '.join(known) or 'no parameters'}",
+        recovery_hint=f"Leave {name!r:.{_QUOTED}} out and try again.",
         attempted=False,
     )
 

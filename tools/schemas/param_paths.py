@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tools.contract.addresses import resolve_reference
-from tools.contract.schema_display import describe_type
+from tools.schemas.references import find_target, list_forms, resolve_reference
+from tools.schemas.types import describe_type, name_type
 
-_CHOICES = ("anyOf", "oneOf", "allOf")
 _DEEPEST = 20
 _DEEPEST_LISTED = 5
 """Dots in a path: a schema may refer to itself."""
@@ -135,14 +134,6 @@ def find_closed_object(schema: Mapping[str, Any], param: str) -> tuple[str, list
     return None
 
 
-def name_type(value: Any) -> str:
-    """Return the JSON type of a value; `null` for anything that is not JSON."""
-    if isinstance(value, bool):
-        return "boolean"
-    names = {str: "string", int: "integer", float: "number", list: "array", dict: "object"}
-    return names.get(type(value), "null")
-
-
 def _may_be_null(schema: Any, root: Mapping[str, Any]) -> bool:
     """Return True if null is a value, which counts as absent, or if the schema does not say."""
     nodes = list(_list_variants(schema, root))
@@ -184,13 +175,10 @@ def _list_variants(node: Any, root: Mapping[str, Any], depth: int = 0) -> Iterat
     if not isinstance(node, Mapping) or depth > _DEEPEST:
         return
     if "$ref" in node:
-        target: Any = root
-        for part in str(node["$ref"]).removeprefix("#/").split("/"):
-            target = target.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(target, Mapping) else {}
-        yield from _list_variants(target, root, depth + 1)
-    elif choices := [each for key in _CHOICES for each in node.get(key, ())]:
-        for choice in choices:
-            yield from _list_variants(choice, root, depth + 1)
+        yield from _list_variants(find_target(str(node["$ref"]), root) or {}, root, depth + 1)
+    elif forms := list_forms(node):
+        for form in forms:
+            yield from _list_variants(form, root, depth + 1)
     else:
         yield node
 

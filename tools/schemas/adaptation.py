@@ -1,6 +1,7 @@
-"""Schemas of servers: checks, and adaptation for a model."""
+"""Schemas that a server sends, such as MCP's inputSchema: checks, and adaptation for a model."""
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -9,12 +10,9 @@ from jsonschema_specifications import REGISTRY
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from tools.contract import canonical_json
-from tools.contract.addresses import resolve_reference
-from tools.sources.json_schema import IllegalSchemaError, refuse_endless
-from tools.sources.mcp.display_text import clean_text
-from tools.sources.schema_dialects import modernize_schema
-from tools.toolbox import is_run_parameter
+from tools.schemas.dialects import modernize_schema
+from tools.schemas.expansion import IllegalSchemaError, refuse_endless
+from tools.schemas.references import resolve_reference
 
 MAX_DEPTH = 64
 MAX_SIZE = 200_000
@@ -54,55 +52,80 @@ class ShownParams:
     notes: tuple[str, ...]
 
 
-def read_params(given: Any) -> ShownParams:
-    """Read the schema of a tool's params; a missing or empty one means that it takes none.
+@dataclass(frozen=True)
+class SchemaAdapter:
+    """Adapts schemas for a model.
 
-    Raises:
-        IllegalSchemaError: no params can be made from it.
+    Attributes:
+        is_reserved: tells if a param of this name must get another one.
+        clean: cleans a description, and shortens it to a number of characters.
     """
-    if given is None or given is True or given == {}:
-        return ShownParams(dict(NO_PARAMS), {}, ())
-    if not isinstance(given, Mapping):
-        raise IllegalSchemaError("its schema is not an object")
-    schema, notes = _check_schema(given)
-    schema = _require_object(schema)
-    names = map_reserved_names(schema)
-    shown = {"properties": {}, **adapt_schema(schema, names)}
-    refuse_endless(shown)
-    return ShownParams(shown, names, tuple(notes))
 
+    is_reserved: Callable[[str], bool]
+    clean: Callable[[str, int], str]
 
-def read_output(given: Any) -> tuple[dict[str, Any] | None, str]:
-    """Read the schema of a tool's results; one that cannot be used is dropped.
+    def read_params(self, given: Any) -> ShownParams:
+        """Read the schema of a tool's params; a missing or empty one means that it takes none.
 
-    Returns:
-        The schema, or None; and the reason why it was dropped, as part of a sentence.
-    """
-    if given is None:
-        return None, ""
-    try:
+        Raises:
+            IllegalSchemaError: no params can be made from it.
+        """
+        if given is None or given is True or given == {}:
+            return ShownParams(dict(NO_PARAMS), {}, ())
         if not isinstance(given, Mapping):
-            raise IllegalSchemaError("it is not an object")
-        schema, _ = _check_schema(given)
-        shown = adapt_schema(schema, {})
+            raise IllegalSchemaError("its schema is not an object")
+        schema, notes = _check_schema(given)
+        schema = _require_object(schema)
+        names = self._map_reserved_names(schema)
+        shown = {"properties": {}, **_Adaptation(names, self.clean).adapt(schema)}
         refuse_endless(shown)
-    except IllegalSchemaError as error:
-        return None, str(error)
-    except (RecursionError, ValueError):
-        return None, "it is not valid JSON"
-    return shown, ""
+        return ShownParams(shown, names, tuple(notes))
+
+    def read_output(self, given: Any) -> tuple[dict[str, Any] | None, str]:
+        """Read the schema of a tool's results; one that cannot be used is dropped.
+
+        Returns:
+            The schema, or None; and the reason why it was dropped, as part of a sentence.
+        """
+        if given is None:
+            return None, ""
+        try:
+            if not isinstance(given, Mapping):
+                raise IllegalSchemaError("it is not an object")
+            schema, _ = _check_schema(given)
+            shown: dict[str, Any] = _Adaptation({}, self.clean).adapt(schema)
+            refuse_endless(shown)
+        except IllegalSchemaError as error:
+            return None, str(error)
+        except (RecursionError, ValueError):
+            return None, "it is not valid JSON"
+        return shown, ""
+
+    def _map_reserved_names(self, schema: Mapping[str, Any]) -> dict[str, str]:
+        """Return {own name: name for the model} for every property with a reserved name, such as `user_id`.
+
+        Each gets an extra `_`, or as many as it needs to be unique.
+        """
+        names = {name for node in _list_nodes(schema) for name in _list_properties(node)}
+        changed: dict[str, str] = {}
+        for name in sorted(filter(self.is_reserved, names)):
+            renamed = f"{name}_"
+            while renamed in names or self.is_reserved(renamed):
+                renamed += "_"
+            changed[name] = renamed
+        return changed
 
 
 def _check_schema(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return a legal form of the schema, with notes about the parts that were dropped.
 
-    `json_schema.refuse_endless` bounds the cost of checks.
+    `refuse_endless` bounds the cost of checks.
 
     Raises:
         IllegalSchemaError: it is too large, too deep, or refers to another document.
     """
     _refuse_shape(given)
-    size = len(canonical_json(given))
+    size = len(json.dumps(given, separators=(",", ":"), ensure_ascii=False, allow_nan=False))
     if size > MAX_SIZE:
         raise IllegalSchemaError(f"its schema has {size:,} characters; at most {MAX_SIZE:,} are read")
     schema, notes = modernize_schema(given)
@@ -142,27 +165,6 @@ def _may_be_object(node: Any) -> bool:
         return False
     choices = [node[form] for form in ("anyOf", "oneOf") if isinstance(node.get(form), list)]
     return all(any(map(_may_be_object, forms)) for forms in choices)
-
-
-def map_reserved_names(schema: Mapping[str, Any]) -> dict[str, str]:
-    """Return {own name: name for the model} for every property whose name the toolbox reserves, such as `user_id`.
-
-    Each gets an extra `_`, or as many as it needs to be unique.
-    """
-    names = {name for node in _list_nodes(schema) for name in _list_properties(node)}
-    changed: dict[str, str] = {}
-    for name in sorted(filter(is_run_parameter, names)):
-        renamed = f"{name}_"
-        while renamed in names or is_run_parameter(renamed):
-            renamed += "_"
-        changed[name] = renamed
-    return changed
-
-
-def adapt_schema(schema: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Adapt the schema for a model: rename properties, clean descriptions, drop some keywords."""
-    adapted: dict[str, Any] = _adapt_node(schema, names)
-    return adapted
 
 
 def rename_keys(value: Any, names: Mapping[str, str]) -> Any:
@@ -211,39 +213,45 @@ def _list_references(schema: Mapping[str, Any]) -> Iterator[str]:
         yield from (node[key] for key in _REFERENCES if isinstance(node.get(key), str))
 
 
-def _adapt_node(node: Any, names: Mapping[str, str]) -> Any:
-    if isinstance(node, list):
-        return [_adapt_node(child, names) for child in node]
-    if not isinstance(node, Mapping):
-        return node
-    adapted = {key: _adapt_keyword(key, value, names) for key, value in node.items() if key not in _LEFT_TO_THE_SERVER}
-    if "patternProperties" in node:
-        adapted.pop("additionalProperties", None)
-    return adapted
+@dataclass(frozen=True)
+class _Adaptation:
+    """Renames properties, cleans descriptions and drops some keywords."""
 
+    names: Mapping[str, str]
+    clean: Callable[[str, int], str]
 
-def _adapt_keyword(key: str, value: Any, names: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return _adapt_text(key, value, names)
-    if key in _DATA:
-        return rename_keys(value, names)
-    if isinstance(value, Mapping) and key in _OF_NAMES:
-        changed = names if key not in _BY_WORD else {}
-        return {changed.get(name, name): _adapt_node(part, names) for name, part in value.items()}
-    if key == "required" and isinstance(value, list):
-        return [names.get(name, name) for name in value]
-    if key == "dependentRequired" and isinstance(value, Mapping):
-        return {names.get(name, name): [names.get(each, each) for each in wanted] for name, wanted in value.items()}
-    return _adapt_node(value, names)
+    def adapt(self, node: Any) -> Any:
+        if isinstance(node, list):
+            return [self.adapt(child) for child in node]
+        if not isinstance(node, Mapping):
+            return node
+        kept = {key: value for key, value in node.items() if key not in _LEFT_TO_THE_SERVER}
+        adapted = {key: self._adapt_keyword(key, value) for key, value in kept.items()}
+        if "patternProperties" in node:
+            adapted.pop("additionalProperties", None)
+        return adapted
 
+    def _adapt_keyword(self, key: str, value: Any) -> Any:
+        names = self.names
+        if isinstance(value, str):
+            return self._adapt_text(key, value)
+        if key in _DATA:
+            return rename_keys(value, names)
+        if isinstance(value, Mapping) and key in _OF_NAMES:
+            changed = names if key not in _BY_WORD else {}
+            return {changed.get(name, name): self.adapt(part) for name, part in value.items()}
+        if key == "required" and isinstance(value, list):
+            return [names.get(name, name) for name in value]
+        if key == "dependentRequired" and isinstance(value, Mapping):
+            return {names.get(name, name): [names.get(each, each) for each in wanted] for name, wanted in value.items()}
+        return self.adapt(value)
 
-def _adapt_text(key: str, value: str, names: Mapping[str, str]) -> str:
-    if key in ("description", "title"):
-        return clean_text(value, MAX_DESCRIPTION_LENGTH)
-    return _adapt_reference(value, names) if key in _REFERENCES else value
+    def _adapt_text(self, key: str, value: str) -> str:
+        if key in ("description", "title"):
+            return self.clean(value, MAX_DESCRIPTION_LENGTH)
+        return self._adapt_reference(value) if key in _REFERENCES else value
 
-
-def _adapt_reference(pointer: str, names: Mapping[str, str]) -> str:
-    parts = pointer.split("/")
-    renamed = [names.get(part, part) if before in _BY_NAME else part for before, part in pairwise(parts)]
-    return "/".join([*parts[:1], *renamed])
+    def _adapt_reference(self, pointer: str) -> str:
+        parts = pointer.split("/")
+        renamed = [self.names.get(part, part) if before in _BY_NAME else part for before, part in pairwise(parts)]
+        return "/".join([*parts[:1], *renamed])

@@ -1,0 +1,1 @@
+"""JSON Schema in plain Python: building, reading, checking, cleaning and describing schemas."""

@@ -1,0 +1,56 @@
+"""References within a schema: follow them, or replace them with their targets."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+_FORMS = ("anyOf", "oneOf", "allOf")
+
+
+def find_target(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Find the target of a reference such as `#/$defs/Address`; None if it is broken or leaves the schema."""
+    if not reference.startswith("#"):
+        return None
+    node: Any = root
+    for part in filter(None, reference[1:].split("/")):
+        key = unquote(part).replace("~1", "/").replace("~0", "~")
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node if isinstance(node, Mapping) else None
+
+
+def resolve_reference(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Follow a schema's reference within `root`; return the schema itself if it is broken or circular."""
+    here, seen = schema, set[str]()
+    while isinstance(reference := here.get("$ref"), str) and reference.startswith("#/") and reference not in seen:
+        seen.add(reference)
+        target = find_target(reference, root)
+        if target is None:
+            return schema
+        here = target
+    return here
+
+
+def inline_references(schema: Any, root: Mapping[str, Any], trail: tuple[int, ...] = ()) -> Any:
+    """Replace the schema's references with their targets; circular ones stay.
+
+    Keywords next to a reference, such as a description, stay too.
+
+    Args:
+        trail: ids of the schemas that the references led through so far.
+    """
+    if isinstance(schema, list):
+        return [inline_references(part, root, trail) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    target = resolve_reference(schema, root)
+    if target is schema:
+        return {key: inline_references(value, root, trail) for key, value in schema.items()}
+    if id(target) in trail:
+        return schema
+    merged = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+    return {key: inline_references(value, root, (*trail, id(target))) for key, value in merged.items()}
+
+
+def list_forms(schema: Mapping[str, Any]) -> list[Any]:
+    """List the schemas in `anyOf`, `oneOf` and `allOf`, which describe the same value."""
+    return [form for word in _FORMS if isinstance(forms := schema.get(word), list) for form in forms]
