@@ -293,7 +293,9 @@ class ToolCallSummary(BaseModel):
     level: str
     status: str
     params: dict[str, Any]
-    result: dict[str, Any] | None = Field(description="success, summary, data, markdown, error, metadata")
+    result: dict[str, Any] | None = Field(
+        description="success, summary, data, markdown, error, metadata, content_type, details"
+    )
     duration_ms: int | None
     pass_number: int
     approval_id: str | None = Field(description="The newest card of this call.")

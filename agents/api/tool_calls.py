@@ -13,6 +13,7 @@ from agents.api.schemas import ResolveRequest, ToolCallDetail, ToolCallSummary
 from agents.approvals import resolutions
 from agents.runs.models import Approval, ToolCall
 from agents.runs.models.event import brief_result
+from tools.contract import list_result_parts
 
 router = Router(tags=["Tool calls"])
 
@@ -44,18 +45,19 @@ def summarize_call(call: ToolCall, approval_id: int | None) -> ToolCallSummary:
     late = call.late_effect
     return ToolCallSummary(
         **_list_common_fields(call, approval_id),
-        result=None if call.result is None else brief_result(call.result),
-        late_effect=None if late is None else {**late, "result": brief_result(late["result"])},
+        result=None if call.result is None else list_result_parts(brief_result(call.result)),
+        late_effect=None if late is None else {**late, "result": list_result_parts(brief_result(late["result"]))},
     )
 
 
 def _load_detail(member: Membership, call_id: int) -> ToolCallDetail:
     call = get_row(ToolCall.objects.filter(organization_id=member.organization_id), call_id, "tool call")
     newest = Approval.objects.filter(tool_call=call).order_by("-sequence").values_list("pk", flat=True).first()
+    late = call.late_effect
     return ToolCallDetail(
         **_list_common_fields(call, newest),
-        result=call.result,
-        late_effect=call.late_effect,
+        result=None if call.result is None else list_result_parts(call.result),
+        late_effect=None if late is None else {**late, "result": list_result_parts(late["result"])},
         run_id=str(call.run_id),
         version=call.version,
         why=call.why,

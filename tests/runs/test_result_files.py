@@ -15,11 +15,11 @@ from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.tools.toolbox.sample_tools import Does
 from tests.workshop import Workshop, build_workshop, calls, make_due
-from tools.contract import Level, ResultFile, ToolContext, ToolResult
+from tools.contract import Level, ResultFile, ToolContext, ToolResult, find_media_type
 from tools.files import changes
 from tools.files.folder import list_tree, open_file
 from tools.files.paths import parse_file_path
-from tools.files.result_files import MOST_FROM_READS, clean_name, clean_type
+from tools.files.result_files import MOST_FROM_READS, clean_name
 from tools.testing import run_tool
 from tools.toolbox.toolbox import Toolbox
 
@@ -165,7 +165,7 @@ def test_what_is_no_file_fails_a_read_and_is_left_out_of_a_write(files: Any) -> 
     ],
 )
 def test_type_is_a_media_type_or_nothing(given: str, found: str) -> None:
-    assert clean_type(given) == found
+    assert find_media_type(given) == found
 
 
 def test_credentials_are_hidden_in_files() -> None:

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from tools.builtin.outputs import StoredDraft
 from tools.builtin.report_rendering import Report, ReportParams, render_report
 from tools.contract import Level, Tool, ToolContext, ToolResult
 from tools.records.drafts import NewDraft, store_draft
@@ -20,6 +21,7 @@ class GenerateSummary(Tool):
         "A person reads it before it is used."
     )
     level = Level.DRAFT
+    Output = StoredDraft
 
     class Params(Sparse):
         title: ListName = Field(description="Title of the summary")
@@ -44,6 +46,7 @@ class BuildReport(Tool):
         "report.buildPreview shows the same report without storing it."
     )
     level = Level.DRAFT
+    Output = StoredDraft
 
     class Params(ReportParams):
         pass

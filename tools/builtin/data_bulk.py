@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
+from tools.builtin.outputs import ArchivedCount, BulkDeletionCount, BulkUpdateCount
 from tools.builtin.record_sentences import describe_changes, describe_new_values, describe_subject
 from tools.builtin.record_writes import RecordWrite, build_author, require_selection
 from tools.contract import ErrorCode, Level, NothingToDo, Preview, ToolContext, ToolError, ToolResult
@@ -27,6 +28,7 @@ class BulkUpdate(RecordWrite):
         "Make the same change to many records (at most 1,000), selected by ids or by filters. "
         "Archived records change only if their ids are given."
     )
+    Output = BulkUpdateCount
 
     class Params(Selection):
         changes: SharedChanges = Field(description='The change for all of them, e.g. {"status": "inactive"}')
@@ -69,6 +71,7 @@ class BulkDelete(RecordWrite):
         "data.archiveAll only hides them."
     )
     level = Level.DESTRUCTIVE
+    Output = BulkDeletionCount
 
     class Params(Selection):
         pass
@@ -98,6 +101,7 @@ class ArchiveAll(RecordWrite):
         "data.updateRecord with archived: false restores one."
     )
     level = Level.DESTRUCTIVE
+    Output = ArchivedCount
 
     class Params(Selection):
         pass

@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
+from tools.builtin.outputs import ListAddition, QualifiedRecord, SavedRecord, UpdatedRecord
 from tools.builtin.record_sentences import (
     describe_changes,
     describe_subject,
@@ -43,6 +44,7 @@ class CreateRecord(RecordWrite):
     name = "data.createRecord"
     display_name = "Create a record"
     description = "Create a new business record. Search first: a record with the same name may already exist."
+    Output = SavedRecord
 
     class Params(RecordFields):
         pass
@@ -66,6 +68,7 @@ class UpdateRecord(RecordWrite):
     name = "data.updateRecord"
     display_name = "Update a record"
     description = "Change fields of one record. Fields that are not in 'changes' stay unchanged."
+    Output = UpdatedRecord
 
     class Params(Sparse):
         record_id: RecordId = Field(description="Id of the record, from data.searchRecords")
@@ -112,6 +115,7 @@ class QualifyRecord(RecordWrite):
     name = "data.qualifyRecord"
     display_name = "Qualify a record"
     description = "Mark a record as qualified or disqualified, with the reason and, if known, a score."
+    Output = QualifiedRecord
 
     class Params(Sparse):
         record_id: RecordId = Field(description="Id of the record, from data.searchRecords")
@@ -151,6 +155,7 @@ class AddToList(RecordWrite):
     name = "data.addToList"
     display_name = "Add records to a list"
     description = "Add records to a named list. The list is created if it does not exist."
+    Output = ListAddition
 
     class Params(Selection):
         list_name: ListName = Field(description="Name of the list, e.g. Spring campaign")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from tools.builtin.outputs import HumanAnswer
+from tools.builtin.outputs import ColleagueAnswer, HumanAnswer
 from tools.builtin.record_sentences import REPLACED, format_name
 from tools.contract import Delegation, Level, Question, Tool, ToolContext
 
@@ -54,6 +54,7 @@ class Delegate(Tool):
     )
     level = Level.DRAFT
     suspends = True
+    Output = ColleagueAnswer
 
     class Params(BaseModel):
         employee: str = Field(min_length=1, max_length=80, description="The colleague's name, as in your instructions")

@@ -13,7 +13,7 @@ from tools.builtin.file_display import (
     format_count,
     take_lines,
 )
-from tools.builtin.outputs import FileEntries, FileHits, FileText
+from tools.builtin.outputs import DeletedFiles, FileEntries, FileHits, FileText, WrittenFile
 from tools.builtin.record_sentences import format_name
 from tools.contract import ErrorCode, Level, NothingToDo, Preview, Target, Tool, ToolContext, ToolError, ToolResult
 from tools.files.changes import LARGEST_FILE, StagedFile, check_writable, delete_files, list_deletions, write_file
@@ -131,6 +131,7 @@ class WriteFile(Tool):
     )
     level = Level.WRITE
     idempotent = True
+    Output = WrittenFile
 
     class Params(BaseModel):
         path: FilePath = Field(description="The file, e.g. reports/2026/summary.md")
@@ -193,6 +194,7 @@ class DeleteFile(Tool):
     description = "Permanently delete a file in your organization's folder, or a folder with all its contents."
     level = Level.DESTRUCTIVE
     idempotent = True
+    Output = DeletedFiles
 
     class Params(BaseModel):
         path: FilePath = Field(description="The file or folder, e.g. reports/2026")

@@ -1,4 +1,4 @@
-"""Output schemas of the read tools, which validate result data and appear in the catalog."""
+"""Output schemas of the tools that ship, which validate result data and appear in the catalog."""
 
 from typing import Any, Literal
 
@@ -66,6 +66,61 @@ class RecordStats(BaseModel):
     by_qualification: dict[str, int]
     by_score: dict[str, int]
     filters_applied: dict[str, Any]
+
+
+class SavedRecord(BaseModel):
+    record: RecordRow
+
+
+class UpdatedRecord(SavedRecord):
+    changed: dict[str, Any] = Field(description="The new values by field")
+
+
+class QualifiedRow(RecordRow):
+    qualification_reason: str
+
+
+class QualifiedRecord(BaseModel):
+    record: QualifiedRow
+
+
+class FilledList(BaseModel):
+    id: str
+    name: str
+    records: int = Field(description="All records on the list")
+
+
+class ListAddition(BaseModel):
+    filled: FilledList = Field(alias="list")
+    added: list[str] = Field(description="Ids that were not on the list before")
+
+
+class BulkUpdateCount(BaseModel):
+    updated: int
+    record_ids: list[str]
+
+
+class BulkDeletionCount(BaseModel):
+    deleted: int
+    record_ids: list[str]
+
+
+class ArchivedCount(BaseModel):
+    archived: int
+    record_ids: list[str]
+
+
+class StoredDraft(BaseModel):
+    draft_id: str
+    title: str
+    kind: Literal["summary", "report"]
+    record_ids: list[str]
+
+
+class RenderedReport(BaseModel):
+    title: str
+    body: str = Field(description="Markdown")
+    record_ids: list[str]
 
 
 class ScoreReason(BaseModel):
@@ -146,6 +201,17 @@ class FileHits(BaseModel):
     left_out: int
 
 
+class WrittenFile(BaseModel):
+    path: str
+    size: int = Field(description="In bytes")
+    sha256: str
+    created: bool = Field(description="False if an existing file was replaced or already had this text")
+
+
+class DeletedFiles(BaseModel):
+    deleted: list[str] = Field(description="Paths")
+
+
 class ScheduleRow(BaseModel):
     id: str
     employee: str
@@ -161,6 +227,15 @@ class ScheduleRow(BaseModel):
 
 class Schedules(BaseModel):
     schedules: list[ScheduleRow]
+
+
+class CreatedSchedule(BaseModel):
+    schedule: ScheduleRow
+    next_times: list[str] = Field(description="ISO 8601")
+
+
+class CancelledSchedule(BaseModel):
+    schedule: ScheduleRow
 
 
 class ResultExcerpt(BaseModel):
@@ -251,6 +326,13 @@ class CurrentTime(BaseModel):
 class HumanAnswer(BaseModel):
     answer: str
     answered_by: str
+
+
+class ColleagueAnswer(BaseModel):
+    run_id: str
+    employee: str
+    answer: str
+    exit_reason: str
 
 
 class RunTitle(BaseModel):

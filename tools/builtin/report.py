@@ -1,5 +1,6 @@
 """The tool that previews a report without storing it."""
 
+from tools.builtin.outputs import RenderedReport
 from tools.builtin.report_rendering import ReportParams, render_report
 from tools.contract import Level, Tool, ToolContext, ToolResult
 
@@ -13,6 +14,7 @@ class BuildPreview(Tool):
         "Render a report from sections of text and tables of records, as content.buildReport does, but do not store it."
     )
     level = Level.DRAFT
+    Output = RenderedReport
 
     class Params(ReportParams):
         pass

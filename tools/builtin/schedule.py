@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from django.db import transaction
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from tools.builtin.outputs import Schedules
+from tools.builtin.outputs import CancelledSchedule, CreatedSchedule, Schedules
 from tools.builtin.record_sentences import format_name, format_value
 from tools.contract import ErrorCode, Level, NothingToDo, Preview, Target, Tool, ToolContext, ToolError, ToolResult
 from tools.records.queries import format_time
@@ -82,6 +82,7 @@ class CreateSchedule(ScheduleWrite):
         "Schedule a recurring task for yourself, at the times of a cron expression of five fields. Each time, a new "
         "run starts that knows nothing about this one: put everything that it needs into the task."
     )
+    Output = CreatedSchedule
 
     class Params(BaseModel):
         model_config = ConfigDict(extra="forbid")
@@ -138,6 +139,7 @@ class CancelSchedule(ScheduleWrite):
     name = "schedule.cancel"
     display_name = "Cancel a schedule"
     description = "Permanently cancel a schedule. A run that it has already started continues."
+    Output = CancelledSchedule
 
     class Params(BaseModel):
         model_config = ConfigDict(extra="forbid")

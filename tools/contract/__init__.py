@@ -23,13 +23,23 @@ from tools.contract.network_access import HostPort, NetworkAccess, PrivateHost, 
 from tools.contract.params import NoParams
 from tools.contract.preview import NO_PREVIEW, REFUSED, NothingToDo, Preview, Target
 from tools.contract.recipe import Recipe, Step
-from tools.contract.result import KeptFile, ResultError, ResultFile, ToolResult, read_kept_files
+from tools.contract.result import (
+    JSON_TYPE,
+    KeptFile,
+    ResultError,
+    ResultFile,
+    ToolResult,
+    find_media_type,
+    list_result_parts,
+    read_kept_files,
+)
 from tools.contract.services import KNOWN_SERVICES, GitHubAccount, GoogleSearchAccount, Services, SlackAccount
 from tools.contract.suspension import Delegation, Question, Steps, Suspend
 from tools.contract.tool import Parameter, Tool
 
 __all__ = [
     "INDEFINITE_CODES",
+    "JSON_TYPE",
     "KNOWN_SERVICES",
     "NO_PREVIEW",
     "REFUSED",
@@ -77,10 +87,12 @@ __all__ = [
     "fencing",
     "find_address_params",
     "find_embedded_requests",
+    "find_media_type",
     "find_named_hosts",
     "find_unstorable",
     "fingerprint",
     "format_error",
+    "list_result_parts",
     "make_storable",
     "name_class",
     "parse_arguments",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -11,6 +12,9 @@ from pydantic import ConfigDict
 from tools.contract.canonical import canonical_json
 from tools.contract.errors import ErrorCode, ToolError, format_error
 from tools.contract.values import CHECKED_AGAIN, WrittenText
+
+JSON_TYPE = "application/json"
+_MEDIA_TYPE = re.compile(r"\s*([\w.+-]{1,40}/[\w.+-]{1,80})\s*(?:;|\Z)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -56,8 +60,10 @@ class ToolResult:
         summary: one line for people, e.g. "Found 47 records in Region A".
         markdown: sent to the model instead of `data` unless empty.
         error: set if and only if `success` is False.
-        metadata: duration_ms, cost, units, source, content_type, or anything else. `files` describes the kept files.
+        metadata: duration_ms, cost, units, source, or anything else. `files` describes the kept files.
         files: files that are to be kept; afterwards only their descriptions remain, in the metadata.
+        content_type: the media type of the data or the Markdown.
+        details: JSON for people and other software; the model does not read it.
     """
 
     success: bool
@@ -67,6 +73,8 @@ class ToolResult:
     error: ResultError | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     files: Sequence[ResultFile] = ()
+    content_type: str = JSON_TYPE
+    details: Any = None
 
     @classmethod
     def ok(
@@ -78,27 +86,36 @@ class ToolResult:
         files: Sequence[ResultFile] = (),
         **metadata: Any,
     ) -> Self:
+        """Build a success; `content_type` and `details` may be given like metadata, and become fields."""
         line = summary or "Done"
-        return cls(success=True, data=data, summary=line, markdown=markdown, metadata=metadata, files=files)
+        content_type, details = metadata.pop("content_type", JSON_TYPE), metadata.pop("details", None)
+        return cls(True, data, line, markdown, None, metadata, files, content_type, details)  # noqa: FBT003
 
     @classmethod
-    def failed(cls, error: ToolError, **metadata: Any) -> Self:
+    def failed(cls, error: ToolError, *, details: Any = None, **metadata: Any) -> Self:
         failure = ResultError(
             error.code, error.message, format_error(error), error.is_definite, error.fact, error.words
         )
-        return cls(success=False, summary=error.message, error=failure, metadata=metadata)
+        return cls(success=False, summary=error.message, error=failure, metadata=metadata, details=details)
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Self:
         """Load a result from `as_json`; an error has only its code and message."""
-        error = stored["error"]
+        error, whole = stored["error"], list_result_parts(stored)
         if error is not None:
-            return cls.failed(ToolError(ErrorCode(error["code"]), error["message"]), **stored["metadata"])
-        line = stored["summary"] or "Done"
-        return cls(True, stored["data"], line, stored["markdown"], None, stored["metadata"])  # noqa: FBT003
+            loaded = ToolError(ErrorCode(error["code"]), error["message"])
+            return cls.failed(loaded, **{"details": whole["details"], **stored["metadata"]})
+        line, kind = stored["summary"] or "Done", whole["content_type"]
+        metadata, details = stored["metadata"], whole["details"]
+        return cls(True, stored["data"], line, stored["markdown"], None, metadata, (), kind, details)  # noqa: FBT003
 
     def as_json(self) -> dict[str, Any]:
-        """Return {success, summary, data, markdown, error {code, message} or None, metadata}."""
+        """Return {success, summary, data, markdown, error {code, message} or None, metadata}.
+
+        The metadata also hold the content type and the details, if there are any: the model reads none of them.
+        """
+        more = {} if self.content_type == JSON_TYPE else {"content_type": self.content_type}
+        more |= {} if self.details is None else {"details": self.details}
         error = {"code": self.error.code.value, "message": self.error.message} if self.error else None
         return {
             "success": self.success,
@@ -106,7 +123,7 @@ class ToolResult:
             "data": self.data,
             "markdown": self.markdown,
             "error": error,
-            "metadata": self.metadata,
+            "metadata": self.metadata | more,
         }
 
     def for_model(self) -> str:
@@ -120,6 +137,23 @@ class ToolResult:
     def list_files(self) -> list[KeptFile]:
         """List the kept files of the result."""
         return read_kept_files(self.metadata)
+
+
+def list_result_parts(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored result with its content type and details beside its other parts, for people and REST."""
+    metadata = stored.get("metadata") or {}
+    kind = metadata.get("content_type")
+    return {
+        **stored,
+        "content_type": (find_media_type(kind) if isinstance(kind, str) else "") or JSON_TYPE,
+        "details": metadata.get("details"),
+    }
+
+
+def find_media_type(text: str) -> str:
+    """Return the media type without its params; empty if the text is none."""
+    found = _MEDIA_TYPE.match(text)
+    return found[1] if found else ""
 
 
 @dataclass(frozen=True)

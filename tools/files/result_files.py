@@ -1,12 +1,11 @@
 """Files that tools return: kept in the folder of their run, under their digest, so that equal files are kept once."""
 
 import hashlib
-import re
 import unicodedata
 from collections.abc import Sequence
 from functools import partial
 
-from tools.contract import ErrorCode, KeptFile, Level, ResultFile, ToolError
+from tools.contract import ErrorCode, KeptFile, Level, ResultFile, ToolError, find_media_type
 from tools.files.changes import StagedFile, write_file
 from tools.files.folder import find_entry, list_folder
 from tools.files.paths import LONGEST_NAME, Names, is_valid_name, join_path
@@ -17,7 +16,6 @@ MOST_FROM_READS = 20
 _DIGITS = 16
 _LONGEST_NAME = 80
 """Characters, which take at most four bytes each."""
-_MEDIA_TYPE = re.compile(r"\s*([\w.+-]{1,40}/[\w.+-]{1,80})\s*(?:;|\Z)", re.ASCII)
 _REPLACED = frozenset('/<>:"|?*\\%')
 
 
@@ -38,13 +36,7 @@ def _keep(organization_id: int, folder: Names, level: Level, file: ResultFile) -
     if find_entry(organization_id, names) is None:
         confirm = partial(_refuse_more, organization_id, folder) if level is Level.READ else _accept
         write_file(organization_id, names, [file.content], confirm)
-    return KeptFile(name, join_path(names), len(file.content), clean_type(file.content_type))
-
-
-def clean_type(content_type: str) -> str:
-    """Return the media type without its params; empty if the text is none, because a model reads it in our line."""
-    found = _MEDIA_TYPE.match(content_type)
-    return found[1] if found else ""
+    return KeptFile(name, join_path(names), len(file.content), find_media_type(file.content_type))
 
 
 def clean_name(name: str) -> str:

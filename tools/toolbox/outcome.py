@@ -9,6 +9,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from tools.contract import (
     INDEFINITE_CODES,
+    JSON_TYPE,
     ErrorCode,
     KeptFile,
     Level,
@@ -19,6 +20,7 @@ from tools.contract import (
     ToolError,
     ToolResult,
     canonical_json,
+    find_media_type,
     make_storable,
 )
 from tools.contract.declarations import ValueRule
@@ -39,6 +41,7 @@ FileKeeper = Callable[[Level, Sequence[ResultFile]], list[KeptFile]]
 """Keeps the files of a call of this level among the organization's files."""
 FILES = "files"
 """The key in the metadata with the descriptions of the kept files."""
+MARKDOWN_TYPE = "text/markdown"
 UNREADABLE = "unreadable"
 """The key in the metadata of a write that succeeded, with what cannot be read of its result."""
 
@@ -71,6 +74,8 @@ def normalize_result(tool: Tool, returned: object, duration_ms: int, level: Leve
     if result.success and tool.Output is not None and not reader.fault:
         reader.check_output(tool.Output, data)
     files = reader.read_files(result.files)
+    details = reader.read_part(result.details, "details")
+    kind = reader.read_content_type(result.content_type)
     metadata = reader.read_metadata(result.metadata)
     summary = " ".join(reader.read_text(result.summary, "summary")[:LONGEST_SUMMARY].split())
     if reader.fault:
@@ -79,7 +84,7 @@ def normalize_result(tool: Tool, returned: object, duration_ms: int, level: Leve
         metadata[UNREADABLE] = reader.fault
         summary, markdown = f"{summary.rstrip('.') or 'Done'}. {note}", f"{note}\n{shown}".rstrip()
     metadata["duration_ms"] = duration_ms
-    return ToolResult(result.success, data, summary, markdown, error, metadata, files)
+    return ToolResult(result.success, data, summary, markdown, error, metadata, files, kind, details)
 
 
 def build_unreadable_result(tool: Tool, failure: ToolError, duration_ms: int, level: Level) -> ToolResult:
@@ -166,6 +171,12 @@ class _ResultReader:
             return ""
         return make_storable(text) if self._fits(len(text), place) else ""
 
+    def read_content_type(self, value: object) -> str:
+        found = find_media_type(value) if isinstance(value, str) else ""
+        if not found:
+            self.refuse(f"content_type is {describe_value(value)}, not a media type such as 'text/csv'")
+        return found or JSON_TYPE
+
     def read_metadata(self, value: object) -> dict[str, Any]:
         if isinstance(value, dict) and isinstance(cost := value.get("cost"), Decimal):
             value = {**value, "cost": float(cost)}  # a number, which is counted
@@ -219,7 +230,7 @@ class _ResultReader:
 def _parse_text(text: str) -> ToolResult:
     first, _, rest = text.strip().partition("\n")
     if not first.startswith(ERROR_PREFIX):
-        return ToolResult.ok(summary=first.strip(), markdown=text)
+        return ToolResult.ok(summary=first.strip(), markdown=text, content_type=MARKDOWN_TYPE)
     name = first.removeprefix(ERROR_PREFIX).strip()
     known = name in ErrorCode.__members__
     code = ErrorCode(name) if known else ErrorCode.OPERATION_FAILED

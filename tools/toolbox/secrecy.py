@@ -38,6 +38,8 @@ def hide_secrets(result: ToolResult, secrets: frozenset[str]) -> ToolResult:
         markdown=hidden.sub(HIDDEN, result.markdown),
         error=error,
         metadata=_clean(result.metadata, hidden),
+        content_type=hidden.sub(HIDDEN, result.content_type),
+        details=_clean(result.details, hidden),
     )
 
 
@@ -90,7 +92,9 @@ def hide_secrets_in_json(value: Any, secrets: frozenset[str]) -> Any:
 
 def _list_texts(result: ToolResult) -> list[str]:
     """List all texts of the result. They are searched one by one, because JSON escapes some characters."""
-    texts = [result.summary, result.markdown, *_list_texts_in_json(result.data), *_list_texts_in_json(result.metadata)]
+    parts = (result.data, result.metadata, result.details)
+    texts = [result.summary, result.markdown, result.content_type]
+    texts += [text for part in parts for text in _list_texts_in_json(part)]
     return [*texts, result.error.message, result.error.text] if result.error else texts
 
 

@@ -25,7 +25,7 @@ from agents.web.panel.json_html import render_data
 from agents.web.panel.line_facts import ALL_VIEWERS, LineFacts, PageContext, load_facts
 from agents.web.panel.page_parts import PageParts, find_changes
 from agents.web.panel.slots import is_replacement, moves_to_end, name_slot
-from tools.contract import Tool, read_kept_files
+from tools.contract import Tool, list_result_parts, read_kept_files
 
 CATEGORY_ICONS = {
     "data": "database",
@@ -178,10 +178,11 @@ def _render_original(call: ToolCall, tool: Tool | None, facts: LineFacts) -> Saf
 
 
 def _build_result_context(call: ToolCall, result: dict[str, Any], facts: LineFacts) -> dict[str, Any]:
-    data = result.get("data") if not result.get("markdown") else None
+    data, details = result.get("data") if not result.get("markdown") else None, list_result_parts(result)["details"]
     return {
         "result": result,
         "data": render_data(data) if data is not None else "",
+        "details": render_data(details) if details is not None else "",
         "files": read_kept_files(result.get("metadata") or {}),
         "document": facts.documents.get(call.pk),
     }

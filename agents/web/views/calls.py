@@ -15,7 +15,7 @@ from agents.web.cards.cards import ICONS, find_call_tool
 from agents.web.cards.origins import describe_origins
 from agents.web.panel.json_html import render_data, render_params
 from agents.web.views.pages import member_view, render_page
-from tools.contract import read_kept_files
+from tools.contract import list_result_parts, read_kept_files
 
 MAX_ROWS = 500
 MAX_TEXT_LENGTH = 200_000
@@ -29,7 +29,7 @@ def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: in
     if call is None:
         raise NotFound(f"There is no call {call_id} in run {run_id}.")
     tool = find_call_tool(call)
-    result: dict[str, Any] = call.result or {}
+    result = list_result_parts(call.result or {})
     text, data = str(result.get("markdown") or ""), result.get("data")
     context = {
         **_build_late_effect_context(call),
@@ -39,6 +39,7 @@ def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: in
         "text": text[:MAX_TEXT_LENGTH],
         "is_cut": len(text) > MAX_TEXT_LENGTH,
         "data": render_data(data, MAX_ROWS) if data is not None else "",
+        "details": render_data(result["details"], MAX_ROWS) if result["details"] is not None else "",
         "files": read_kept_files(result.get("metadata") or {}),
         "params": render_params(call.params),
         "origins": describe_origins(call),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tools.contract import ErrorCode, ToolError, ToolResult, canonical_json
+from tools.contract import JSON_TYPE, ErrorCode, ToolError, ToolResult, canonical_json
 from tools.schemas.validation import UncheckableError, build_validator, find_faults
 from tools.sources.mcp.binary_texts import replace_binary
 from tools.sources.mcp.definitions import MAX_TITLE_LENGTH, Definition
@@ -58,7 +58,9 @@ def build_result(answer: Any, definition: Definition, title: str) -> ToolResult:
     summary = summarize(texts, data, [part.text for part in parts if not part.is_text])
     kinds = sorted({part.kind for part in parts})
     markdown, files = _render_markdown(data, parts, notes), list_files(members.get("content"))
-    return ToolResult.ok(data, summary, markdown, files=files, content_type=kinds)
+    kind = "text/markdown" if data is None else JSON_TYPE
+    metadata = {"content_type": kinds}
+    return ToolResult(True, data, summary or "Done", markdown, None, metadata, files, kind)  # noqa: FBT003
 
 
 def _render_markdown(data: Any, parts: list[_Part], notes: list[str]) -> str:

@@ -3,12 +3,13 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from email.message import Message
 from mimetypes import guess_extension
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from tools.contract import ErrorCode, ResultFile, ToolError, ToolResult
+from tools.contract import JSON_TYPE, ErrorCode, ResultFile, ToolError, ToolResult, find_media_type
 from tools.network import ClientResponse
 
 _MAX_EXCERPT_LENGTH = 300
@@ -46,26 +47,30 @@ def build_result(answer: ClientResponse, summary: str) -> ToolResult:
         summary: the request, for people.
     """
     media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-    metadata: dict[str, Any] = {"status": answer.status, "content_type": media_type}
+    result = _read_answer(answer, media_type, summary)
+    metadata = {"status": answer.status, "content_type": media_type}
+    return replace(result, metadata=metadata, content_type=find_media_type(media_type) or JSON_TYPE)
+
+
+def _read_answer(answer: ClientResponse, media_type: str, summary: str) -> ToolResult:
     line = f"{summary}: {answer.status}"
     if not answer.content:
         headers = {name: answer.headers[name] for name in _RESULT_HEADERS if name in answer.headers}
-        return ToolResult.ok({"status": answer.status, **headers}, line, **metadata)
+        return ToolResult.ok({"status": answer.status, **headers}, line)
     is_json = media_type.endswith("json") or not media_type
     if is_json and (found := _parse_json(answer)) is not _NOT_JSON:
-        return ToolResult.ok(found, line, **metadata)
+        return ToolResult.ok(found, line)
     if (
         is_json
         or media_type.startswith("text/")
         or media_type.endswith(("xml", "yaml", "javascript", "x-www-form-urlencoded"))
     ):
-        return ToolResult.ok(answer.text, line, **metadata)
+        return ToolResult.ok(answer.text, line)
     size = len(answer.content)
     return ToolResult.ok(
         {"content_type": media_type, "bytes": size},
         f"{line}, {size:,} bytes of {media_type}",
         files=[ResultFile(_name_file(answer, media_type), answer.content, media_type)],
-        **metadata,
     )
 
 
