@@ -9,13 +9,19 @@ from typing import Any
 
 
 class ChatServer:
-    """A chat service on this machine: keeps what it is sent, and answers as it is told."""
+    """A chat service on this machine: keeps what it is sent, and answers as it is told.
+
+    Attributes:
+        answering: while it is not set, requests hang.
+    """
 
     def __init__(self) -> None:
         self.bodies: list[dict[str, Any]] = []
         self.paths: list[str] = []
         self.status = 200
         self.location = ""
+        self.answering = threading.Event()
+        self.answering.set()
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -23,6 +29,7 @@ class ChatServer:
                 raw = self.rfile.read(int(self.headers["Content-Length"]))
                 server.paths.append(self.path)
                 server.bodies.append(json.loads(raw))
+                server.answering.wait(60)
                 self.send_response(server.status)
                 if server.location:
                     self.send_header("Location", server.location)

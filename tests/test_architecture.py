@@ -25,7 +25,7 @@ FLOORS = {
         ("insight",),
         ("policy", "webhooks"),
         ("gateway", "notices", "standing_grants"),
-        ("approvals", "restores", "triggers"),
+        ("approvals", "deliveries", "restores", "triggers"),
         ("approval_rules", "runs"),
         ("employees",),
         ("accounts",),
@@ -67,9 +67,8 @@ MANY_ARGUMENTS = {  # besides what overrides a library's method
 BROAD_HANDLERS = {
     "tools/toolbox/isolation.py run_isolated": "a tool may fail in any way",
     "agents/worker/jobs.py advance_run": "no failure of a job may end the worker",
-    "agents/notices/sending.py _send_batch": "whatever fails in one message keeps no other waiting",
-    "agents/webhooks/sending.py _try": "whatever fails in one delivery keeps no other waiting",
-    "agents/notices/chat.py ChatAddress.send": "whatever apprise raises may hold the address in its text",
+    "agents/deliveries/engine.py _send_batch": "whatever fails in one message keeps no other waiting",
+    "agents/deliveries/channels/chat.py ChatAddress.send": "whatever apprise raises may hold the address in its text",
     "agents/platform/error_boundary.py log_and_continue": "a background thread or a sweep continues after one failure",
     "tools/sources/plugins.py start_plugins": "a third-party package may raise anything when it is imported",
 }

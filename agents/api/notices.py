@@ -15,8 +15,9 @@ from agents.api.documentation import document_problems
 from agents.api.lookup import PathId
 from agents.api.paging import take_newest
 from agents.api.schemas import CursorPage, PageQuery
+from agents.deliveries.models import DeliveryStatus
 from agents.notices.deliveries import describe_delivery, select_deliveries, send_again
-from agents.notices.models import ChannelKind, Delivery, DeliveryStatus
+from agents.notices.models import ChannelKind, Delivery
 
 router = Router(tags=["Notices"])
 

@@ -23,8 +23,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from agents.accounts.models import Organization
+from agents.deliveries.models import DeliveryStatus
 from agents.insight.models import BUCKETS, FiguresHead, TotalFigures, TotalUse
-from agents.notices.models import Delivery, DeliveryStatus, Notice
+from agents.notices.models import Delivery, Notice
 from agents.platform.database_outages import UNREACHABLE, describe_outage
 from agents.platform.liveness import REDIS, SWEEPER, WORKER, Presence, load_presence
 from agents.platform.schema_version import NotMigratedError, check_migrated

@@ -1,4 +1,4 @@
-"""The Django app of this folder's models, which listens to the facts that other subjects tell."""
+"""The Django app of this folder's models, which listens to facts, and sends by mail, push and chat."""
 
 from django.apps import AppConfig
 
@@ -10,8 +10,11 @@ class NoticesConfig(AppConfig):
     def ready(self) -> None:
         from agents.accounts import notice_facts
         from agents.approvals import break_glass
+        from agents.deliveries.outboxes import register
         from agents.notices.channels import can_reach_admins
         from agents.notices.outbox import write_facts
+        from agents.notices.sending import OUTBOXES_OF_NOTICES
 
         notice_facts.LISTENERS.append(write_facts)
         break_glass.REACHES.append(can_reach_admins)
+        register(*OUTBOXES_OF_NOTICES)

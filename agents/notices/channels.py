@@ -20,9 +20,10 @@ from django.utils.module_loading import import_string
 from agents.accounts import audit
 from agents.accounts.models import AuditEntry, Membership, Organization, Role
 from agents.accounts.notice_facts import NoticeKind, clean_name
+from agents.deliveries.channels import mail
+from agents.deliveries.channels.push import Subscription
 from agents.notices.models import Channel, ChannelKind, Delivery, Notice
 from agents.notices.outbox import add_fact, send_soon
-from agents.notices.web_push import Subscription
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 
 MAX_CHANNELS = 5
@@ -34,7 +35,7 @@ CODE_DIGITS = 8
 
 def can_send_mail() -> bool:
     """Return True if the installation has a mail server."""
-    return bool(settings.EMAIL_HOST)
+    return mail.is_available()
 
 
 def accepts_addresses() -> bool:
@@ -156,7 +157,7 @@ def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Ch
     address = address.strip()
     if is_shared and not member.may(Role.ADMIN):
         raise Forbidden("Only admins add addresses for the whole organization.")
-    find_service: Callable[[str], str] = import_string("agents.notices.chat.find_service")  # takes 25 MB
+    find_service: Callable[[str], str] = import_string("agents.deliveries.channels.chat.find_service")  # takes 25 MB
     service = find_service(address)
     try:
         with transaction.atomic():

@@ -9,9 +9,10 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Role
 from agents.accounts.notice_facts import NoticeKind
+from agents.deliveries import changes
+from agents.deliveries.models import DeliveryStatus
 from agents.notices.channels import can_send_mail
-from agents.notices.models import Delivery, DeliveryStatus, Notice
-from agents.notices.outbox import send_soon
+from agents.notices.models import Delivery, Notice
 from agents.notices.texts import NoticeText, describe
 from agents.platform.refusals import Conflict, NotFound
 
@@ -43,8 +44,7 @@ def describe_delivery(delivery: Delivery, viewer: Membership) -> NoticeText:
 def drop_all(reason: str) -> None:
     """Drop every notice that was not sent; nobody can know whether it was sent after the backup that holds it."""
     Notice.objects.filter(spread_at=None).update(spread_at=Now())
-    waiting = Delivery.objects.filter(status=DeliveryStatus.WAITING)
-    waiting.update(status=DeliveryStatus.DROPPED, problem=reason, ended_at=Now())
+    changes.end_deliveries(Delivery.objects.all(), DeliveryStatus.DROPPED, reason)
 
 
 def send_again(member: Membership, delivery_id: int) -> Delivery:
@@ -59,7 +59,6 @@ def send_again(member: Membership, delivery_id: int) -> Delivery:
         if delivery is None:
             raise NotFound(f"There is no message {delivery_id}.")
         failed = Delivery.objects.filter(pk=delivery.pk, status=DeliveryStatus.FAILED)
-        if not failed.update(status=DeliveryStatus.WAITING, ended_at=None, due_at=Now(), tries=0):
+        if not changes.send_again(failed):
             raise Conflict("This message has not failed.")
-        send_soon()
     return delivery

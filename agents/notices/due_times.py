@@ -9,11 +9,13 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from agents.deliveries.channels.push import LONGEST_WAIT_S
+from agents.deliveries.engine import find_pause
+from agents.deliveries.models import DeliveryStatus
 from agents.notices.choices import load_pace_rules
-from agents.notices.models import ChannelKind, Delivery, DeliveryStatus
+from agents.notices.models import ChannelKind, Delivery
 from agents.notices.pace import PaceRules
-from agents.notices.sending import TRY_S, find_pause
-from agents.notices.web_push import LONGEST_WAIT_S
+from agents.notices.sending import NoticeOutbox
 from agents.runs.engine.timing import CLOCK_SLACK, timing
 
 LONGEST_DELAY = timedelta(hours=50)
@@ -35,7 +37,7 @@ def _correct_tried() -> int:
     too_late |= Q(due_at__gt=Now() + max(pause, push_pause) + CLOCK_SLACK) & is_push
     with transaction.atomic():
         rows = _lock(Delivery.objects.filter(too_late, tries__gt=0))
-        soon = Now() + timedelta(seconds=TRY_S * timing().scale)
+        soon = Now() + timedelta(seconds=NoticeOutbox.try_s * timing().scale)
         return Delivery.objects.filter(pk__in=[row.pk for row in rows]).update(due_at=soon)
 
 

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from agents.accounts.models.organization import Membership, Organization
 from agents.accounts.notice_facts import NoticeKind
+from agents.deliveries.models import ENDED_HAS_A_TIME, DeliveryBase, DeliveryStatus, ReceiverBase
 from agents.platform.encrypted_fields import EncryptedTextField
 from agents.runs.models import Approval
 from agents.runs.models.run import Run
@@ -77,7 +78,7 @@ class ChannelKind(models.TextChoices):
     CHAT = "chat", "Chat service"
 
 
-class Channel(models.Model):
+class Channel(ReceiverBase):
     """A person's address, which counts once the code that was sent to it has been entered.
 
     Attributes:
@@ -89,7 +90,6 @@ class Channel(models.Model):
         code: the code that was sent there, while it is unconfirmed.
         wrong_codes: the number of wrong codes that were entered.
         gone_answers: the number of answers in a row that said that the address is gone.
-        failing_since, problem: the time since which sending fails, and the reason.
     """
 
     membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="channels")
@@ -104,8 +104,6 @@ class Channel(models.Model):
     gone_answers = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField(db_default=Now())
     confirmed_at = models.DateTimeField(null=True)
-    failing_since = models.DateTimeField(null=True)
-    problem = models.CharField(max_length=300, blank=True)
 
     class Meta:
         ordering = ("id",)
@@ -123,48 +121,17 @@ class Channel(models.Model):
         return self.address if self.kind == ChannelKind.EMAIL else self.label
 
 
-class PushKey(models.Model):
-    """The installation's key pair for browser push, in one row; a new one would end all subscriptions."""
-
-    private_key = EncryptedTextField()
-
-    class Meta:
-        constraints = (models.CheckConstraint(condition=Q(pk=1), name="there_is_one_push_key"),)
-
-    def __str__(self) -> str:
-        return "push key"
-
-
-class DeliveryStatus(models.TextChoices):
-    """The states of a delivery: `waiting` may become any other, `failed` may become waiting again."""
-
-    WAITING = "waiting", "Waiting"
-    SENT = "sent", "Sent"
-    SHOWN = "shown", "Not sent"
-    """There is no server to send it by, so it is only shown on the page of notices."""
-    DROPPED = "dropped", "No longer needed"
-    FAILED = "failed", "Failed"
-
-
-class Delivery(models.Model):
+class Delivery(DeliveryBase):
     """A notice on its way to one person by one channel.
 
     Attributes:
-        due_at: the time from which to send it; while somebody sends it, the time at which another one may try.
-        tries: the number of times that sending began.
-        problem: the reason why the last try failed, or why it was dropped.
         is_on_screen: a browser was sent it, and its notification was not withdrawn since.
     """
 
     notice = models.ForeignKey(Notice, on_delete=models.CASCADE, related_name="deliveries")
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="deliveries", db_index=False)
     status = models.CharField(max_length=8, choices=DeliveryStatus, default=DeliveryStatus.WAITING)
-    due_at = models.DateTimeField()
-    tries = models.PositiveSmallIntegerField(default=0)
-    problem = models.CharField(max_length=300, blank=True)
     is_on_screen = models.BooleanField(default=False)
-    created_at = models.DateTimeField(db_default=Now())
-    ended_at = models.DateTimeField(null=True)
 
     class Meta:
         ordering = ("-id",)
@@ -178,10 +145,7 @@ class Delivery(models.Model):
         constraints = (
             models.UniqueConstraint(fields=("notice", "channel"), name="one_delivery_per_notice_and_channel"),
             models.CheckConstraint(condition=Q(status__in=DeliveryStatus.values), name="delivery_status_is_known"),
-            models.CheckConstraint(
-                condition=Q(status="waiting", ended_at__isnull=True) | ~Q(status="waiting") & Q(ended_at__isnull=False),
-                name="ended_delivery_has_a_time",
-            ),
+            models.CheckConstraint(condition=ENDED_HAS_A_TIME, name="ended_delivery_has_a_time"),
         )
 
     def __str__(self) -> str:

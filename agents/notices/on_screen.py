@@ -9,10 +9,11 @@ from dataclasses import replace
 from django.db import transaction
 from django.db.models import QuerySet
 
-from agents.notices.failures import DeliveryError
+from agents.deliveries.channels.push import SILENT_PUSH_HOSTS, Subscription, push
+from agents.deliveries.failures import DeliveryError
+from agents.deliveries.messages import OutgoingMessage
 from agents.notices.models import CARD_KINDS, Channel, Delivery
-from agents.notices.texts import MAX_IN_ONE_MESSAGE, SEVERAL, OutgoingMessage, count_waiting
-from agents.notices.web_push import SILENT_PUSH_HOSTS, Subscription, push
+from agents.notices.texts import MAX_IN_ONE_MESSAGE, SEVERAL, count_waiting
 from agents.runs.models import Approval, ApprovalStatus
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Role
-from agents.platform import notify
+from agents.deliveries.changes import delete_deliveries, end_deliveries, send_again
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
 from agents.webhooks.sending import fail_waiting
@@ -30,7 +30,6 @@ OVERLAP = timedelta(days=1)
 """Time for which a secret stays valid beside the one that replaces it."""
 KEPT = timedelta(days=30)
 """Time for which ended deliveries are kept."""
-_BATCHES = 20
 
 
 @dataclass(frozen=True)
@@ -165,13 +164,11 @@ def send_delivery_again(member: Membership, delivery_id: int) -> WebhookDelivery
         webhook = _lock(member, delivery.webhook_id)
         if not webhook.is_active:
             raise Conflict("the webhook is switched off")
-        ended = webhook.deliveries.filter(pk=delivery_id).exclude(status=WebhookDeliveryStatus.WAITING)
-        fresh = {"status": WebhookDeliveryStatus.WAITING, "ended_at": None, "problem": "", "tries": 0}
-        fresh |= {"answer_status": None, "duration_ms": None}
-        if not ended.update(**fresh, due_at=Now(), wanted_at=Now()):
+        ended = webhook.deliveries.filter(pk=delivery_id)
+        fresh = {"problem": "", "answer_status": None, "duration_ms": None, "wanted_at": Now()}
+        if not send_again(ended, **fresh):
             raise Conflict("this delivery is already waiting")
         _audit(member, "webhook_delivery_repeated", webhook, delivery=str(delivery.pk))
-        transaction.on_commit(notify.request_delivery)
     return delivery
 
 
@@ -180,17 +177,12 @@ def forget_old_deliveries(at_once: int = 1_000) -> int:
 
     It works in short transactions, and leaves the rest to the next time if there is much.
     """
-    late = WebhookDelivery.objects.filter(status=WebhookDeliveryStatus.WAITING, webhook__is_active=False)
-    late.update(status=WebhookDeliveryStatus.FAILED, ended_at=Now(), problem="the webhook was switched off")
-    of_none = WebhookDelivery.objects.filter(~Exists(Webhook.objects.filter(pk=OuterRef("webhook_id"))))
-    deleted = 0
-    for old in (WebhookDelivery.objects.filter(ended_at__lt=Now() - KEPT), of_none):
-        for _ in range(_BATCHES):
-            found = list(old.order_by().values_list("pk", flat=True)[:at_once])
-            deleted += WebhookDelivery.objects.filter(pk__in=found).delete()[0]
-            if len(found) < at_once:
-                break
-    return deleted
+    rows = WebhookDelivery.objects.all()
+    late = rows.filter(webhook__is_active=False)
+    end_deliveries(late, WebhookDeliveryStatus.FAILED, "the webhook was switched off")
+    of_none = rows.filter(~Exists(Webhook.objects.filter(pk=OuterRef("webhook_id"))))
+    old = (rows.filter(ended_at__lt=Now() - KEPT), of_none)
+    return sum(delete_deliveries(each, at_once) for each in old)
 
 
 def switch_all_off(reason: str) -> None:
@@ -198,8 +190,7 @@ def switch_all_off(reason: str) -> None:
 
     After a restore, nobody can know what was sent since the backup, or whether the restored installation is a copy.
     """
-    waiting = WebhookDelivery.objects.filter(status=WebhookDeliveryStatus.WAITING)
-    waiting.update(status=WebhookDeliveryStatus.FAILED, ended_at=Now(), problem=reason[:300])
+    end_deliveries(WebhookDelivery.objects.all(), WebhookDeliveryStatus.FAILED, reason)
     Webhook.objects.filter(is_active=True).update(is_active=False, off_reason=reason[:300])
 
 

@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from agents.accounts.models.organization import Organization
+from agents.deliveries.models import ENDED_HAS_A_TIME, DeliveryBase, ReceiverBase
 from agents.platform.encrypted_fields import EncryptedTextField
 from agents.runs.event_facts import FactKind
 from tools.contract import ToolError
@@ -27,7 +28,7 @@ class WebhookKind(models.TextChoices):
     ASK_ANSWERED = FactKind.ASK_ANSWERED.value, "An agent’s ask was answered"
 
 
-class Webhook(models.Model):
+class Webhook(ReceiverBase):
     """An address of another system, which is told of facts of the organization.
 
     Attributes:
@@ -36,8 +37,7 @@ class Webhook(models.Model):
         sends_values: deliveries hold values too, not only ids, kinds and times.
         busy_until: the time until which a worker sends one of its deliveries; there is one at a time.
         rests_until: the time until which nothing is tried, because the receiver failed.
-        failing_since, failures, problem: the time of the first failure since the last success, the number of failures
-            since then, and the reason of the last one.
+        failures: the number of failures since the last success.
         is_slow: the last answer took more than two seconds.
         off_reason: the reason why Gadget switched it off.
     """
@@ -50,9 +50,7 @@ class Webhook(models.Model):
     is_active = models.BooleanField(default=True)
     busy_until = models.DateTimeField(null=True)
     rests_until = models.DateTimeField(null=True)
-    failing_since = models.DateTimeField(null=True)
     failures = models.PositiveIntegerField(default=0)
-    problem = models.CharField(max_length=300, blank=True)
     is_slow = models.BooleanField(default=False)
     off_reason = models.CharField(max_length=300, blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -105,7 +103,7 @@ class WebhookDeliveryStatus(models.TextChoices):
     DROPPED = "dropped", "No longer needed"
 
 
-class WebhookDelivery(models.Model):
+class WebhookDelivery(DeliveryBase):
     """A fact on its way to one webhook, written in the transaction of the fact.
 
     The database checks neither its run nor its webhook: a run goes on whatever becomes of a webhook meanwhile.
@@ -116,10 +114,8 @@ class WebhookDelivery(models.Model):
         previous_seq: the number of the event of the run's last earlier delivery to this webhook; None for the first.
         payload: ids, kinds and times.
         values: everything else that a receiver may read; empty unless the webhook sent values when the fact happened.
-        due_at: the time from which it is tried.
         wanted_at: the time from which the three days count: that of the fact, or of *Send again*.
-        tries: the number of tries that began.
-        answer_status, duration_ms, problem: the answer to the last try, its duration, and the reason why it failed.
+        answer_status, duration_ms: the answer to the last try, and its duration.
     """
 
     public_id = models.UUIDField(default=uuid4, editable=False)
@@ -135,12 +131,8 @@ class WebhookDelivery(models.Model):
     status = models.CharField(max_length=10, choices=WebhookDeliveryStatus, default=WebhookDeliveryStatus.WAITING)
     due_at = models.DateTimeField(db_default=Now())
     wanted_at = models.DateTimeField(db_default=Now())
-    tries = models.PositiveSmallIntegerField(default=0)
     answer_status = models.PositiveSmallIntegerField(null=True)
     duration_ms = models.PositiveIntegerField(null=True)
-    problem = models.CharField(max_length=300, blank=True)
-    created_at = models.DateTimeField(db_default=Now())
-    ended_at = models.DateTimeField(null=True)
 
     class Meta:
         ordering = ("-id",)
@@ -152,12 +144,7 @@ class WebhookDelivery(models.Model):
             models.Index(fields=("run_id", "webhook", "-seq"), name="webhook_deliveries_of_run"),
             models.Index(fields=("ended_at",), name="webhook_deliveries_ended", condition=Q(ended_at__isnull=False)),
         )
-        constraints = (
-            models.CheckConstraint(
-                condition=Q(status="waiting", ended_at__isnull=True) | ~Q(status="waiting") & Q(ended_at__isnull=False),
-                name="ended_webhook_delivery_has_a_time",
-            ),
-        )
+        constraints = (models.CheckConstraint(condition=ENDED_HAS_A_TIME, name="ended_webhook_delivery_has_a_time"),)
 
     def __str__(self) -> str:
         return f"{self.kind} to webhook {self.webhook_id}"

@@ -12,22 +12,21 @@ from functools import partial
 
 from django.db import connection
 
+from agents.deliveries.channels.push import make_key_if_missing
+from agents.deliveries.engine import send_next
+from agents.deliveries.outboxes import OUTBOXES
 from agents.notices.models import ChannelKind
 from agents.notices.on_screen import withdraw_next
-from agents.notices.senders import SENDERS
-from agents.notices.sending import send_next
 from agents.notices.spreading import spread_notices
-from agents.notices.web_push import make_key_if_missing
 from agents.platform.error_boundary import log_and_continue
 from agents.runs.engine.timing import timing
-from agents.webhooks.sending import send_next_delivery
 
 POLL_S = 2.0
 SHORTEST_POLL_S = 0.5
-WEBHOOK_HELPERS, NOTICE_HELPERS, HELPERS_POLL_S = 3, 3, 30.0
-"""Threads beside the one that looks for deliveries every two seconds; one of each serves only healthy receivers.
+HELPERS, HELPERS_POLL_S = 3, 30.0
+"""Threads for each kind beside the one that looks for deliveries every two seconds.
 
-They are woken together, and seldom look by themselves.
+One of each serves only healthy receivers. They are woken together, and seldom look by themselves.
 """
 
 
@@ -77,17 +76,17 @@ class NoticeSender:
     """The threads of one worker."""
 
     def __init__(self) -> None:
-        works: dict[str, Callable[[], bool]] = {f"send-{kind}": partial(send_next, kind) for kind in SENDERS}
+        works: dict[str, Callable[[], bool]] = {
+            **{f"send-{kind}": partial(send_next, kind) for kind in OUTBOXES},
+            "withdraw-notices": withdraw_next,
+        }
         helpers: dict[str, Callable[[], bool]] = {
             f"send-{kind}-{number}": partial(send_next, kind, only_healthy=number == 0)
-            for kind in (ChannelKind.PUSH, ChannelKind.CHAT)
-            for number in range(NOTICE_HELPERS)
+            for kind in OUTBOXES
+            if kind != ChannelKind.EMAIL  # all e-mail goes to one server
+            for number in range(HELPERS)
         }
-        works["withdraw-notices"] = withdraw_next
-        works["send-webhooks"] = send_next_delivery
         self._senders = [RepeatingThread(name, work, lambda: None) for name, work in works.items()]
-        for number in range(WEBHOOK_HELPERS):
-            helpers[f"send-webhooks-{number}"] = partial(send_next_delivery, only_quick=number == 0)
         for name, work in helpers.items():
             self._senders.append(RepeatingThread(name, work, lambda: None, HELPERS_POLL_S))
         self._spreader = RepeatingThread("spread-notices", spread_notices, self._wake_senders)

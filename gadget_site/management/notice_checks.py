@@ -9,10 +9,11 @@ from django.conf import settings
 from django.core.mail import get_connection
 from django.db.models.functions import Now
 
+from agents.deliveries.channels.mail import describe_failure
+from agents.deliveries.channels.push import find_contact
+from agents.deliveries.models import DeliveryStatus
 from agents.notices.channels import can_send_mail
-from agents.notices.mail import describe_failure
-from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus
-from agents.notices.web_push import find_contact
+from agents.notices.models import Channel, ChannelKind, Delivery
 from agents.webhooks.models import Webhook
 from gadget_site.management.findings import Finding
 

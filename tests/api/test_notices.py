@@ -7,7 +7,8 @@ import json
 import pytest
 
 from agents.accounts.notice_facts import NoticeKind
-from agents.notices.models import Channel, Delivery, DeliveryStatus
+from agents.deliveries.models import DeliveryStatus
+from agents.notices.models import Channel, Delivery
 from tests.features import feature
 from tests.notices.conftest import make_failed_delivery
 from tests.world import World, make_world, post, problem

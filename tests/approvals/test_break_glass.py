@@ -18,11 +18,12 @@ from agents.accounts.models import AuditEntry, Membership, Organization, Role
 from agents.accounts.notice_facts import NoticeKind
 from agents.approval_rules.models import ApproverGroup
 from agents.approvals import decisions
+from agents.deliveries.engine import send_next
+from agents.deliveries.models import DeliveryStatus
 from agents.employees.models import Employee, ToolRule
 from agents.notices.channels import add_known_email, find_break_glass_channel, list_channels, remove_channel
 from agents.notices.choices import CHOSEN_KINDS
-from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, Notice, NoticeChoices
-from agents.notices.sending import send_next
+from agents.notices.models import Channel, ChannelKind, Delivery, Notice, NoticeChoices
 from agents.notices.spreading import spread_notices
 from agents.platform.refusals import Conflict, Expired, Forbidden, Invalid, NotFound, StaleDigest
 from agents.policy.recorded_calls import CallFilter

@@ -8,7 +8,8 @@ import pytest
 from pytest_django import DjangoDbBlocker
 
 from agents.accounts.models import Membership
-from agents.notices.models import Delivery, DeliveryStatus
+from agents.deliveries.models import DeliveryStatus
+from agents.notices.models import Delivery
 from agents.runs.models import RunStatus
 from tests.awaiting import await_that
 from tests.emptying import empty_tables
@@ -56,7 +57,7 @@ def approvers(site: Site, mail: MailServer) -> Iterator[list[Membership]]:
 @feature(
     "The gate",
     "A mail server that hangs delays no run, and a killed sender leaves nobody untold",
-    "agents/notices/sending.py",
+    "agents/deliveries/engine.py",
 )
 def test_everybody_is_told_and_a_kill_repeats_only_what_it_hit(
     site: Site, mail: MailServer, approvers: list[Membership]

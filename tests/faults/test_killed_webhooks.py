@@ -47,7 +47,7 @@ def receiver(settings: Settings) -> Iterator[Receiver]:
         yield opened
 
 
-@feature("Agents elsewhere", "Kills of workers lose no delivery", "agents/webhooks/sending.py")
+@feature("Agents elsewhere", "Kills of workers lose no delivery", "agents/deliveries/engine.py")
 def test_everything_is_delivered_and_a_kill_repeats_only_what_it_hit(site: Site, receiver: Receiver) -> None:
     terms = WebhookTerms("Other system", receiver.url, WebhookKind.values)
     _, secret = make_webhook(site.workshop.admin, terms)

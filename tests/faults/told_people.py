@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from django.contrib.auth.models import User
 
 from agents.accounts.models import Membership, Organization, Role
-from agents.notices.models import ChannelKind, Delivery, DeliveryStatus
+from agents.deliveries.models import DeliveryStatus
+from agents.notices.models import ChannelKind, Delivery
 from agents.runs.models import Approval
 from tests.mail_server import MailServer
 from tests.notices.conftest import add_address

@@ -16,8 +16,9 @@ from pytest_django import Settings
 
 from agents.accounts.models import Organization
 from agents.accounts.notice_facts import NoticeKind
+from agents.deliveries.models import DeliveryStatus
 from agents.insight import metrics
-from agents.notices.models import Delivery, DeliveryStatus
+from agents.notices.models import Delivery
 from agents.notices.outbox import add_notice, build_card_notice
 from agents.notices.spreading import spread_notices
 from agents.runs.models import Approval, Run, RunStatus

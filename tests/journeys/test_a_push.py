@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Browser, BrowserContext, CDPSession, Page, expect
 
-from agents.notices.web_push import make_key_if_missing
+from agents.deliveries.channels.push import make_key_if_missing
 from tests.awaiting import await_that
 from tests.browser import find_full_browser, launch_arguments
 from tests.features import feature

@@ -104,15 +104,8 @@ EQUIVALENT: dict[str, str] = {
     " -> WebhookDelivery.objects.filter(run_id=run.pk, kind=WebhookKind.ASK_ANSWERED)": (
         "An answer is tried only once the time to undo it is over, and then nothing undoes it."
     ),
-    "agents/webhooks/changes.py forget_old_deliveries: len(found) < at_once -> False": (
+    "agents/deliveries/changes.py delete_deliveries: len(found) < at_once -> False": (
         "Without the check, it looks again for what is not there; nothing else changes."
-    ),
-    "agents/webhooks/sending.py _take: Webhook.objects.filter(ready) -> Webhook.objects.filter()": (
-        "Whether a webhook is ready is looked at again under its lock; the condition spares the lock."
-    ),
-    "agents/webhooks/sending.py _take: Webhook.objects.filter(ready).annotate(next_due=next_due)"
-    ".filter(next_due__lte=Now()) -> Webhook.objects.filter(ready).annotate(next_due=next_due).filter()": (
-        "What is due is looked at again under the webhook's lock; the condition spares the lock."
     ),
     "agents/gateway/tickets.py _build_ticket: call.status in TERMINAL_CALLS -> False": (
         "The card of a call that has ended is shown to nobody."

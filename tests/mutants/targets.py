@@ -173,9 +173,17 @@ TARGETS = [
     near("agents/approvals/votes", "approvals: votes stored_histories", 12),
     near("agents/approvals/claims", "approvals: claims", 12),
     near("agents/approvals/break_glass", "approvals: break_glass", 12),
-    near("agents/notices/chat", "notices: chat", 12),
+    near("agents/deliveries/channels/chat", "notices: chat", 12),
     near("agents/notices/on_screen", "notices: on_screen", 12),
-    near("agents/notices/senders", "notices: senders", 12),
+    near("agents/deliveries/channels/webhook", "webhooks: sending", 12),
+    *(
+        near(
+            f"agents/deliveries/{file}",
+            "deliveries: engine notices: sending web_push webhooks: sending many_workers changes",
+            12,
+        )
+        for file in ("engine", "receivers", "outboxes", "changes", "channels/__init__")
+    ),
     *(
         near(f"agents/notices/{file}", "notices: audience facts sending pace channels chat web: notices")
         for file in ("audience", "spreading", "sending", "channels", "deliveries")
@@ -219,7 +227,7 @@ TARGETS = [
         near(f"agents/webhooks/{file}", "webhooks: facts sending many_workers changes", 12)
         for file in ("outbox", "sending", "changes")
     ),
-    near("agents/webhooks/models", "platform: migrations"),
+    near("agents/deliveries/models", "platform: migrations"),
     near("agents/approvals/own_cards", "approvals: votes deciding four_eyes_and_roles"),
     near("agents/approvals/warnings/individual_cards", "approvals: individual_cards standing_grants: person_needed"),
     near("agents/approvals/requesters", "approvals: requesters four_eyes_and_roles", 12),

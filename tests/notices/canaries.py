@@ -13,12 +13,12 @@ from django.test import override_settings
 from django.utils import timezone
 
 from agents.accounts.notice_facts import NoticeKind
+from agents.deliveries.channels.push import Subscription, make_key_if_missing
+from agents.deliveries.engine import send_next
 from agents.notices.channels import add_browser, add_chat
 from agents.notices.models import CARD_KINDS, RUN_KINDS, Channel, ChannelKind, FollowedRun, Notice
 from agents.notices.outbox import add_notice
-from agents.notices.sending import send_next
 from agents.notices.spreading import spread_notices
-from agents.notices.web_push import Subscription, make_key_if_missing
 from agents.runs.models import Approval, Message, Pass
 from gadget_site.private_hosts import LOOPBACK
 from tests.chat_server import ChatServer

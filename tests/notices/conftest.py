@@ -10,9 +10,10 @@ from pytest_django import Settings
 
 from agents.accounts.models import Membership
 from agents.accounts.notice_facts import NoticeKind
+from agents.deliveries.channels.push import Subscription, make_key_if_missing
+from agents.deliveries.models import DeliveryStatus
 from agents.notices.channels import add_browser, add_known_email
-from agents.notices.models import Channel, Delivery, DeliveryStatus, Notice
-from agents.notices.web_push import Subscription, make_key_if_missing
+from agents.notices.models import Channel, Delivery, Notice
 from gadget_site.private_hosts import LOOPBACK
 from tests.mail_server import MailServer
 from tests.push_service import PushService

@@ -9,9 +9,10 @@ from agents.accounts.models import Membership, Role
 from agents.accounts.notice_facts import NoticeKind
 from agents.approval_rules.models import ApprovalRule, ApproverGroup
 from agents.approvals.decisions import Decision, deny
+from agents.deliveries.models import DeliveryStatus
 from agents.notices.choices import ChosenTimes, save_choices
 from agents.notices.following import follow_run
-from agents.notices.models import Channel, Delivery, DeliveryStatus, Notice
+from agents.notices.models import Channel, Delivery, Notice
 from agents.notices.outbox import add_notice, build_card_notice, build_run_notice
 from agents.notices.spreading import spread_notices
 from agents.runs.models import Approval, ApprovalKind, Run, RunStatus

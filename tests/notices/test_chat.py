@@ -15,13 +15,14 @@ from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry, Membership, Role
 from agents.accounts.notice_facts import NoticeKind
-from agents.notices import chat
+from agents.deliveries.channels import chat
+from agents.deliveries.channels.chat import MAX_ITEMS, ChatAddress, find_service, may_reach
+from agents.deliveries.engine import send_next
+from agents.deliveries.failures import DeliveryError
+from agents.deliveries.models import DeliveryStatus
 from agents.notices.channels import add_chat, confirm_channel, list_channels, remove_channel
-from agents.notices.chat import MAX_ITEMS, ChatAddress, find_service, may_reach
-from agents.notices.failures import DeliveryError
-from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus
+from agents.notices.models import Channel, ChannelKind, Delivery
 from agents.notices.outbox import add_notice, build_card_notice, build_run_notice
-from agents.notices.sending import send_next
 from agents.notices.spreading import spread_notices
 from agents.platform.refusals import Conflict, Forbidden, Invalid
 from agents.runs.models import RunStatus
@@ -171,7 +172,7 @@ def test_an_address_is_added_once(world: World, server: ChatServer, ntfy: str) -
 @feature(
     "The gate",
     "Chat services are notified through the guarded client, and no other host is asked",
-    "agents/notices/chat.py",
+    "agents/deliveries/channels/chat.py",
 )
 def test_a_host_that_nobody_allowed_is_not_asked(settings: Settings, server: ChatServer, ntfy: str) -> None:
     chosen = ChatAddress.parse(ntfy)
@@ -282,7 +283,9 @@ def test_a_refusal_ends_it_and_an_outage_is_tried_again(
 
 
 @feature(
-    "The gate", "An address of a chat service appears in no log, page, error or audit entry", "agents/notices/chat.py"
+    "The gate",
+    "An address of a chat service appears in no log, page, error or audit entry",
+    "agents/deliveries/channels/chat.py",
 )
 def test_the_address_appears_nowhere(
     world: World, server: ChatServer, ntfy: str, caplog: pytest.LogCaptureFixture

@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 
 from agents.accounts.notice_facts import NoticeKind
+from agents.deliveries.engine import send_next
 from agents.notices.models import ChannelKind
 from agents.notices.outbox import add_notice, build_card_notice
-from agents.notices.sending import send_next
 from agents.notices.spreading import spread_notices
 from agents.runs.models import Approval, ApprovalStatus
 from tests.features import feature

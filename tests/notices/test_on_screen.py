@@ -9,12 +9,12 @@ from django.utils import timezone
 
 from agents.accounts.notice_facts import NoticeKind
 from agents.approvals.decisions import Decision, deny
+from agents.deliveries.channels.push import SILENT_PUSH_HOSTS, Subscription
 from agents.notices.channels import add_browser
 from agents.notices.models import Channel, Delivery
 from agents.notices.on_screen import withdraw_next
 from agents.notices.outbox import add_notice, build_card_notice
 from agents.notices.spreading import spread_notices
-from agents.notices.web_push import SILENT_PUSH_HOSTS, Subscription
 from agents.runs.models import Approval, ApprovalStatus
 from tests.notices.test_web_push import send_all, tell_card
 from tests.push_service import PushService

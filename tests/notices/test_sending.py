@@ -13,14 +13,16 @@ from pytest_django import Settings
 from agents.accounts.models import Membership, Role
 from agents.accounts.notice_facts import NoticeKind
 from agents.approvals.decisions import Decision, deny
-from agents.notices import sending
+from agents.deliveries import engine as sending
+from agents.deliveries.engine import find_pause, send_next
+from agents.deliveries.failures import DeliveryError
+from agents.deliveries.models import DeliveryStatus
+from agents.deliveries.outboxes import MAX_TRIES
 from agents.notices.audience import Audience
 from agents.notices.channels import add_email
 from agents.notices.deliveries import send_again
-from agents.notices.failures import DeliveryError
-from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, Notice, NoticeChoices
+from agents.notices.models import Channel, ChannelKind, Delivery, Notice, NoticeChoices
 from agents.notices.outbox import add_notice, build_card_notice, build_run_notice
-from agents.notices.sending import MAX_TRIES, find_pause, send_next
 from agents.notices.spreading import spread_notices
 from agents.platform.refusals import Conflict, NotFound
 from agents.runs.engine.timing import timing

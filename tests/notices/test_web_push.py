@@ -15,19 +15,21 @@ from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry
 from agents.accounts.notice_facts import NoticeKind
-from agents.notices import web_push
-from agents.notices.channels import add_browser, confirm_channel
-from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus
-from agents.notices.outbox import add_notice, build_card_notice
-from agents.notices.sending import MAX_AT_ONE_HOST, send_next
-from agents.notices.spreading import spread_notices
-from agents.notices.texts import describe
-from agents.notices.web_push import (
+from agents.deliveries.channels import push as web_push
+from agents.deliveries.channels.push import (
     Subscription,
     encrypt,
     find_contact,
     get_public_key,
 )
+from agents.deliveries.engine import send_next
+from agents.deliveries.models import DeliveryStatus
+from agents.deliveries.receivers import MAX_AT_ONE_HOST
+from agents.notices.channels import add_browser, confirm_channel
+from agents.notices.models import Channel, ChannelKind, Delivery
+from agents.notices.outbox import add_notice, build_card_notice
+from agents.notices.spreading import spread_notices
+from agents.notices.texts import describe
 from agents.platform.refusals import Invalid
 from agents.runs.engine.timing import timing
 from agents.worker.notice_sender import NoticeSender
@@ -83,7 +85,7 @@ def test_no_push_shows_a_value(world: World, service: PushService) -> None:
     assert CANARY not in str(service.messages)
 
 
-@feature("The gate", "Browsers are notified by push, encrypted for them alone", "agents/notices/web_push.py")
+@feature("The gate", "Browsers are notified by push, encrypted for them alone", "agents/deliveries/channels/push.py")
 def test_only_the_browser_can_read_it(world: World, service: PushService, channel: Channel) -> None:
     tell_card(world)
     send_all()

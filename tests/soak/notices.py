@@ -20,7 +20,8 @@ from django.db import connection  # noqa: E402
 from django.test.utils import setup_databases, teardown_databases  # noqa: E402
 
 from agents.accounts.notice_facts import NoticeKind  # noqa: E402
-from agents.notices.models import Delivery, DeliveryStatus, Notice  # noqa: E402
+from agents.deliveries.models import DeliveryStatus  # noqa: E402
+from agents.notices.models import Delivery, Notice  # noqa: E402
 from agents.notices.outbox import add_notice, build_card_notice  # noqa: E402
 from tests.emptying import empty_tables  # noqa: E402
 from tests.faults.told_people import add_approvers, count_repeats  # noqa: E402

@@ -7,12 +7,13 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents.accounts.notice_facts import NoticeKind
+from agents.deliveries.channels.push import SILENT_PUSH_HOSTS
+from agents.deliveries.engine import send_next
+from agents.deliveries.models import DeliveryStatus
 from agents.notices.choices import load_choices
-from agents.notices.models import Channel, ChannelKind, Delivery, DeliveryStatus, FollowedRun
+from agents.notices.models import Channel, ChannelKind, Delivery, FollowedRun
 from agents.notices.outbox import add_notice, build_card_notice
-from agents.notices.sending import send_next
 from agents.notices.spreading import spread_notices
-from agents.notices.web_push import SILENT_PUSH_HOSTS
 from agents.runs.models import RunStatus
 from tests.features import feature
 from tests.notices.conftest import add_address

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from agents.deliveries.engine import send_next
 from agents.webhooks.changes import WebhookTerms, make_webhook
 from agents.webhooks.models import Webhook, WebhookKind
-from agents.webhooks.sending import send_next_delivery
+from agents.webhooks.sending import KIND
 from gadget_site.private_hosts import LOOPBACK
 from tests.webhooks.receiver import Receiver, open_receiver
 from tests.workshop import Workshop
@@ -37,6 +38,11 @@ def add_webhook(workshop: Workshop, receiver: Receiver, **terms: Any) -> tuple[W
     """Add a webhook for all kinds; return it with its secret."""
     defaults = {"name": "Other system", "address": receiver.url, "kinds": WebhookKind.values}
     return make_webhook(workshop.admin, WebhookTerms(**{**defaults, **terms}))
+
+
+def send_next_delivery(*, only_quick: bool = False) -> bool:
+    """Send the next delivery to a webhook, as a worker does."""
+    return send_next(KIND, only_healthy=only_quick)
 
 
 def send_all() -> int:

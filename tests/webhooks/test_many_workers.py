@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from django.db.models import Q
+from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
+from agents.deliveries import engine
+from agents.deliveries.outboxes import Outbox
 from agents.webhooks import sending
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
-from agents.webhooks.sending import send_next_delivery
 from tests.awaiting import await_that
-from tests.webhooks.conftest import add_webhook, send_all
+from tests.webhooks.conftest import add_webhook, send_all, send_next_delivery
 from tests.webhooks.receiver import Receiver
 from tests.workshop import Workshop, beside
 
@@ -32,16 +36,28 @@ def test_a_webhook_has_one_delivery_on_its_way(workshop: Workshop, receiver: Rec
     assert send_next_delivery()
 
 
-def test_one_that_another_worker_has_just_taken_hides_no_other_webhook(
-    workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_another_worker_has_just_taken_hides_no_other_webhook(workshop: Workshop, receiver: Receiver) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has no locks of rows")
     busy, _ = add_webhook(workshop, receiver, kinds=STARTED)
-    add_webhook(workshop, receiver, kinds=STARTED)
+    other, _ = add_webhook(workshop, receiver, kinds=STARTED)
     workshop.submit()
-    lock = sending._lock_free
-    monkeypatch.setattr(sending, "_lock_free", lambda key, *rest: None if key == busy.pk else lock(key, *rest))
-    assert send_next_delivery()
-    assert not send_next_delivery()
+    busy.deliveries.update(due_at=Now() - timedelta(minutes=1))
+    held, sent = threading.Event(), threading.Event()
+
+    def take() -> None:
+        with transaction.atomic():
+            Webhook.objects.select_for_update(no_key=True).get(pk=busy.pk)
+            held.set()
+            assert sent.wait(20)
+
+    with beside(take):
+        assert held.wait(20)
+        assert send_next_delivery()
+        assert not send_next_delivery()
+        sent.set()
+    assert WebhookDelivery.objects.get(status="sent").webhook == other
+    assert send_next_delivery(), "control"
 
 
 def test_the_webhook_whose_delivery_has_been_due_for_longest_comes_first(
@@ -63,14 +79,14 @@ def test_the_next_one_is_not_sent_early_if_another_worker_sends_the_due_one_mean
     workshop.submit()
     later = WebhookDelivery.objects.latest("pk")
     WebhookDelivery.objects.filter(pk=later.pk).update(due_at=Now() + timedelta(hours=1))
-    lock = sending._lock_free
+    lock = engine._find_first
 
-    def lock_late(webhook_id: int, ready: Q) -> Webhook | None:
-        monkeypatch.setattr(sending, "_lock_free", lock)
+    def lock_late(outbox: Outbox[Any, Any], rows: QuerySet[Any]) -> object:
+        monkeypatch.setattr(engine, "_find_first", lock)
         assert send_next_delivery(), "the other worker"
-        return lock(webhook_id, ready)
+        return lock(outbox, rows)
 
-    monkeypatch.setattr(sending, "_lock_free", lock_late)
+    monkeypatch.setattr(engine, "_find_first", lock_late)
     assert not send_next_delivery()
     assert len(receiver.received) == 1
 
@@ -80,13 +96,13 @@ def test_neither_is_any_while_another_worker_holds_the_webhook(
 ) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)
     workshop.submit()
-    lock = sending._lock_free
+    lock = engine._find_first
 
-    def lock_late(webhook_id: int, ready: Q) -> Webhook | None:
+    def lock_late(outbox: Outbox[Any, Any], rows: QuerySet[Any]) -> object:
         Webhook.objects.update(busy_until=Now() + timedelta(minutes=1))  # as the other worker does
-        return lock(webhook_id, ready)
+        return lock(outbox, rows)
 
-    monkeypatch.setattr(sending, "_lock_free", lock_late)
+    monkeypatch.setattr(engine, "_find_first", lock_late)
     assert not send_next_delivery()
     assert not receiver.received
 

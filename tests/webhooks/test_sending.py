@@ -12,18 +12,21 @@ from standardwebhooks import WebhookVerificationError
 
 from agents.accounts.models import AuditEntry
 from agents.accounts.notice_facts import NoticeKind
+from agents.deliveries.channels import webhook as channel
+from agents.deliveries.channels.webhook import GONE
+from agents.deliveries.engine import FIRST_PAUSE_S, find_pause
 from agents.gateway.asks import AskedRequest, submit
 from agents.notices.audience import Audience
 from agents.notices.models import Notice
 from agents.runs.engine.timing import timing
 from agents.webhooks import changes, sending
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
-from agents.webhooks.sending import GONE, MIN_FAILURES, find_pause, send_next_delivery
+from agents.webhooks.sending import MIN_FAILURES
 from gadget_site.private_hosts import LOOPBACK
 from tests.awaiting import await_that
 from tests.features import feature
 from tests.gateway.conftest import make_key
-from tests.webhooks.conftest import add_webhook, send_all
+from tests.webhooks.conftest import add_webhook, send_all, send_next_delivery
 from tests.webhooks.receiver import Receiver
 from tests.workshop import Workshop, beside
 from tools.contract import Level, PrivateHosts
@@ -55,7 +58,7 @@ class TestSignature:
     @feature(
         "Agents elsewhere",
         "Deliveries are signed as Standard Webhooks says, and two secrets are valid for a day after a change",
-        "agents/webhooks/sending.py",
+        "agents/deliveries/channels/webhook.py",
     )
     def test_old_and_new_secret_are_valid_for_a_day(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, old = add_webhook(workshop, receiver, kinds=STARTED)
@@ -201,7 +204,7 @@ class TestDelivery:
 
     def test_pauses_grow_to_four_hours_and_rests_to_fifteen_minutes(self) -> None:
         pauses = [find_pause(tries, sending.LONGEST_PAUSE_S).total_seconds() for tries in range(1, 9)]
-        scale = pauses[0] / sending.FIRST_PAUSE_S
+        scale = pauses[0] / FIRST_PAUSE_S
         assert [pause / scale for pause in pauses] == [15, 60, 240, 960, 3840, 14400, 14400, 14400]
         assert find_pause(50, sending.LONGEST_REST_S).total_seconds() / scale == 900
 
@@ -280,7 +283,7 @@ class TestDelivery:
     @feature(
         "Agents elsewhere",
         "Deliveries reach no private address unless the installation allows it, and follow no redirect",
-        "agents/webhooks/sending.py",
+        "agents/deliveries/channels/webhook.py",
     )
     def test_a_private_address_is_refused_unless_the_installation_allows_it(
         self, workshop: Workshop, receiver: Receiver, settings: Settings
@@ -311,7 +314,7 @@ class TestDelivery:
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
-        monkeypatch.setattr(sending, "LIMITS", replace(sending.LIMITS, total_s=0.3))
+        monkeypatch.setattr(channel, "LIMITS", replace(channel.LIMITS, total_s=0.3))
         receiver.hold()
         assert send_all() == 1
         delivery = WebhookDelivery.objects.get()
@@ -324,7 +327,7 @@ class TestDelivery:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         with monkeypatch.context() as patched:
-            patched.setattr(sending, "sign", lambda *_: 1 / 0)
+            patched.setattr(channel, "sign", lambda *_: 1 / 0)
             send_all()
         assert "the log of the workers says why" in WebhookDelivery.objects.get().problem
         make_due()

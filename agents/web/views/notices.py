@@ -13,6 +13,8 @@ from django.utils import timezone
 
 from agents.accounts.models import Membership, Role
 from agents.accounts.notice_facts import NoticeKind
+from agents.deliveries.channels.push import SILENT_PUSH_HOSTS, Subscription, get_public_key
+from agents.deliveries.models import DeliveryStatus
 from agents.notices.channels import (
     MAX_CHANNELS,
     accepts_addresses,
@@ -27,9 +29,8 @@ from agents.notices.channels import (
 from agents.notices.choices import CHOSEN_KINDS, ChosenTimes, load_choices, save_choices
 from agents.notices.deliveries import describe_delivery, select_deliveries, send_again
 from agents.notices.following import follow_run, unfollow_run
-from agents.notices.models import ADMIN_KINDS, RUN_KINDS, Delivery, DeliveryStatus, NoticeChoices
+from agents.notices.models import ADMIN_KINDS, RUN_KINDS, Delivery, NoticeChoices
 from agents.notices.pace import Pace, find_default_pace
-from agents.notices.web_push import SILENT_PUSH_HOSTS, Subscription, get_public_key
 from agents.platform.refusals import Conflict, Forbidden, Invalid, Refusal
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.views.pages import member_view, render_page

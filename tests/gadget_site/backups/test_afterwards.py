@@ -17,9 +17,10 @@ from agents.accounts import installation
 from agents.accounts.membership import issue_token
 from agents.accounts.models import AuditEntry, Invitation, Membership, Organization, Role
 from agents.approvals import bulk, decisions
+from agents.deliveries.models import DeliveryStatus
 from agents.employees.models import Grant
 from agents.gateway.keys import authenticate_key, issue_key
-from agents.notices.models import Delivery, DeliveryStatus, Notice
+from agents.notices.models import Delivery, Notice
 from agents.notices.spreading import spread_notices
 from agents.platform.models import Installation
 from agents.runs import stops

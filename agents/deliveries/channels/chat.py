@@ -24,8 +24,8 @@ from requests import PreparedRequest, Response
 from requests.adapters import BaseAdapter
 from typing_extensions import override
 
-from agents.notices.failures import DeliveryError
-from agents.notices.texts import OutgoingMessage
+from agents.deliveries.failures import DeliveryError
+from agents.deliveries.messages import OutgoingMessage
 from agents.platform.database_connections import release_connection
 from agents.platform.refusals import Invalid
 from tools.contract import ErrorCode, NetworkAccess, PrivateHosts, ToolError
@@ -118,7 +118,12 @@ class ChatAddress:
             raise DeliveryError(door.describe_problem(self.service), is_final=door.is_final)
 
 
-def send_chat(address: str, message: OutgoingMessage) -> None:
+def is_available() -> bool:
+    """Return True: each address names its own service."""
+    return True
+
+
+def send(address: str, message: OutgoingMessage) -> None:
     """Send a message by the chat service of this address.
 
     Raises:

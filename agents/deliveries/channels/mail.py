@@ -8,12 +8,17 @@ from email.utils import parseaddr
 from django.conf import settings
 from django.core.mail import EmailMessage
 
-from agents.notices.failures import DeliveryError
-from agents.notices.texts import OutgoingMessage
+from agents.deliveries.failures import DeliveryError
+from agents.deliveries.messages import OutgoingMessage
 from agents.platform.database_connections import release_connection
 
 
-def send_mail(address: str, message: OutgoingMessage) -> None:
+def is_available() -> bool:
+    """Return True if the installation has a mail server."""
+    return bool(settings.EMAIL_HOST)
+
+
+def send(address: str, message: OutgoingMessage) -> None:
     """Send a message; its Message-ID is the same for each try, so that mail programs show a repeat once.
 
     Raises:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import asdict, dataclass
@@ -23,9 +22,9 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
 from agents.accounts.notice_facts import clean_name
-from agents.notices.failures import DeliveryError
-from agents.notices.models import PushKey
-from agents.notices.texts import OutgoingMessage
+from agents.deliveries.failures import DeliveryError, read_retry_after
+from agents.deliveries.messages import OutgoingMessage
+from agents.deliveries.models import PushKey
 from agents.platform.database_connections import release_connection
 from tools.contract import NetworkAccess, ToolError
 from tools.network import ClientResponse, NetworkLimits, get_host, read_url, request
@@ -100,7 +99,12 @@ class Subscription:
         return get_host(read_url(self.endpoint))
 
 
-def send_push(address: str, message: OutgoingMessage) -> None:
+def is_available() -> bool:
+    """Return True: the installation makes its own key."""
+    return True
+
+
+def send(address: str, message: OutgoingMessage) -> None:
     """Send a message to one browser, whose service worker shows it.
 
     Args:
@@ -167,8 +171,7 @@ def _describe_refusal(host: str, answer: ClientResponse) -> DeliveryError:
     problem = f"{host} answered {answer.status}{f': {words}' if words else ''}"
     if answer.status in REFUSED:
         return DeliveryError(f"{problem}. Add this browser again.", is_gone=True)
-    waits = answer.headers.get("retry-after", "")
-    retry_after_s = min(float(waits), LONGEST_WAIT_S) if re.fullmatch(r"[0-9]{1,9}", waits) else 0.0
+    retry_after_s = read_retry_after(answer.headers.get("retry-after", ""), LONGEST_WAIT_S)
     return DeliveryError(problem, is_final=answer.status in (400, 413), retry_after_s=retry_after_s)
 
 

@@ -1,0 +1,1 @@
+"""Deliveries: one engine sends what subjects have written in their outboxes, by mail, push, chat and webhook."""

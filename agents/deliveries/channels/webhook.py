@@ -1,0 +1,65 @@
+"""Webhooks: one signed message to one address of another system, as Standard Webhooks says."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.utils import timezone
+from standardwebhooks import Webhook as Signer
+
+from agents.deliveries.failures import DeliveryError
+from agents.deliveries.messages import SignedMessage
+from agents.platform.database_connections import release_connection
+from tools.contract import NetworkAccess, ToolError
+from tools.network import ClientResponse, NetworkLimits, get_host, read_url, request
+
+LIMITS = NetworkLimits(total_s=15.0, response_bytes=1_000_000, redirects=0)
+GONE = 410
+
+
+def is_available() -> bool:
+    """Return True: the installation needs nothing to send to other systems."""
+    return True
+
+
+def send(address: str, message: SignedMessage) -> int:
+    """Sign a message and send it through the guarded client; return the status of the answer.
+
+    Raises:
+        DeliveryError: the receiver refused it, or was not there; or no secret can be read.
+    """
+    if not message.secrets:
+        raise DeliveryError("the webhook's secret cannot be read")
+    headers = sign(message)
+    try:
+        reach = NetworkAccess(
+            requested=frozenset({get_host(read_url(address))}),
+            installation=settings.ALLOWED_PRIVATE_HOSTS,
+        )
+        release_connection()
+        body = message.body.encode()
+        answer = request("POST", address, reach=reach, headers=headers, body=body, limits=LIMITS, repeatable=True)
+    except ToolError as error:
+        raise DeliveryError(error.message) from error
+    if not 200 <= answer.status < 300:
+        raise _describe_refusal(answer)
+    return answer.status
+
+
+def sign(message: SignedMessage) -> dict[str, str]:
+    """Return the headers of Standard Webhooks, with a signature by each secret."""
+    now = timezone.now()
+    signatures = [Signer(each).sign(message.key, now, message.body) for each in message.secrets]
+    return {
+        "content-type": "application/json",
+        "webhook-id": message.key,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": " ".join(signatures),
+    }
+
+
+def _describe_refusal(answer: ClientResponse) -> DeliveryError:
+    return DeliveryError(
+        f"the receiver answered {answer.status}",
+        is_gone=answer.status == GONE,
+        answer_status=answer.status,
+    )

@@ -1,0 +1,168 @@
+"""Send what is due, at least once: each try is recorded before it begins, and its end afterwards.
+
+If a sender dies in between, another one tries again when the try's time is over, so a kill repeats
+at most the messages that were being sent.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import F, QuerySet
+from django.db.models.functions import Now
+
+from agents.deliveries.changes import end_deliveries
+from agents.deliveries.failures import DeliveryError
+from agents.deliveries.models import MAX_PROBLEM, DeliveryStatus
+from agents.deliveries.outboxes import LONGEST_PAUSE_S, OUTBOXES, DeliveryBatch, Outbox
+from agents.deliveries.receivers import Receivers
+from agents.platform.error_boundary import log_and_continue
+from agents.platform.log_context import log_for_organization
+from agents.runs.engine.timing import timing
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE_S, RENEWED_EVERY_S = 15.0, 10.0
+_RECEIVERS = Receivers()
+_Batch = DeliveryBatch[Any, Any]
+_Outbox = Outbox[Any, Any]
+
+
+def send_next(kind: str, *, only_healthy: bool = False) -> bool:
+    """Send the next message by a channel of this kind; return False if nothing is due.
+
+    Args:
+        only_healthy: only to receivers whose last message arrived, so that failing ones never delay them.
+    """
+    batch = _take_batch(kind, _RECEIVERS, only_healthy=only_healthy)
+    if batch is None:
+        return False
+    try:
+        log_for_organization(batch.outbox.find_organization_id(batch.receiver))
+        _send_batch(batch)
+    finally:
+        _RECEIVERS.leave(batch)
+        batch.outbox.release(batch)
+    return True
+
+
+def _take_batch(kind: str, receivers: Receivers | None = None, *, only_healthy: bool = False) -> _Batch | None:
+    """Take what is due for one receiver that is not busy, and record that a try begins.
+
+    With nothing due, no lock is taken.
+    """
+    receivers, outbox = receivers or Receivers(), OUTBOXES[kind]
+    due = receivers.exclude_busy(outbox, outbox.select_due(only_healthy=only_healthy))
+    while due.exists():
+        with transaction.atomic():
+            batch = _begin_try(outbox, due)
+            if batch is None or receivers.enter(batch):
+                return batch
+            transaction.set_rollback(True)  # its host is busy, or another thread has just begun
+        due = due.exclude(**{outbox.receiver: batch.receiver})
+    return None
+
+
+def _begin_try(outbox: _Outbox, due: QuerySet[Any]) -> _Batch | None:
+    """Lock what is due first, healthy receivers before others, and record that a try begins."""
+    rows = due.select_for_update(skip_locked=True, no_key=True, of=outbox.locks)
+    rows = rows.select_related(outbox.receiver, *outbox.related).annotate(taken_at=Now())
+    first = _find_first(outbox, rows)
+    if first is None:
+        return None
+    receiver = getattr(first, outbox.receiver)
+    same = rows.filter(**{outbox.receiver: receiver}, tries=first.tries).order_by("pk")
+    until = first.taken_at + timedelta(seconds=outbox.try_s * timing().scale)
+    batch = DeliveryBatch(outbox, receiver, outbox.choose(first, same), until)
+    outbox.select_all().filter(pk__in=batch.ids).update(tries=F("tries") + 1, due_at=until)
+    outbox.hold(receiver, until)
+    for each in batch.deliveries:
+        each.tries += 1
+    return batch
+
+
+def _find_first(outbox: _Outbox, rows: QuerySet[Any]) -> Any:
+    healthy_first = F(f"{outbox.receiver}__failing_since").asc(nulls_first=True)
+    return rows.order_by(healthy_first, "due_at", "pk").first()
+
+
+def _send_batch(batch: _Batch) -> None:
+    outbox = batch.outbox
+    if outbox.max_tries is not None and batch.tries > outbox.max_tries:
+        _end(batch, DeliveryStatus.FAILED, "each try ended without a result; the log of the workers says why")
+        return
+    try:
+        batch = _drop_unneeded(batch)
+        if not batch.deliveries:
+            return
+        with _renewing(batch):
+            ending = outbox.send(batch)
+    except DeliveryError as error:
+        _record_failure(batch, error)
+    except Exception:
+        logger.exception("message %s", batch.key)
+        problem = "it could not be sent; the log of the workers says why"
+        _record_failure(batch, DeliveryError(problem, is_ours=True))
+    else:
+        _end(batch, ending.status, ending.problem)
+        if ending.status == DeliveryStatus.SENT:
+            outbox.note_sent(batch)
+
+
+def _drop_unneeded(batch: _Batch) -> _Batch:
+    """End deliveries that nobody needs any more; return the batch with the others."""
+    reasons = batch.outbox.explain_drops(batch)
+    for pk, reason in reasons.items():
+        _end(batch.keep([pk]), DeliveryStatus.DROPPED, reason)
+    return batch.keep(set(batch.ids) - reasons.keys())
+
+
+@contextmanager
+def _renewing(batch: _Batch) -> Iterator[None]:
+    """Keep other senders from the batch during a slow try; they may take a killed sender's batch after `try_s`."""
+    ended = threading.Event()
+    pause = timedelta(seconds=batch.outbox.try_s * timing().scale)
+
+    def renew() -> None:
+        while not ended.wait(RENEWED_EVERY_S * timing().scale):
+            with log_and_continue("renewing a message that is being sent"):
+                batch.select().update(due_at=Now() + pause)
+            connection.close()
+
+    thread = threading.Thread(target=renew, name="renew-message", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _record_failure(batch: _Batch, error: DeliveryError) -> None:
+    """Let the deliveries wait for their next try; after the last one they have failed."""
+    outbox, pause = batch.outbox, None
+    logger.warning("%s %s: %s (try %d)", outbox.receiver, batch.receiver.pk, error.problem, batch.tries)
+    if error.is_final or outbox.is_given_up(batch):
+        _end(batch, DeliveryStatus.FAILED, error.problem)
+    else:
+        asked = timedelta(seconds=error.retry_after_s * timing().scale)
+        pause = max(find_pause(batch.tries, outbox.longest_pause_s), asked)
+        batch.select().update(due_at=Now() + pause, problem=error.problem[:MAX_PROBLEM])
+    outbox.note_failure(batch, error, pause)
+
+
+def find_pause(tries: int, longest_s: float = LONGEST_PAUSE_S) -> timedelta:
+    """Return the pause after so many failed tries: 15 seconds, then four times the last one, up to the longest."""
+    return timedelta(seconds=min(FIRST_PAUSE_S * 4.0 ** min(tries - 1, 10), longest_s) * timing().scale)
+
+
+def _end(batch: _Batch, status: str, problem: str = "") -> None:
+    """End the deliveries. What was sent counts, even if another sender has begun a later try."""
+    rows = batch.select_waiting() if status == DeliveryStatus.SENT else batch.select()
+    end_deliveries(rows, status, problem)

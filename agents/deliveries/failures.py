@@ -1,0 +1,36 @@
+"""Failures of sending."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import KW_ONLY, dataclass
+
+
+@dataclass(eq=False)
+class DeliveryError(Exception):
+    """A message could not be handed over.
+
+    Attributes:
+        problem: the reason, for people.
+        is_final: trying again would not help.
+        is_gone: the address seems to exist no longer.
+        is_ours: the failure is this installation's, and says nothing about the receiver.
+        answer_status: the status of the receiver's answer; None without one.
+        retry_after_s: the seconds for which the receiver asked us to wait; 0 if it did not.
+    """
+
+    problem: str
+    _: KW_ONLY
+    is_final: bool = False
+    is_gone: bool = False
+    is_ours: bool = False
+    answer_status: int | None = None
+    retry_after_s: float = 0.0
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+def read_retry_after(value: str, longest_s: float) -> float:
+    """Read the seconds of a Retry-After header, up to the longest; 0 if it names none."""
+    return min(float(value), longest_s) if re.fullmatch(r"[0-9]{1,9}", value) else 0.0

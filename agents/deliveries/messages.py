@@ -1,0 +1,55 @@
+"""Messages that channels send."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class OutgoingMessage:
+    """The message for one or more notices.
+
+    Attributes:
+        key: the same for each try, so that a receiver can recognize a repeat.
+        subject: one line.
+        items: the notices, each with its absolute link.
+        path: the page to open: that of the notice, or one that lists all.
+        tag: a later message with the same tag takes the place of this one; at most 32 letters, digits, - and _.
+        waiting: the number of cards that wait in the organization.
+        settings_link: the page on which the receiver changes what they are told.
+        closes: the tags of earlier messages that leave a browser's screen with this one.
+        code: the code that confirms the channel, if that is what it is about; `channel_id` names the channel.
+    """
+
+    key: str
+    subject: str
+    items: tuple[tuple[str, str], ...]
+    path: str
+    tag: str
+    waiting: int
+    settings_link: str
+    code: str = ""
+    channel_id: int = 0
+    closes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The message as plain text."""
+        items = [f"{sentence}\n{link}" if link else sentence for sentence, link in self.items]
+        return "\n\n".join([*items, f"Change your notices:\n{self.settings_link}\n"])
+
+
+@dataclass(frozen=True)
+class SignedMessage:
+    """The message for another system.
+
+    Attributes:
+        key: the same for each try, so that a receiver can recognize a repeat.
+        body: JSON.
+        secrets: those that are valid now, the newest first; each gives a signature.
+    """
+
+    key: str
+    body: str
+    secrets: Sequence[str]

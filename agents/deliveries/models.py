@@ -1,0 +1,77 @@
+"""The columns that each table of deliveries and of receivers has, and the key for push."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from agents.platform.encrypted_fields import EncryptedTextField
+
+MAX_PROBLEM = 300
+
+
+class DeliveryStatus(models.TextChoices):
+    """The states of a delivery: `waiting` may become any other, `failed` may become waiting again."""
+
+    WAITING = "waiting", "Waiting"
+    SENT = "sent", "Sent"
+    SHOWN = "shown", "Not sent"
+    """There is no server to send it by, so it is only shown on the page of notices."""
+    DROPPED = "dropped", "No longer needed"
+    FAILED = "failed", "Failed"
+
+
+ENDED_HAS_A_TIME = Q(status="waiting", ended_at__isnull=True) | ~Q(status="waiting") & Q(ended_at__isnull=False)
+"""The condition that each table of deliveries has."""
+
+
+class DeliveryBase(models.Model):
+    """A message on its way to one receiver.
+
+    Attributes:
+        due_at: the time from which to send it; while somebody sends it, the time at which another one may try.
+        tries: the number of tries that began.
+        problem: the reason why the last try failed, or why it was dropped.
+        taken_at: the database's time when the engine took it; only rows that the engine reads have one.
+    """
+
+    status = models.CharField(max_length=10, choices=DeliveryStatus, default=DeliveryStatus.WAITING)
+    due_at = models.DateTimeField()
+    tries = models.PositiveSmallIntegerField(default=0)
+    problem = models.CharField(max_length=MAX_PROBLEM, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True)
+    taken_at: datetime
+
+    class Meta:
+        abstract = True
+
+
+class ReceiverBase(models.Model):
+    """An address that deliveries go to.
+
+    Attributes:
+        failing_since, problem: the time since which sending fails, and the reason of the last failure.
+    """
+
+    failing_since = models.DateTimeField(null=True)
+    problem = models.CharField(max_length=MAX_PROBLEM, blank=True)
+
+    class Meta:
+        abstract = True
+
+
+class PushKey(models.Model):
+    """The installation's key pair for browser push, in one row; a new one would end all subscriptions."""
+
+    private_key = EncryptedTextField()
+
+    class Meta:
+        app_label = "notices"
+        constraints = (models.CheckConstraint(condition=Q(pk=1), name="there_is_one_push_key"),)
+
+    def __str__(self) -> str:
+        return "push key"

@@ -1,0 +1,167 @@
+"""The outboxes that the engine empties: one for each kind of channel. An unknown kind is refused.
+
+A subject that writes deliveries registers its outboxes in its `apps.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, ClassVar, Generic, TypeVar
+
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from agents.deliveries.failures import DeliveryError
+from agents.deliveries.models import DeliveryBase, DeliveryStatus, ReceiverBase
+
+MAX_TRIES, LONGEST_PAUSE_S = 8, 3600.0
+D = TypeVar("D", bound=DeliveryBase)
+R = TypeVar("R", bound=ReceiverBase)
+
+
+@dataclass(frozen=True)
+class DeliveryEnding:
+    """The end of a try that did not fail."""
+
+    status: str = DeliveryStatus.SENT
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class DeliveryBatch(Generic[D, R]):
+    """The deliveries of one receiver that one message is about.
+
+    Attributes:
+        until: the time at which another sender may try.
+    """
+
+    outbox: Outbox[D, R]
+    receiver: R
+    deliveries: tuple[D, ...]
+    until: datetime
+
+    @property
+    def ids(self) -> list[int]:
+        return [each.pk for each in self.deliveries]
+
+    @property
+    def tries(self) -> int:
+        """The number of tries that began, with this one."""
+        return self.deliveries[0].tries
+
+    @property
+    def key(self) -> str:
+        """The same for each try of the same deliveries."""
+        ids = ",".join(str(pk) for pk in self.ids)
+        return f"{sha256(ids.encode()).hexdigest()[:32]}.gadget"
+
+    def keep(self, ids: Collection[int]) -> DeliveryBatch[D, R]:
+        """Return the batch with only these deliveries."""
+        return replace(self, deliveries=tuple(each for each in self.deliveries if each.pk in ids))
+
+    def select(self) -> QuerySet[D]:
+        """Select the rows that wait, unless another sender has begun a later try."""
+        return self.select_waiting().filter(tries=self.tries)
+
+    def select_waiting(self) -> QuerySet[D]:
+        """Select the rows that wait, also those of which another sender has begun a later try."""
+        return self.outbox.select_all().filter(pk__in=self.ids, status=DeliveryStatus.WAITING)
+
+
+class Outbox(ABC, Generic[D, R]):
+    """The deliveries by one kind of channel, with what their subject knows about them.
+
+    Attributes:
+        kind: the kind of channel.
+        receiver: the field of a delivery that names its receiver.
+        host_column: the column with the host of a receiver; empty if only the receiver itself knows it.
+        locks: the rows that taking a delivery locks; with the receiver's, all processes together
+            send it one message at a time.
+        related: what sending reads beside a delivery.
+        try_s: the seconds after which a try counts as lost, unless its sender renews it.
+        max_tries: the number of tries after which a delivery is given up; None if another limit counts.
+        longest_pause_s: the seconds of the longest pause between two tries.
+    """
+
+    kind: str
+    model: ClassVar[type[DeliveryBase]]
+    receiver: ClassVar[str]
+    host_column: ClassVar[str] = ""
+    locks: ClassVar[tuple[str, ...]] = ("self",)
+    related: ClassVar[tuple[str, ...]] = ()
+    try_s: ClassVar[float] = 30.0
+    max_tries: ClassVar[int | None] = MAX_TRIES
+    longest_pause_s: ClassVar[float] = LONGEST_PAUSE_S
+
+    def select_all(self) -> QuerySet[D]:
+        """Select all rows of the table."""
+        return self.model._default_manager.all()  # type: ignore[return-value]
+
+    def select_due(self, *, only_healthy: bool) -> QuerySet[D]:
+        """Select what is due.
+
+        Args:
+            only_healthy: only for receivers whose last message arrived.
+        """
+        due = self.select_all().filter(status=DeliveryStatus.WAITING, due_at__lte=Now())
+        return due.filter(**{f"{self.receiver}__failing_since": None}) if only_healthy else due
+
+    @abstractmethod
+    def choose(self, first: D, same: QuerySet[D]) -> tuple[D, ...]:
+        """Choose the deliveries for one message.
+
+        Args:
+            first: the one that has been due for longest.
+            same: it and all that are due for its receiver, and were tried as often.
+        """
+
+    def hold(self, receiver: R, until: datetime) -> None:
+        """Keep other processes from this receiver; called in the transaction that begins a try."""
+
+    def release(self, batch: DeliveryBatch[D, R]) -> None:
+        """Let other processes send to this receiver again."""
+
+    @abstractmethod
+    def find_organization_id(self, receiver: R) -> int:
+        """Return the organization of this receiver."""
+
+    @abstractmethod
+    def explain_drops(self, batch: DeliveryBatch[D, R]) -> Mapping[int, str]:
+        """Return the reason for each delivery that nobody needs any more, by its id."""
+
+    @abstractmethod
+    def send(self, batch: DeliveryBatch[D, R]) -> DeliveryEnding:
+        """Write the message and send it by the channel.
+
+        Raises:
+            DeliveryError: it was not sent.
+        """
+
+    def is_given_up(self, batch: DeliveryBatch[D, R]) -> bool:
+        """Return True if a batch that failed has no further try."""
+        return self.max_tries is not None and batch.tries >= self.max_tries
+
+    @abstractmethod
+    def note_sent(self, batch: DeliveryBatch[D, R]) -> None:
+        """Note at the receiver that a message arrived."""
+
+    @abstractmethod
+    def note_failure(self, batch: DeliveryBatch[D, R], error: DeliveryError, pause: timedelta | None) -> None:
+        """Note the failure at the receiver; switch it off, or let it rest, if it fails for long.
+
+        Args:
+            pause: the pause before the next try; None if the deliveries were given up.
+        """
+
+
+OUTBOXES: dict[str, Outbox[Any, Any]] = {}
+"""The outboxes by kind; `register` adds one."""
+
+
+def register(*outboxes: Outbox[Any, Any]) -> None:
+    """Let the engine empty these outboxes."""
+    OUTBOXES.update({outbox.kind: outbox for outbox in outboxes})

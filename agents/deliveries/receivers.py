@@ -1,0 +1,55 @@
+"""The receivers to which this process sends now."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+
+from django.db.models import QuerySet
+
+from agents.deliveries.outboxes import DeliveryBatch, Outbox
+
+MAX_AT_ONE_HOST = 2
+"""Messages that one process sends to one host at the same time, so that a host that hangs leaves senders for others."""
+
+
+class Receivers:
+    """Receivers and hosts with a message on its way: one for each receiver, and few for each host."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._busy: set[tuple[str, int]] = set()
+        self._hosts: Counter[str] = Counter()
+
+    def exclude_busy(self, outbox: Outbox[Any, Any], due: QuerySet[Any]) -> QuerySet[Any]:
+        """Leave out the deliveries to busy receivers and hosts."""
+        with self._lock:
+            ids = sorted(pk for field, pk in self._busy if field == outbox.receiver)
+            hosts = [host for host, number in self._hosts.items() if number >= MAX_AT_ONE_HOST]
+        if ids:
+            due = due.exclude(**{f"{outbox.receiver}_id__in": ids})
+        if hosts and outbox.host_column:
+            due = due.exclude(**{f"{outbox.host_column}__in": hosts})
+        return due
+
+    def enter(self, batch: DeliveryBatch[Any, Any]) -> bool:
+        """Count a message to the receiver; return False if it or its host is busy."""
+        host = batch.receiver.host
+        with self._lock:
+            if _name(batch) in self._busy or self._hosts[host] >= MAX_AT_ONE_HOST:
+                return False
+            self._busy.add(_name(batch))
+            self._hosts.update([host] if host else [])
+            return True
+
+    def leave(self, batch: DeliveryBatch[Any, Any]) -> None:
+        """End the counting of a message to the receiver."""
+        host = batch.receiver.host
+        with self._lock:
+            self._busy.discard(_name(batch))
+            self._hosts.subtract([host] if host else [])
+
+
+def _name(batch: DeliveryBatch[Any, Any]) -> tuple[str, int]:
+    return batch.outbox.receiver, batch.receiver.pk

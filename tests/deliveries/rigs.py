@@ -1,0 +1,233 @@
+"""One rig for each channel: what a test needs to write, hold, refuse and count its messages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from datetime import timedelta
+from typing import Any
+
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from agents.accounts.notice_facts import NoticeKind
+from agents.deliveries.outboxes import MAX_TRIES, OUTBOXES, Outbox
+from agents.notices import deliveries
+from agents.notices.models import Channel, ChannelKind, Delivery
+from agents.notices.outbox import add_notice, build_card_notice
+from agents.notices.spreading import spread_notices
+from agents.webhooks import changes
+from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
+from agents.webhooks.sending import KIND
+from tests.chat_server import ChatServer
+from tests.mail_server import MailServer
+from tests.push_service import PushService
+from tests.webhooks.conftest import add_webhook
+from tests.webhooks.receiver import Receiver
+from tests.workshop import Workshop
+from tests.world import World
+
+
+class Rig(ABC):
+    """A channel whose server is in this process.
+
+    Attributes:
+        model, receivers: the tables of its deliveries and receivers.
+        good, bad: answers of the server; after the bad one, the delivery is tried again.
+    """
+
+    kind: str
+    model: type[Any]
+    receivers: type[Any]
+    good: Any = 200
+    bad: Any = 503
+
+    @property
+    def outbox(self) -> Outbox[Any, Any]:
+        return OUTBOXES[self.kind]
+
+    @property
+    def delivery(self) -> Any:
+        """The newest delivery, as the database has it."""
+        return self.model.objects.latest("pk")
+
+    @abstractmethod
+    def write(self) -> None:
+        """Let one more message be due for each receiver."""
+
+    @abstractmethod
+    def answer(self, answer: Any) -> None:
+        """Let the server give this answer from now on."""
+
+    @abstractmethod
+    def hold(self) -> None:
+        """Let the server give no answer until it is released."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Let the server answer again."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Count the messages that reached the server while its answer was good; some servers count others, too."""
+
+    @abstractmethod
+    def add_receiver(self) -> Any:
+        """Add a receiver at the same host as the first one."""
+
+    @abstractmethod
+    def move(self, receiver: Any) -> None:
+        """Move a receiver to another host."""
+
+    @abstractmethod
+    def let_all_be_due(self) -> None:
+        """Let all pauses and tries be over."""
+
+    @abstractmethod
+    def use_up(self) -> None:
+        """Leave the delivery its last try."""
+
+    @abstractmethod
+    def send_again(self) -> None:
+        """Send the delivery again, as a person does."""
+
+
+class NoticeRig(Rig):
+    """A channel of notices to the approver of a world."""
+
+    model, receivers = Delivery, Channel
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def write(self) -> None:
+        add_notice(build_card_notice(NoticeKind.CARD, self.world.card()))
+        spread_notices()
+
+    def add_receiver(self) -> Channel:
+        first = Channel.objects.earliest("pk")
+        Channel.objects.filter(pk=first.pk).update(host="same.example.com")
+        values = {name: getattr(first, name) for name in ("kind", "address", "label", "membership")}
+        fingerprint = str(Channel.objects.count())
+        return Channel.objects.create(
+            **values, host="same.example.com", fingerprint=fingerprint, confirmed_at=timezone.now()
+        )
+
+    def move(self, receiver: Channel) -> None:
+        Channel.objects.filter(pk=receiver.pk).update(host="other.example.com")
+
+    def let_all_be_due(self) -> None:
+        Delivery.objects.filter(status="waiting").update(due_at=Now() - timedelta(seconds=1))
+
+    def use_up(self) -> None:
+        Delivery.objects.update(tries=MAX_TRIES - 1)
+
+    def send_again(self) -> None:
+        deliveries.send_again(self.world.member("approver"), self.delivery.pk)
+
+
+class MailRig(NoticeRig):
+    """E-mail, by a mail server."""
+
+    kind, good, bad = ChannelKind.EMAIL, "250 OK", "451 try later"
+
+    def __init__(self, world: World, mail: MailServer) -> None:
+        super().__init__(world)
+        self.mail = mail
+
+    def answer(self, answer: str) -> None:
+        self.mail.answer = answer
+
+    def hold(self) -> None:
+        self.mail.hold()
+
+    def release(self) -> None:
+        self.mail.release()
+
+    def count(self) -> int:
+        return len(self.mail.received)
+
+
+class PushRig(NoticeRig):
+    """Browser push, by a push service."""
+
+    kind, good = ChannelKind.PUSH, 201
+
+    def __init__(self, world: World, service: PushService) -> None:
+        super().__init__(world)
+        self.service = service
+
+    def answer(self, answer: int) -> None:
+        self.service.status = answer
+
+    def hold(self) -> None:
+        self.service.answering.clear()
+
+    def release(self) -> None:
+        self.service.answering.set()
+
+    def count(self) -> int:
+        return len(self.service.raw)
+
+
+class ChatRig(NoticeRig):
+    """A chat service."""
+
+    kind = ChannelKind.CHAT
+
+    def __init__(self, world: World, server: ChatServer) -> None:
+        super().__init__(world)
+        self.server = server
+
+    def answer(self, answer: int) -> None:
+        self.server.status = answer
+
+    def hold(self) -> None:
+        self.server.answering.clear()
+
+    def release(self) -> None:
+        self.server.answering.set()
+
+    def count(self) -> int:
+        return len(self.server.bodies)
+
+
+class WebhookRig(Rig):
+    """A webhook that is told when runs start."""
+
+    kind, model, receivers = KIND, WebhookDelivery, Webhook
+
+    def __init__(self, workshop: Workshop, receiver: Receiver) -> None:
+        self.workshop, self.receiver = workshop, receiver
+        self.add_receiver()
+
+    def write(self) -> None:
+        self.workshop.submit()
+
+    def answer(self, answer: int) -> None:
+        self.receiver.status = answer
+
+    def hold(self) -> None:
+        self.receiver.hold()
+
+    def release(self) -> None:
+        self.receiver.release()
+
+    def count(self) -> int:
+        return len(self.receiver.received)
+
+    def add_receiver(self) -> Webhook:
+        return add_webhook(self.workshop, self.receiver, kinds=[WebhookKind.RUN_STARTED])[0]
+
+    def move(self, receiver: Webhook) -> None:
+        receiver.address = self.receiver.url.replace("127.0.0.1", "localhost")
+        receiver.save()
+
+    def let_all_be_due(self) -> None:
+        WebhookDelivery.objects.update(due_at=Now() - timedelta(seconds=1))
+        Webhook.objects.update(busy_until=None, rests_until=None)
+
+    def use_up(self) -> None:
+        WebhookDelivery.objects.update(wanted_at=Now() - timedelta(days=3))
+
+    def send_again(self) -> None:
+        changes.send_delivery_again(self.workshop.admin, self.delivery.pk)

@@ -1,0 +1,176 @@
+"""One engine sends by all channels: the same test for each, with its own server and tables."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from agents.deliveries.channels import CHANNELS
+from agents.deliveries.engine import _take_batch, send_next
+from agents.deliveries.outboxes import OUTBOXES
+from agents.deliveries.receivers import MAX_AT_ONE_HOST, Receivers
+from agents.platform.refusals import Conflict
+from agents.runs.engine.timing import timing
+from tests.awaiting import await_that
+from tests.deliveries.rigs import Rig
+from tests.features import feature
+from tests.workshop import beside
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
+
+
+class TestEveryChannel:
+    @feature(
+        "Agents elsewhere",
+        "One engine sends by mail, push, chat and webhook, and records each try before it begins",
+        "agents/deliveries/engine.py",
+    )
+    def test_a_try_is_recorded_before_its_message_is_sent(self, rig: Rig) -> None:
+        rig.write()
+        assert rig.delivery.tries == 0, "control"
+        rig.hold()
+        with beside(lambda: send_next(rig.kind)):
+            await_that(lambda: rig.count() == 1, "the message is on its way")
+            begun = rig.delivery
+            assert (begun.status, begun.tries) == ("waiting", 1)
+            assert begun.due_at > timezone.now()
+            assert not send_next(rig.kind), "nobody else sends it meanwhile"
+            rig.release()
+        assert (rig.delivery.status, rig.delivery.tries) == ("sent", 1)
+
+    def test_the_message_of_a_killed_sender_is_sent_when_its_try_is_over(self, rig: Rig) -> None:
+        rig.write()
+        assert _take_batch(rig.kind) is not None  # and the sender dies
+        over = rig.delivery.due_at - timezone.now()
+        wanted = timedelta(seconds=rig.outbox.try_s * timing().scale)
+        assert timedelta() < over <= wanted
+        assert not send_next(rig.kind), "its try is not over"
+        assert rig.count() == 0
+        rig.let_all_be_due()
+        assert send_next(rig.kind)
+        assert rig.count() == 1
+        assert (rig.delivery.status, rig.delivery.tries) == ("sent", 2)
+
+    def test_a_try_lasts_half_a_minute_and_for_webhooks_a_minute(self, rig: Rig) -> None:
+        assert rig.outbox.try_s == (60 if rig.kind == "webhook" else 30)
+
+    def test_a_failed_message_pauses_and_is_then_sent_again(self, rig: Rig) -> None:
+        rig.write()
+        rig.answer(rig.bad)
+        assert send_next(rig.kind)
+        failed = rig.delivery
+        assert (failed.status, failed.tries, bool(failed.problem)) == ("waiting", 1, True)
+        assert failed.due_at > timezone.now()
+        assert rig.receivers.objects.get().failing_since is not None
+        rig.answer(rig.good)
+        before = rig.count()
+        assert not send_next(rig.kind), "it pauses"
+        rig.let_all_be_due()
+        assert send_next(rig.kind)
+        assert rig.count() == before + 1
+        receiver = rig.receivers.objects.get()
+        assert (rig.delivery.status, receiver.failing_since, receiver.problem) == ("sent", None, "")
+
+    @pytest.mark.parametrize("is_last", [True, False])
+    def test_a_message_is_given_up_after_its_last_try_alone(self, rig: Rig, is_last: bool) -> None:
+        rig.write()
+        rig.answer(rig.bad)
+        if is_last:
+            rig.use_up()
+        assert send_next(rig.kind)
+        assert rig.delivery.status == ("failed" if is_last else "waiting")
+        assert (rig.delivery.ended_at is not None) == is_last
+
+    @feature(
+        "Agents elsewhere",
+        "A delivery by an unknown kind of channel is refused, and never sent by another",
+        "agents/deliveries/channels/__init__.py",
+    )
+    def test_a_delivery_by_an_unknown_kind_is_refused(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+        rig.write()
+        with monkeypatch.context() as patched:
+            patched.delitem(CHANNELS, rig.kind)
+            assert send_next(rig.kind)
+        problem = f"this version of Gadget cannot send by '{rig.kind}'"
+        assert (rig.delivery.status, rig.delivery.problem) == ("failed", problem)
+        assert rig.count() == 0
+        rig.send_again()
+        rig.let_all_be_due()
+        assert send_next(rig.kind), "control"
+        assert rig.count() == 1
+
+    def test_a_kind_without_an_outbox_is_refused(self, rig: Rig) -> None:
+        rig.write()
+        with pytest.raises(KeyError):
+            send_next("pigeon")
+        assert rig.delivery.tries == 0
+        assert send_next(rig.kind), "control"
+
+    def test_a_failed_message_is_sent_again_from_its_first_try(self, rig: Rig) -> None:
+        rig.write()
+        with pytest.raises(Conflict):
+            rig.send_again()  # it waits
+        rig.use_up()
+        rig.answer(rig.bad)
+        assert send_next(rig.kind)
+        rig.answer(rig.good)
+        before = rig.count()
+        assert not send_next(rig.kind), "a failed message is not due"
+        rig.send_again()
+        assert (rig.delivery.status, rig.delivery.tries, rig.delivery.ended_at) == ("waiting", 0, None)
+        rig.let_all_be_due()
+        assert send_next(rig.kind)
+        assert rig.count() == before + 1
+        assert (rig.delivery.status, rig.delivery.tries) == ("sent", 1)
+
+    def test_a_host_gets_few_messages_at_a_time_and_delays_no_other_host(self, rig: Rig) -> None:
+        added = [rig.add_receiver() for _ in range(MAX_AT_ONE_HOST + 1)]
+        rig.move(added[-1])
+        rig.write()
+        busy = Receivers()
+        taken = [_take_batch(rig.kind, busy) for _ in range(MAX_AT_ONE_HOST + 1)]
+        assert all(taken)
+        assert added[-1].pk in {batch.receiver.pk for batch in taken if batch}
+        assert _take_batch(rig.kind, busy) is None, "the host is busy"
+        here = next(batch for batch in taken if batch and batch.receiver.pk != added[-1].pk)
+        busy.leave(here)
+        assert _take_batch(rig.kind, busy) is not None
+
+    def test_a_receiver_gets_one_message_at_a_time(self, rig: Rig) -> None:
+        rig.write()
+        busy = Receivers()
+        first = _take_batch(rig.kind, busy)
+        assert first is not None
+        rig.write()
+        assert _take_batch(rig.kind, busy) is None
+        busy.leave(first)
+        rig.outbox.release(first)
+        second = _take_batch(rig.kind, busy)
+        assert second is not None
+        assert second.ids != first.ids
+
+    def test_healthy_receivers_come_first(self, rig: Rig) -> None:
+        added = rig.add_receiver()
+        rig.write()
+        rig.receivers.objects.exclude(pk=added.pk).update(failing_since=timezone.now())
+        rig.model.objects.exclude(**{rig.outbox.receiver: added}).update(due_at=timezone.now() - timedelta(hours=1))
+        batches = [_take_batch(rig.kind, only_healthy=True), _take_batch(rig.kind, only_healthy=True)]
+        assert [batch and batch.receiver.pk for batch in batches] == [added.pk, None]
+        assert _take_batch(rig.kind) is not None, "control"
+
+    def test_a_failure_of_our_own_is_tried_again(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+        rig.write()
+        with monkeypatch.context() as patched:
+            patched.setattr(type(CHANNELS[rig.kind]), "send", lambda *_: 1 / 0)
+            assert send_next(rig.kind)
+        assert (rig.delivery.status, rig.delivery.tries) == ("waiting", 1)
+        assert rig.delivery.problem == "it could not be sent; the log of the workers says why"
+        rig.let_all_be_due()
+        assert send_next(rig.kind)
+        assert rig.delivery.status == "sent"
+
+
+def test_each_outbox_has_a_channel_and_its_kind() -> None:
+    assert {kind: outbox.kind for kind, outbox in OUTBOXES.items()} == {kind: kind for kind in CHANNELS}
