@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from agents.platform.file_modes import keep_new_files_private
 from gadget_site import folders
 from gadget_site.addresses import build_broker_url
 from gadget_site.databases import build_database_settings
@@ -16,7 +17,6 @@ from gadget_site.faults import SettingError
 from gadget_site.garbage_collection import pause_garbage_collection
 from gadget_site.logs import build_logging_settings
 from gadget_site.version import VERSION
-from tools.files.modes import keep_new_files_private
 
 pause_garbage_collection()
 keep_new_files_private()  # every process reads these settings before it creates a file

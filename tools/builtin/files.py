@@ -14,8 +14,8 @@ from tools.builtin.file_display import (
     take_lines,
 )
 from tools.builtin.outputs import FileEntries, FileHits, FileText
-from tools.builtin.record_sentences import format_name
 from tools.contract import ErrorCode, Level, NothingToDo, Preview, Target, Tool, ToolContext, ToolError, ToolResult
+from tools.contract.sentences import format_name
 from tools.files.changes import LARGEST_FILE, StagedFile, check_writable, delete_files, list_deletions, write_file
 from tools.files.contents import LARGEST_TEXT, FileContent, decode_text, detect_kind, read_content
 from tools.files.folder import FolderEntry, FolderListing, find_entry, list_folder, list_tree, open_file

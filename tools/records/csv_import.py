@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 from django.db import transaction
 from pydantic import ValidationError
 
+from tools.contract.spreadsheets import remove_guard
 from tools.records.csv_records import CsvRecords, TooManyFaultsError, drop_empty_end
 from tools.records.fields import RecordFields
 from tools.records.models import Record, RecordChange
@@ -24,7 +25,6 @@ _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 COLUMNS = tuple(RecordFields.model_fields)
 ONLY_EXPORTED = ("id", "qualification", "qualification_reason", "changed")
 """Columns that an export contains and an import ignores, so that an exported file can be imported."""
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 (spreadsheets accept these too)
 
 
 class ImportRefusedError(Exception):
@@ -95,17 +95,6 @@ def create_records(rows: CheckedRows, organization_id: int, actor: str) -> Impor
         new_rows, duplicates = _split_duplicates(rows.good, organization_id)
         _insert_records([Record(organization_id=organization_id, **fields) for _, fields in new_rows], actor)
     return ImportReport(len(new_rows), sorted(rows.bad + duplicates))
-
-
-def remove_guard(cell: str) -> str:
-    """Remove the apostrophe that keeps a spreadsheet from reading the cell as a formula."""
-    text = cell.strip()
-    return text[1:] if text.startswith("'") and is_formula(text) else text
-
-
-def is_formula(text: str) -> bool:
-    """Return True if a spreadsheet would run the text, or if the text is a formula that an export guarded."""
-    return text.lstrip("' ").startswith(FORMULA_STARTS)
 
 
 def _lock_imports(organization_id: int) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 from django.db.models import Min
 
 from agents.platform.queries.one_of_texts import IsOneOfTexts
-from tools.records.models import Record, compute_look
+from tools.contract.look_alikes import compute_look
+from tools.records.models import Record
 
 MAX_NAME_LENGTH = 200
 MIN_LOOK_LENGTH = 3

@@ -24,7 +24,7 @@ from agents.runs.models import Approval, Run
 from agents.web.frame.actions import list_actions
 from agents.web.frame.places import list_places
 from tools.contract import Tool
-from tools.records.models import compute_look
+from tools.contract.look_alikes import compute_look
 from tools.records.queries import get_records
 
 Row = TypeVar("Row", bound=Model)

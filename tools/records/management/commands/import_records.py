@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents.accounts.models import Organization
 from tools.records.csv_import import ImportRefusedError, ImportReport, import_csv
+from tools.records.models import Record
 
 
 class Command(BaseCommand):
@@ -19,9 +19,10 @@ class Command(BaseCommand):
         parser.add_argument("--organization", metavar="SLUG", required=True)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        organization = Organization.objects.filter(slug=options["organization"]).first()
+        organizations = Record.organization.field.related_model._default_manager
+        organization = organizations.filter(slug=options["organization"]).first()
         if organization is None:
-            known = ", ".join(Organization.objects.values_list("slug", flat=True)) or "none"
+            known = ", ".join(organizations.values_list("slug", flat=True)) or "none"
             raise CommandError(f"There is no organization with the slug {options['organization']!r}; known: {known}.")
         report = _import(options["file"], organization.pk)
         for line, why in report.bad_rows:
