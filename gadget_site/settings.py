@@ -98,6 +98,7 @@ INSTALLED_APPS = [
     "agents.insight",
     "agents.policy",
     "agents.restores",
+    "tools.files",
     "tools.records",
     "tools.schedules",
     "tools.connections",

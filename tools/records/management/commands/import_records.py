@@ -20,14 +20,15 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         organizations = Record.organization.field.related_model._default_manager
-        organization = organizations.filter(slug=options["organization"]).first()
-        if organization is None:
+        slug = options["organization"]
+        pk = organizations.filter(slug=slug).values_list("pk", flat=True).first()
+        if pk is None:
             known = ", ".join(organizations.values_list("slug", flat=True)) or "none"
-            raise CommandError(f"There is no organization with the slug {options['organization']!r}; known: {known}.")
-        report = _import(options["file"], organization.pk)
+            raise CommandError(f"There is no organization with the slug {slug!r}; known: {known}.")
+        report = _import(options["file"], pk)
         for line, why in report.bad_rows:
             self.stdout.write(f"line {line}: {why}")
-        self.stdout.write(f"{report.imported} imported into {organization.slug}, {len(report.bad_rows)} skipped.")
+        self.stdout.write(f"{report.imported} imported into {slug}, {len(report.bad_rows)} skipped.")
 
 
 def _import(path: Path, organization_id: int) -> ImportReport:
