@@ -48,7 +48,7 @@ GADGET_WORKERS = SITE.workers
 GADGET_WORKER_THREADS = SITE.worker_threads
 GADGET_HOST = SITE.host
 GADGET_PORT = SITE.port
-GADGET_TOOLS = ["tools.builtin.BUILTIN_TOOLS", *(["gadget_site.demo.tools.DEMO_TOOLS"] if SITE.debug else [])]
+GADGET_TOOLS = ["tools.builtin.BUILTIN_TOOLS", *(["tools.office.demo_register.DEMO_TOOLS"] if SITE.debug else [])]
 GADGET_DEMO_PACE = SITE.demo_pace
 REDIS_URL = SITE.redis_url
 REDIS_IS_EMBEDDED = SITE.redis_is_embedded
@@ -98,10 +98,10 @@ INSTALLED_APPS = [
     "agents.insight",
     "agents.policy",
     "agents.restores",
-    "tools.files",
     "tools.records",
     "tools.schedules",
     "tools.connections",
+    "tools.office",
 ]
 
 MIDDLEWARE = [

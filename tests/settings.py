@@ -15,7 +15,11 @@ from gadget_site.settings import DATABASES, SITE  # noqa: E402
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 AXES_ENABLED = False
 _PROBES = ("probes", "composed_probes", "bad_probes", "late_probes", "outside_probes", "office_probes", "suite_probes")
-GADGET_TOOLS = [*GADGET_TOOLS, "gadget_site.demo.tools.DEMO_TOOLS", *(f"tests.{module}.PROBES" for module in _PROBES)]  # noqa: F405
+GADGET_TOOLS = [
+    *GADGET_TOOLS,  # noqa: F405
+    "tools.office.demo_register.DEMO_TOOLS",
+    *(f"tests.{module}.PROBES" for module in _PROBES),
+]
 
 if SITE.database.is_sqlite:
     DATABASES["default"]["TEST"] = {"NAME": str(SITE.data_dir / "test.sqlite3")}

@@ -4,7 +4,6 @@ import io
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from django.db import transaction
@@ -15,9 +14,9 @@ from tools.records.csv_records import CsvRecords, TooManyFaultsError, drop_empty
 from tools.records.fields import RecordFields
 from tools.records.models import Record, RecordChange
 from tools.records.queries import get_records
+from tools.registries.records import LARGEST_IMPORT, CheckedRows, ImportRefusedError, ImportReport
 
 MAX_ROWS = 50_000
-LARGEST_IMPORT = 50_000_000
 BATCH_SIZE = 500
 DELIMITERS = (",", ";", "\t", "|")
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
@@ -27,28 +26,8 @@ ONLY_EXPORTED = ("id", "qualification", "qualification_reason", "changed")
 """Columns that an export contains and an import ignores, so that an exported file can be imported."""
 
 
-class ImportRefusedError(Exception):
-    """The file cannot be imported at all, so nothing was. The message is for the user."""
-
-
-@dataclass(frozen=True)
-class ImportReport:
-    """The number of created records, and the skipped rows as (line, reason)."""
-
-    imported: int = 0
-    bad_rows: list[tuple[int, str]] = field(default_factory=list)
-
-
 Row = tuple[int, dict[str, Any]]
 BadRow = tuple[int, str]
-
-
-@dataclass(frozen=True)
-class CheckedRows:
-    """The rows of a file with their lines: fields of good rows, and the faults of bad ones."""
-
-    good: list[Row]
-    bad: list[BadRow]
 
 
 def import_csv(file: BinaryIO, organization_id: int, actor: str = "CSV import") -> ImportReport:

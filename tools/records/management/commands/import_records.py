@@ -5,8 +5,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from tools.records.csv_import import ImportRefusedError, ImportReport, import_csv
+from tools.records.csv_import import import_csv
 from tools.records.models import Record
+from tools.registries.records import ImportRefusedError, ImportReport
 
 
 class Command(BaseCommand):

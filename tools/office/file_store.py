@@ -1,4 +1,4 @@
-"""The operations on files that the app registers."""
+"""The operations on files that the office registers."""
 
 from contextlib import suppress
 
@@ -17,7 +17,7 @@ def is_folder(organization_id: int, names: Names) -> bool:
     return False
 
 
-STORE = FileStore(
+FILES = FileStore(
     largest_file=changes.LARGEST_FILE,
     max_files=changes.MAX_FILES,
     parse_path=parse_path,
