@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from agents.platform.file_modes import keep_new_files_private
 from gadget_site import folders
 from gadget_site.addresses import build_broker_url
 from gadget_site.databases import build_database_settings
@@ -16,7 +17,6 @@ from gadget_site.faults import SettingError
 from gadget_site.garbage_collection import pause_garbage_collection
 from gadget_site.logs import build_logging_settings
 from gadget_site.version import VERSION
-from tools.files.modes import keep_new_files_private
 
 pause_garbage_collection()
 keep_new_files_private()  # every process reads these settings before it creates a file
@@ -50,7 +50,7 @@ GADGET_WORKERS = SITE.workers
 GADGET_WORKER_THREADS = SITE.worker_threads
 GADGET_HOST = SITE.host
 GADGET_PORT = SITE.port
-GADGET_TOOLS = ["tools.builtin.BUILTIN_TOOLS", *(["gadget_site.demo.tools.DEMO_TOOLS"] if SITE.debug else [])]
+GADGET_TOOLS = ["tools.builtin.BUILTIN_TOOLS", *(["tools.office.demo_register.DEMO_TOOLS"] if SITE.debug else [])]
 GADGET_DEMO_PACE = SITE.demo_pace
 HEARTBEAT_FILE = SITE.heartbeat_file
 REDIS_URL = SITE.redis_url
@@ -104,6 +104,7 @@ INSTALLED_APPS = [
     "tools.records",
     "tools.schedules",
     "tools.connections",
+    "tools.office",
 ]
 
 MIDDLEWARE = [

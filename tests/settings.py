@@ -19,7 +19,11 @@ _PROBES = (
     *("probes", "composed_probes", "bad_probes", "late_probes", "outside_probes", "office_probes", "suite_probes"),
     "context_probes",
 )
-GADGET_TOOLS = [*GADGET_TOOLS, "gadget_site.demo.tools.DEMO_TOOLS", *(f"tests.{module}.PROBES" for module in _PROBES)]  # noqa: F405
+GADGET_TOOLS = [
+    *GADGET_TOOLS,  # noqa: F405
+    "tools.office.demo_register.DEMO_TOOLS",
+    *(f"tests.{module}.PROBES" for module in _PROBES),
+]
 
 GADGET_SCRIPTS_DIR = Path(os.environ.setdefault(services.SCRIPTS_VARIABLE, str(SITE.data_dir / "scripts")))
 

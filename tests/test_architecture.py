@@ -33,9 +33,10 @@ FLOORS = {
     ),
     "tools": (
         ("connections",),
-        ("sources",),
+        ("sources", "office"),
         ("builtin", "testing"),
-        ("config", "files", "network", "records", "schedules", "toolbox"),
+        ("files", "records"),
+        ("config", "network", "registries", "schedules", "toolbox"),
         ("contract",),
         ("schemas",),
     ),
@@ -49,6 +50,9 @@ MAX_FLOORS = 10
 PLAIN = ("tools.schemas", "tools.contract", "tools.toolbox")
 """Plain Python: these import the standard library, each other, and PLAIN_MAY_IMPORT."""
 PLAIN_MAY_IMPORT = {"pydantic", "jsonschema", "jsonschema_specifications", "re2", "referencing"}
+
+OFFICE = ("tools.builtin", "tools.files", "tools.office", "tools.records")
+"""The tools that ship, and their data: `agents` and `gadget_site` reach them only through what they register."""
 
 MAX_LINES_OF_A_FILE = 400
 MAX_LINES_OF_A_FUNCTION = 60
@@ -139,6 +143,17 @@ def test_schemas_contract_and_toolbox_are_plain_python() -> None:
         if name.partition(".")[0] not in allowed and not any(is_within(name, plain) for plain in PLAIN)
     ]
     assert_none(offences, f"{', '.join(PLAIN)} import only the standard library, {', '.join(PLAIN_MAY_IMPORT)}")
+
+
+def test_only_tools_imports_the_office() -> None:
+    offences = [
+        f"{module.place}:{line} imports {name}"
+        for module in product()
+        if not is_within(module.name, "tools")
+        for name, line in module.imports
+        if any(is_within(name, office) for office in OFFICE)
+    ]
+    assert_none(offences, f"{', '.join(OFFICE)} are reached only through tools.registries")
 
 
 def test_there_are_no_import_cycles() -> None:

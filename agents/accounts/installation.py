@@ -26,10 +26,10 @@ from agents.platform import signatures
 from agents.platform.database_outages import describe_outage
 from agents.platform.database_server import RETRY_S, WaitingLine, try_connecting
 from agents.platform.encrypted_fields import UndecryptableText
+from agents.platform.file_modes import close_to_others, list_stored_paths
 from agents.platform.models import Installation
 from agents.platform.redis_client import connect_redis
 from agents.platform.schema_version import NotMigratedError, SchemaTooNewError, check_migrated, check_schema
-from tools.files.modes import close_to_others, list_stored_paths
 
 logger = logging.getLogger(__name__)
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from typing import Any
+
 from django.db.models import Model
 
-from agents.accounts.models import ApiToken, AuditEntry, Organization
-from agents.approval_rules.models import Deputy
-from tools.records.models import ListEntry
+from agents.accounts.models import AuditEntry
+from agents.admin.scope import PATH_TO_ORGANIZATION
 
 
 def get_organization_id(row: Model) -> int:
     """Return the id of the organization that the row belongs to."""
-    if isinstance(row, Organization):
-        return int(row.pk)
-    if isinstance(row, ApiToken):
-        return row.membership.organization_id
-    if isinstance(row, Deputy):
-        return row.member.organization_id
-    if isinstance(row, ListEntry):
-        return row.list.organization_id
-    return int(row.organization_id)  # type: ignore[attr-defined]
+    *owners, organization = PATH_TO_ORGANIZATION[type(row)].split("__")
+    owner: Any = reduce(getattr, owners, row)
+    return int(owner.pk if organization == "pk" else owner.organization_id)
 
 
 def format_kind(row: Model) -> str:

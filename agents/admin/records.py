@@ -5,19 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.apps import apps
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import HttpRequest
-from pydantic import ValidationError as FieldsInvalid
 
 from agents.admin.configuration import ConfigurationAdmin
-from agents.admin.scope import ScopedRelatedFilter, get_user
+from agents.admin.scope import PATH_TO_ORGANIZATION, ScopedRelatedFilter, get_user
 from tools.contract import Target
-from tools.records.changes import ChangeAuthor, create_record, update_records
-from tools.records.fields import RecordFields
-from tools.records.models import Draft, ListEntry, Record, RecordList
+from tools.registries.records import RECORD_STORE
 
+Record: Any = apps.get_model("records.Record")
+RecordChange: Any = apps.get_model("records.RecordChange")
+RecordList: Any = apps.get_model("records.RecordList")
+ListEntry: Any = apps.get_model("records.ListEntry")
+Draft: Any = apps.get_model("records.Draft")
+PATH_TO_ORGANIZATION.update(
+    {
+        Record: "organization",
+        RecordChange: "record__organization",
+        RecordList: "organization",
+        ListEntry: "list__organization",
+        Draft: "organization",
+    }
+)
 EDITABLE = ("name", "region", "category", "status", "score", "email", "domain", "phone", "notes")
 
 
@@ -37,13 +49,9 @@ class RecordForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         given = {name: value for name in EDITABLE if (value := cleaned.get(name)) not in (None, "")}
-        try:
-            RecordFields.model_validate(given)
-        except FieldsInvalid as error:
-            for fault in error.errors():
-                name = str(fault["loc"][0])
-                if name not in self.errors:
-                    self.add_error(name, fault["msg"])
+        for name, fault in RECORD_STORE.get().find_faults(given):
+            if name not in self.errors:
+                self.add_error(name, fault)
         if self.instance.pk:
             self._check_version(cleaned.get("seen_version"))
         return cleaned
@@ -70,16 +78,16 @@ class RecordAdmin(ConfigurationAdmin):
         """Return no read-only fields for a new record, which has no values for them yet."""
         return super().get_readonly_fields(request, obj) if obj is not None else ()
 
-    def save_model(self, request: HttpRequest, obj: Record, form: forms.ModelForm[Record], change: bool) -> None:
-        author = ChangeAuthor(actor=get_user(request).get_username())
+    def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
+        store, actor = RECORD_STORE.get(), get_user(request).get_username()
         names = [name for name in EDITABLE if not change or name in form.changed_data]
         after = {name: form.cleaned_data[name] for name in names}
         if not change:
-            obj.pk = create_record(obj.organization_id, after, author).pk
+            obj.pk = store.create_record(obj.organization_id, after, actor)
         elif after:
             before = {name: form.initial[name] for name in names}
             target = Target(str(obj.pk), obj.name, form.cleaned_data["seen_version"], before, after)
-            update_records(obj.organization_id, [target], author)
+            store.update_record(obj.organization_id, target, actor)
         obj.refresh_from_db()
 
 

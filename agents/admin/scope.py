@@ -21,7 +21,6 @@ from agents.employees.models import Employee, Grant, ModelProvider, ToolRule
 from agents.runs.models import Approval, Event, Message, Pass, Run, ToolCall
 from agents.standing_grants.models import StandingGrant
 from tools.connections.models import AllowedHost, Source
-from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList
 
 PATH_TO_ORGANIZATION: dict[type[Model], str] = {
     Organization: "pk",
@@ -43,16 +42,11 @@ PATH_TO_ORGANIZATION: dict[type[Model], str] = {
     Deputy: "member__organization",
     Event: "run__organization",
     AuditEntry: "organization",
-    Record: "organization",
-    RecordChange: "record__organization",
-    RecordList: "organization",
-    ListEntry: "list__organization",
-    Draft: "organization",
     Source: "organization",
     AllowedHost: "organization",
     User: "memberships__organization",
 }
-"""Lookup from each model to its organization; a model missing here cannot be shown."""
+"""Lookup from each model to its organization, also of records (records.py); another model cannot be shown."""
 
 
 def get_user(request: HttpRequest) -> User:

@@ -11,7 +11,7 @@ from agents.approvals.unstarted_cards import compute_effect_now
 from agents.approvals.warnings.marks import get_family, get_preview, is_done
 from agents.runs.engine.card_sentences import EXISTS, CallEffect
 from agents.runs.models import Approval, ApprovalStatus, CallStatus
-from tools.records.models import RecordChange
+from tools.registries.records import RECORD_STORE
 
 MAX_LISTED = 3
 MAX_SEARCHED = 100
@@ -85,7 +85,7 @@ def _find_change(card: Approval, target: dict[str, Any]) -> _Doing | None:
     """Find the newest change of a record to the wanted values in its history."""
     if get_family(card) != "data" or not str(target["id"]).isdecimal():
         return None
-    own = RecordChange.objects.filter(record_id=int(target["id"]), record__organization_id=card.organization_id)
+    own = RECORD_STORE.get().get_changes(card.organization_id).filter(record_id=int(target["id"]))
     for change in own.order_by("-pk")[:MAX_SEARCHED]:
         if _has_values(change.after, target["after"]):
             run_id = int(change.run_id) if change.run_id.isdecimal() else None

@@ -21,8 +21,7 @@ from agents.platform.liveness import SIGN_TTL_S, SWEEPER, WORKER, list_alive
 from agents.restores.lines import read_newer_limits
 from gadget_site.backup import postgresql, restored, sqlite
 from gadget_site.backup.archive import DATABASE, FILES, BackupError, Manifest, extract, read_manifest
-from tools.files.all_folders import list_all_entries, list_organizations_with_files
-from tools.files.folder import RESERVED
+from tools.registries.files import FILE_STORE, RESERVED
 
 
 @dataclass(frozen=True)
@@ -101,14 +100,14 @@ def _refuse_incompatible(path: Path, manifest: Manifest) -> None:
 def _refuse_to_overwrite() -> None:
     tables = set(connection.introspection.table_names())
     is_filled = any(model._meta.db_table in tables and model.objects.exists() for model in (Organization, User))
-    if is_filled or next(list_all_entries(), None) is not None:
+    if is_filled or next(FILE_STORE.get().list_all_entries(), None) is not None:
         raise BackupError("This installation already holds data. --force replaces all of it, database and files.")
 
 
 def _replace_files(files: Path, staged: Path) -> None:
     """Replace the files folder by folder, because the files folder itself may be a mount."""
     with tempfile.TemporaryDirectory(prefix=f"{RESERVED}replaced-", dir=files) as replaced:
-        for organization_id in list_organizations_with_files():
+        for organization_id in FILE_STORE.get().list_organizations():
             (files / str(organization_id)).rename(Path(replaced) / str(organization_id))
         for folder in sorted(staged.iterdir()):
             folder.rename(files / folder.name)

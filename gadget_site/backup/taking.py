@@ -23,8 +23,7 @@ from agents.platform.schema_version import list_unknown_migrations
 from gadget_site.backup import postgresql, sqlite
 from gadget_site.backup.archive import DATABASE, FILES, MANIFEST, README, BackupError, Manifest, Writer, read_manifest
 from tools.contract import ToolError
-from tools.files.all_folders import blocking_changes, list_all_entries
-from tools.files.folder import FolderEntry, open_file
+from tools.registries.files import FILE_STORE, FolderEntry
 
 CANARY = b"gadget"
 README_TEXT = """\
@@ -78,7 +77,7 @@ def _write(draft: Path, work: Path) -> None:
         writer.add_text(README, README_TEXT.format(made_at=made_at))
         files = _FileCopier(writer)
         files.copy()
-        with blocking_changes():
+        with FILE_STORE.get().blocking_changes():
             snapshot = stack.enter_context((sqlite if connection.vendor == "sqlite" else postgresql).snapshot())
             files.copy()
         dumped = work / DATABASE
@@ -118,7 +117,7 @@ class _FileCopier:
 
     def copy(self) -> None:
         self.names, self.folders = [], []
-        for organization_id, entry in list_all_entries():
+        for organization_id, entry in FILE_STORE.get().list_all_entries():
             path = f"{organization_id}/{entry.path}"
             if entry.is_folder:
                 self.folders.append(path)
@@ -132,7 +131,7 @@ class _FileCopier:
         """Copy the file; False if it is gone."""
         copied_ns = time.time_ns()
         try:
-            source = open_file(organization_id, entry.names)
+            source = FILE_STORE.get().open_file(organization_id, entry.names)
         except ToolError:
             return False
         with source:

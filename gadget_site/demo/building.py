@@ -15,10 +15,8 @@ from agents.employees.models import Employee, ModelProvider, ProviderKind
 from agents.notices.channels import add_known_email, can_send_mail
 from agents.notices.models import Channel
 from gadget_site.demo import staff
-from gadget_site.demo.companies import add_demo_companies
 from gadget_site.demo.names import EMAIL_DOMAIN, ORGANIZATION, OTHER_ORGANIZATION, PASSWORD
-from tools.records.changes import ChangeAuthor, create_record
-from tools.records.models import Record
+from tools.registries.records import RECORD_STORE
 from tools.schedules.models import Schedule
 
 MAX_PASSES = 10
@@ -85,7 +83,7 @@ def _build_acme(built: DemoChanges, real_model: RealModel | None) -> None:
         if real_model.model or has_new_kind:
             _update_row(employee, {"model": real_model.name}, built)
     _add_paused_schedule(organization, built)
-    if needs_records and (added := add_demo_companies(organization.pk)):
+    if needs_records and (added := RECORD_STORE.get().add_demo_companies(organization.pk)):
         built.note(f"{added} records in {organization.slug}")
     _record_changes(organization, built.changes[started:])
 
@@ -96,10 +94,11 @@ def _build_other(built: DemoChanges) -> None:
     _add_member(organization, staff.OUTSIDER, Role.ADMIN, built)
     worker = staff.OUTSIDERS_WORKER
     _add_employee(organization, worker, _add_script_provider(organization, worker, built), built)
-    there = set(Record.objects.filter(organization=organization).values_list("name", flat=True))
+    store = RECORD_STORE.get()
+    there = set(store.get_records(organization.pk).values_list("name", flat=True))
     for fields in staff.OUTSIDERS_RECORDS:
         if fields["name"] not in there:
-            create_record(organization.pk, fields, ChangeAuthor(ACTOR))
+            store.create_record(organization.pk, fields, ACTOR)
             built.note(f"the record {fields['name']} in {organization.slug}")
     _record_changes(organization, built.changes[started:])
 

@@ -14,7 +14,7 @@ from django.urls import Resolver404, resolve
 from agents.accounts.membership import authenticate_token
 from agents.admin.source_forms import LARGEST_DOCUMENT
 from agents.web.views.files import MAX_UPLOAD_SIZE
-from tools.records.csv_import import LARGEST_IMPORT
+from tools.registries.records import LARGEST_IMPORT
 
 WITHOUT_LOGIN = 1_000_000
 WITH_LOGIN = 3_000_000

@@ -13,10 +13,10 @@ from pathlib import Path
 from django.conf import settings
 
 from agents.accounts.installation import FIX_SECRET_KEY, OTHER_SECRET_KEY, find_differences, has_other_secret_key
+from agents.platform.file_modes import find_open_paths, list_stored_paths
 from agents.platform.writability import check_writability
 from gadget_site.demo.accounts import FIX, describe, find_open_accounts
 from gadget_site.management.findings import Finding
-from tools.files.modes import find_open_paths, list_stored_paths
 
 MAX_NAMED = 3
 KEY_FILES = (Path(os.sep, "etc", "gadget", "gadget.env"),)

@@ -8,8 +8,8 @@ from itertools import cycle, islice
 from typing import Any
 
 from agents.runs.models import Approval
-from gadget_site.demo.companies import generate_demo_companies
 from tests.world import World
+from tools.office.demo_companies import generate_demo_companies
 from tools.records.models import Record
 
 COUNT = 200

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
+from agents.platform.file_modes import close_to_others, find_open_paths, list_stored_paths
 from tests.gadget_site.test_doctor import examined
 from tests.services import TEST_ENVIRONMENT
 from tools.files.changes import write_file
-from tools.files.modes import close_to_others, find_open_paths, list_stored_paths
 
 ROOT = Path(__file__).resolve().parents[2]
 

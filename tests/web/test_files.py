@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from agents.web.views.files import MAX_NAMED, MAX_SHOWN, PAGE_SIZE
 from tests.tools.builtin import test_files_stay_inside as hostile
 from tests.world import World, make_world
 from tools.files import changes
+from tools.registries.files import FILE_STORE
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -228,8 +230,9 @@ def test_the_connection_is_released_before_waiting_for_other_writers(
 ) -> None:
     acts: list[str] = []
     monkeypatch.setattr(views, "release_connection", lambda: acts.append("release"))
-    for name in ("write_file", "delete_files"):
-        monkeypatch.setattr(views, name, lambda *_, name=name: acts.append(name))
+    acting: dict[str, Any] = {name: lambda *_, name=name: acts.append(name) for name in ("write_file", "delete_files")}
+    store = replace(FILE_STORE.get(), **acting)
+    monkeypatch.setattr(FILE_STORE, "get", lambda: store)
     upload(world.client("operator"), ("x.txt", b"x"), ("y.txt", b"y"))
     delete(world.client("approver"), "reports")
     assert acts == ["release", "write_file"] * 2 + ["release", "delete_files"]

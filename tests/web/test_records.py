@@ -15,8 +15,9 @@ from tests.web.pages import read_page
 from tests.world import World, make_world, nobody
 from tools.contract import Target
 from tools.records.changes import ChangeAuthor, update_records
-from tools.records.lists import PAGE_SIZE, RecordListQuery, filter_records, load_page, parse_sort
+from tools.records.lists import PAGE_SIZE, filter_records, load_page, parse_sort
 from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList
+from tools.registries.records import RecordListQuery
 
 pytestmark = pytest.mark.django_db
 

@@ -9,12 +9,11 @@ from tools.builtin.record_sentences import (
     describe_changes,
     describe_subject,
     describe_values,
-    format_name,
     format_target_name,
-    format_value,
 )
 from tools.builtin.record_writes import RecordWrite, build_author, require_selection
 from tools.contract import ErrorCode, NothingToDo, Preview, Target, ToolContext, ToolError, ToolResult
+from tools.contract.sentences import format_name, format_value
 from tools.records.changes import (
     add_to_list,
     build_creation_target,

@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from tools.builtin.outputs import ColleagueAnswer, HumanAnswer
-from tools.builtin.record_sentences import REPLACED, format_name
 from tools.contract import Delegation, Level, Question, Tool, ToolContext
+from tools.contract.sentences import REPLACED, format_name
 
 LONGEST_QUESTION = 2_000
 LONGEST_CHOICE = 200

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from tools.files.folder import FolderEntry
 from tools.files.searching import FileSearch
+from tools.registries.files import FolderEntry
 
 LONGEST_LINE = 2_000
 MAX_CHARACTERS_SHOWN = 50_000

@@ -14,13 +14,14 @@ from tools.builtin.file_display import (
     take_lines,
 )
 from tools.builtin.outputs import DeletedFiles, FileEntries, FileHits, FileText, WrittenFile
-from tools.builtin.record_sentences import format_name
 from tools.contract import ErrorCode, Level, NothingToDo, Preview, Target, Tool, ToolContext, ToolError, ToolResult
-from tools.files.changes import LARGEST_FILE, StagedFile, check_writable, delete_files, list_deletions, write_file
+from tools.contract.sentences import format_name
+from tools.files.changes import LARGEST_FILE, check_writable, delete_files, list_deletions, write_file
 from tools.files.contents import LARGEST_TEXT, FileContent, decode_text, detect_kind, read_content
-from tools.files.folder import FolderEntry, FolderListing, find_entry, list_folder, list_tree, open_file
-from tools.files.paths import LONGEST_PATH, Names, join_path, parse_file_path, parse_path, quote_path
+from tools.files.folder import find_entry, list_folder, list_tree, open_file
+from tools.files.paths import LONGEST_PATH, parse_file_path, parse_path, quote_path
 from tools.files.searching import LONGEST_PATTERN, FileSearch, compile_pattern, search_files
+from tools.registries.files import FolderEntry, FolderListing, Names, StagedFile, join_path
 
 MAX_ENTRIES = 1_000
 MAX_LINES = 2_000

@@ -1,39 +1,13 @@
 """Sentences about records for the card, safe even if the values are hostile."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from tools.contract import Preview, Target, canonical_json
+from tools.contract import Preview, Target
+from tools.contract.sentences import LONGEST_VALUE, format_name, format_value, sanitize
 from tools.records.fields import Selection
 
-LONGEST_NAME = 80
-LONGEST_VALUE = 60
 MAX_CHANGES = 4
-REPLACED = str.maketrans({"*": "\u2217", "“": "'", "”": "'"})
-PLAIN = re.compile(r"[\w.@+-]+")
-
-
-def format_name(name: str) -> str:
-    """Format the name in bold, on one line, without asterisks of its own, and at most 80 characters long."""
-    return f"**{_sanitize(name, LONGEST_NAME)}**"
-
-
-def format_value(value: Any) -> str:
-    """Format a value for a sentence: a single word unchanged, other text in quotation marks, no value as `empty`."""
-    if value is None or value == "":
-        return "empty"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    text = value if isinstance(value, str) else canonical_json(value)
-    if isinstance(value, int | float) or (PLAIN.fullmatch(text) and len(text) <= LONGEST_VALUE):
-        return text
-    return f"“{_sanitize(text, LONGEST_VALUE)}”"
-
-
-def _sanitize(text: str, longest: int) -> str:
-    line = " ".join(text.split()).translate(REPLACED)
-    return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
@@ -55,7 +29,7 @@ def describe_new_values(values: Mapping[str, Any]) -> str:
 
 
 def _format_field(key: str) -> str:
-    return _sanitize(key.removeprefix("attributes.").replace("_", " "), LONGEST_VALUE)
+    return sanitize(key.removeprefix("attributes.").replace("_", " "), LONGEST_VALUE)
 
 
 def _join_parts(parts: list[str]) -> str:
@@ -78,7 +52,7 @@ def describe_subject(selection: Selection, preview: Preview) -> str:
 
 def describe_filters(selection: Selection) -> str:
     """Describe the filters in parentheses, with a leading space; empty for ids."""
-    words = _sanitize(selection.filters.describe(), 200) if selection.filters else ""
+    words = sanitize(selection.filters.describe(), 200) if selection.filters else ""
     return f" ({words})" if words else ""
 
 

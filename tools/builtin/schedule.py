@@ -7,8 +7,8 @@ from django.db import transaction
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from tools.builtin.outputs import CancelledSchedule, CreatedSchedule, Schedules
-from tools.builtin.record_sentences import format_name, format_value
 from tools.contract import ErrorCode, Level, NothingToDo, Preview, Target, Tool, ToolContext, ToolError, ToolResult
+from tools.contract.sentences import format_name, format_value
 from tools.records.queries import format_time
 from tools.records.tables import build_markdown_table
 from tools.schedules.changes import (

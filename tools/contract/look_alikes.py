@@ -44,6 +44,7 @@ NEUTRAL = frozenset(
 SHORTEST_MIX_WITH_GREEK = 3
 """Shorter words count as formulas: Δx, αβ."""
 SHORTEST_JOINED = 6
+LONGEST_LOOK = 100
 ALIKE_IN_NAMES = str.maketrans({"I": "l", "1": "l", "|": "l", "0": "o", "O": "o"})
 
 
@@ -111,6 +112,11 @@ def reduce_to_joined_look(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
+def compute_look(name: str) -> str:
+    """Compute the look of a name as it is stored; names that readers can confuse have equal looks."""
+    return reduce_to_joined_look(name)[:LONGEST_LOOK]
+
+
 def _list_alphabets(word: str) -> frozenset[str]:
     return frozenset(name for name in map(name_alphabet, word) if name)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from django.conf import settings
 
 from tools.files.changes import lock_folder
-from tools.files.folder import FolderEntry, list_tree
+from tools.files.folder import list_tree
+from tools.registries.files import FolderEntry
 
 
 def list_organizations_with_files() -> list[int]:

@@ -7,12 +7,9 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 from tools.contract import ErrorCode, ToolError
 from tools.files.folder import (
-    RESERVED,
-    FolderEntry,
     build_missing_file_error,
     check_ordinary,
     check_parents,
@@ -21,7 +18,8 @@ from tools.files.folder import (
     list_tree,
     open_folder,
 )
-from tools.files.paths import Names, join_path, quote_path
+from tools.files.paths import quote_path
+from tools.registries.files import RESERVED, FolderEntry, Names, StagedFile, join_path
 
 MAX_FILES = 10_000
 MAX_BYTES = 1_000_000_000
@@ -31,15 +29,6 @@ MAX_DELETED = 1_000
 _LOCK_TIMEOUT_S = 10.0
 _LOCK_RETRY_S = 0.02
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-@dataclass(frozen=True)
-class StagedFile:
-    """New content that is on the disk but not in its place yet; `replaces` is the file that it would replace."""
-
-    size: int
-    sha256: str
-    replaces: FolderEntry | None
 
 
 def write_file(

@@ -8,48 +8,19 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 from django.conf import settings
 
 from tools.contract import ErrorCode, ToolError
-from tools.files.paths import MAX_DEPTH, Names, is_valid_name, join_path, quote_path
-
-RESERVED = ".gadget-"
-"""The prefix of Gadget's own files, which no path can name."""
+from tools.files.paths import MAX_DEPTH, is_valid_name, quote_path
+from tools.registries.files import RESERVED, FolderEntry, FolderListing, Names, join_path
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _ABSENT_ERRORS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK})
 """Errors that mean that the entry does not exist; a link counts as missing."""
-
-
-@dataclass(frozen=True)
-class FolderEntry:
-    """A file or folder on the disk; a folder's size is 0."""
-
-    names: Names
-    is_folder: bool
-    size: int
-    changed_ns: int
-
-    @property
-    def name(self) -> str:
-        return self.names[-1]
-
-    @property
-    def path(self) -> str:
-        return join_path(self.names)
-
-
-@dataclass
-class FolderListing:
-    """The entries of a folder; `passed_over` counts links, devices and names that no path can have."""
-
-    entries: list[FolderEntry] = field(default_factory=list)
-    passed_over: int = 0
 
 
 @contextmanager

@@ -5,14 +5,12 @@ import unicodedata
 from collections.abc import Callable
 
 from tools.contract import ErrorCode, ToolError
+from tools.registries.files import Names
 
 MAX_DEPTH = 20
 LONGEST_NAME = 255
 """The limit of common file systems, in bytes of UTF-8."""
 LONGEST_PATH = MAX_DEPTH * (LONGEST_NAME + 1)
-
-Names = tuple[str, ...]
-"""The names of a path, from the organization's folder to the entry; empty for the folder itself."""
 
 _LONGEST_QUOTE = 200
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -76,10 +74,6 @@ def parse_file_path(path: str) -> Names:
     if not names:
         raise build_path_error(path, "it is empty")
     return names
-
-
-def join_path(names: Names) -> str:
-    return "/".join(names)
 
 
 def is_valid_name(name: str) -> bool:

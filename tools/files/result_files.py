@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from tools.contract import ErrorCode, KeptFile, Level, ResultFile, ToolError, find_media_type
-from tools.files.changes import StagedFile, write_file
+from tools.files.changes import write_file
 from tools.files.folder import find_entry, list_folder
-from tools.files.paths import LONGEST_NAME, Names, is_valid_name, join_path
+from tools.files.paths import LONGEST_NAME, is_valid_name
+from tools.registries.files import Names, StagedFile, join_path
 
 FOLDER = "results"
 MOST_FROM_READS = 20

@@ -8,8 +8,8 @@ import re2
 from tools.contract import ErrorCode, ToolError
 from tools.files.changes import LARGEST_FILE
 from tools.files.contents import decode_text
-from tools.files.folder import FolderEntry, build_missing_file_error, find_entry, list_tree, open_file
-from tools.files.paths import Names
+from tools.files.folder import build_missing_file_error, find_entry, list_tree, open_file
+from tools.registries.files import FolderEntry, Names
 
 LONGEST_PATTERN = 500
 SEARCHED_BYTES_PER_LINE = 10_000

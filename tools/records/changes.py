@@ -9,7 +9,8 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from tools.contract import ErrorCode, Target, ToolError, canonical_json
-from tools.records.models import ListEntry, Record, RecordChange, RecordList, compute_look
+from tools.contract.look_alikes import compute_look
+from tools.records.models import ListEntry, Record, RecordChange, RecordList
 from tools.records.queries import build_missing_error, get_records, lock_records
 
 ATTRIBUTE = "attributes."

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from tools.records.csv_import import COLUMNS, ONLY_EXPORTED, is_formula
+from tools.contract.spreadsheets import BYTE_ORDER_MARK, guard_cell
+from tools.records.csv_import import COLUMNS, ONLY_EXPORTED
 from tools.records.models import Record
 from tools.records.queries import format_time
 
@@ -16,8 +17,6 @@ ROWS_PER_PART = 500
 IDENTITY, *REST = ONLY_EXPORTED
 HEADER = (IDENTITY, *COLUMNS, *REST)
 FIELDS = tuple({"changed": "updated_at"}.get(name, name) for name in HEADER)
-BYTE_ORDER_MARK = "\ufeff"
-"""Makes spreadsheets read the file as UTF-8."""
 
 
 def format_header() -> str:
@@ -46,11 +45,6 @@ def _format_value(value: object) -> str:
     if isinstance(value, datetime):
         return format_time(value) or ""
     return "" if value is None else str(value)
-
-
-def guard_cell(text: str) -> str:
-    """Prefix a formula so that no spreadsheet runs it; `csv_import.remove_guard` reverts this."""
-    return f"'{text}" if is_formula(text) else text
 
 
 def _format_lines(lines: Iterable[Iterable[str]]) -> str:

@@ -4,19 +4,19 @@ import io
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from django.db import transaction
 from pydantic import ValidationError
 
+from tools.contract.spreadsheets import remove_guard
 from tools.records.csv_records import CsvRecords, TooManyFaultsError, drop_empty_end
 from tools.records.fields import RecordFields
 from tools.records.models import Record, RecordChange
 from tools.records.queries import get_records
+from tools.registries.records import LARGEST_IMPORT, CheckedRows, ImportRefusedError, ImportReport
 
 MAX_ROWS = 50_000
-LARGEST_IMPORT = 50_000_000
 BATCH_SIZE = 500
 DELIMITERS = (",", ";", "\t", "|")
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
@@ -24,31 +24,10 @@ _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 COLUMNS = tuple(RecordFields.model_fields)
 ONLY_EXPORTED = ("id", "qualification", "qualification_reason", "changed")
 """Columns that an export contains and an import ignores, so that an exported file can be imported."""
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001 (spreadsheets accept these too)
-
-
-class ImportRefusedError(Exception):
-    """The file cannot be imported at all, so nothing was. The message is for the user."""
-
-
-@dataclass(frozen=True)
-class ImportReport:
-    """The number of created records, and the skipped rows as (line, reason)."""
-
-    imported: int = 0
-    bad_rows: list[tuple[int, str]] = field(default_factory=list)
 
 
 Row = tuple[int, dict[str, Any]]
 BadRow = tuple[int, str]
-
-
-@dataclass(frozen=True)
-class CheckedRows:
-    """The rows of a file with their lines: fields of good rows, and the faults of bad ones."""
-
-    good: list[Row]
-    bad: list[BadRow]
 
 
 def import_csv(file: BinaryIO, organization_id: int, actor: str = "CSV import") -> ImportReport:
@@ -95,17 +74,6 @@ def create_records(rows: CheckedRows, organization_id: int, actor: str) -> Impor
         new_rows, duplicates = _split_duplicates(rows.good, organization_id)
         _insert_records([Record(organization_id=organization_id, **fields) for _, fields in new_rows], actor)
     return ImportReport(len(new_rows), sorted(rows.bad + duplicates))
-
-
-def remove_guard(cell: str) -> str:
-    """Remove the apostrophe that keeps a spreadsheet from reading the cell as a formula."""
-    text = cell.strip()
-    return text[1:] if text.startswith("'") and is_formula(text) else text
-
-
-def is_formula(text: str) -> bool:
-    """Return True if a spreadsheet would run the text, or if the text is a formula that an export guarded."""
-    return text.lstrip("' ").startswith(FORMULA_STARTS)
 
 
 def _lock_imports(organization_id: int) -> None:

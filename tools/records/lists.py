@@ -1,8 +1,8 @@
 """Lists of records for people: filtered, sorted by an index, and paged by a cursor."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -12,9 +12,9 @@ from django.db.models.functions import Cast
 
 from tools.records.models import SCORE_OR_LESS, ListEntry, Record, RecordList, Status
 from tools.records.queries import build_text_condition, get_records
+from tools.registries.records import MAX_CHOICES, RecordListQuery, RecordPage, SortOrder
 
 PAGE_SIZE = 50
-MAX_CHOICES = 200
 LONGEST_TEXT = 200
 ARCHIVED = "archived"
 SHOWN = ("name", "region", "category", "status", "score", "domain", "updated_at", "archived_at")
@@ -30,40 +30,6 @@ WITH RECURSIVE used(value) AS (
 SELECT value FROM used WHERE value IS NOT NULL LIMIT %s
 """
 """Takes one index lookup for each value, where DISTINCT would read every row."""
-
-
-@dataclass(frozen=True)
-class RecordListQuery:
-    """The conditions of a list; empty ones match every record. The status `archived` selects archived records."""
-
-    text: str = ""
-    region: str = ""
-    category: str = ""
-    status: str = ""
-    list_id: int | None = None
-
-
-@dataclass(frozen=True)
-class SortOrder:
-    """The order of a list; equal keys are ordered by id."""
-
-    by: str = "name"
-    descending: bool = False
-
-    @property
-    def reversed(self) -> "SortOrder":
-        return replace(self, descending=not self.descending)
-
-    def __str__(self) -> str:
-        return f"-{self.by}" if self.descending else self.by
-
-
-@dataclass(frozen=True)
-class RecordPage:
-    """A page of records, and the cursor of the next page; empty on the last page."""
-
-    records: Sequence[Record]
-    after: str
 
 
 def filter_records(organization_id: int, query: RecordListQuery) -> QuerySet[Record]:

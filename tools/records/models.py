@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import F, Func, IntegerField, Q
 from django.db.models.functions import Lower, Now
 
-from tools.contract.look_alikes import reduce_to_joined_look
+from tools.contract.look_alikes import LONGEST_LOOK, compute_look
 
 SCORE_OR_LESS = "COALESCE(%(expressions)s, -1)"
 """Sorts a record without a score below 0. A parameter instead of -1 would not match the index."""
@@ -21,14 +21,6 @@ class Status(models.TextChoices):
 class Qualification(models.TextChoices):
     QUALIFIED = "qualified"
     DISQUALIFIED = "disqualified"
-
-
-LONGEST_LOOK = 100
-
-
-def compute_look(name: str) -> str:
-    """Compute the stored look of a name; names that readers can confuse have equal looks."""
-    return reduce_to_joined_look(name)[:LONGEST_LOOK]
 
 
 if TYPE_CHECKING:

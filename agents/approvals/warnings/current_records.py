@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agents.approvals.warnings.digest_cache import MAX_CACHED
 from agents.approvals.warnings.marks import MAX_COMPARED, AffectedRecord, compare_contacts
 from tools.contract.contacts import Contact, list_contacts
-from tools.records.models import Record
+from tools.registries.records import RECORD_STORE
 
 IN_RECORD = ", which is in the record"
 MAX_IDS = 10_000
@@ -29,7 +29,7 @@ class RecordState(NamedTuple):
 def load_record_states(organization_id: int, shown: Iterable[AffectedRecord]) -> dict[int, RecordState]:
     """Load the records that cards of one organization affect, with one query for each 10,000."""
     ids = list(dict.fromkeys(one.pk for one in shown))
-    own = Record.objects.filter(organization_id=organization_id).order_by()
+    own = RECORD_STORE.get().get_records(organization_id).order_by()
     parts = (ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS))
     rows = (row for part in parts for row in own.filter(pk__in=part).values_list(*RecordState._fields))
     return {row[0]: RecordState(*row) for row in rows}

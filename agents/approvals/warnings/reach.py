@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from agents.accounts.models import Organization
 from agents.approvals.warnings.marks import CardReading, read_card
 from agents.runs.models import Approval
-from tools.records.models import Record
+from tools.registries.records import RECORD_STORE
 
 MAX_UNCONFIRMED = 5
 """Up to this number, the card shows every object at first sight, so no share of all calls for typing."""
@@ -40,4 +40,4 @@ def find_far_reaching(organization: Organization, readings: Mapping[int, CardRea
 
 
 def _count_records(organization_id: int) -> int:
-    return Record.objects.filter(organization_id=organization_id).count()
+    return RECORD_STORE.get().get_records(organization_id).count()

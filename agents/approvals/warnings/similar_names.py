@@ -10,7 +10,8 @@ from typing import Any
 from django.db.models import Min
 
 from agents.platform.queries.one_of_texts import IsOneOfTexts
-from tools.records.models import Record, compute_look
+from tools.contract.look_alikes import compute_look
+from tools.registries.records import RECORD_STORE
 
 MAX_NAME_LENGTH = 200
 MIN_LOOK_LENGTH = 3
@@ -62,7 +63,7 @@ def find_similar_names(organization_id: int, names: Mapping[int, CardNames]) -> 
 
 def _load_names(organization_id: int, looks: list[str]) -> Iterator[tuple[str, str, int]]:
     """Load the records' names with these looks, each with the first record's id: thousands can share one name."""
-    alike = Record.objects.filter(IsOneOfTexts("look", looks), organization_id=organization_id)
+    alike = RECORD_STORE.get().get_records(organization_id).filter(IsOneOfTexts("look", looks))
     rows = alike.values_list("name", "look").annotate(first=Min("pk")).order_by("first")
     return iter(rows[:MAX_NAMES])
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tools.builtin.record_sentences import format_name
 from tools.contract import ErrorCode, NothingToDo, Preview, Target, Tool, ToolError, canonical_json
+from tools.contract.sentences import format_name
 from tools.toolbox.isolation import BrokenPromise, run_isolated
 
 _SENTENCE_LENGTH = 1000

@@ -36,7 +36,7 @@ from agents.runs.engine.transaction import NextStep, Transaction, run_transactio
 from agents.runs.events import ToolProgress
 from agents.runs.models import CallStatus, Origin, RunStatus, ToolCall
 from tools.contract import ErrorCode, Fence, Level, Preview, ToolError, ToolResult
-from tools.files.result_files import keep_result_files
+from tools.registries.files import FILE_STORE
 from tools.toolbox.executor import Batch, FinishedCall, PreparedCall, Progress
 from tools.toolbox.objections import Objection
 from tools.toolbox.param_values import write_params
@@ -100,7 +100,7 @@ def prepare_call(context: RunContext, call: ToolCall, terms: CallTerms = _DEFAUL
         guards=get_installed_toolbox().guards,
         may_suspend=terms.may_suspend,
         fence=fence,
-        keep_files=partial(keep_result_files, context.run.organization_id, context.run.pk),
+        keep_files=partial(FILE_STORE.get().keep_result_files, context.run.organization_id, context.run.pk),
     )
 
 

@@ -32,8 +32,8 @@ from agents.web.cards.source_names import find_source_name
 from agents.web.cards.surroundings import Surroundings, load_surroundings
 from agents.web.panel.child_runs import describe_delegations
 from agents.web.text.safe_text import quote_employee
-from tools.builtin.record_sentences import format_name
 from tools.contract import Level, Tool
+from tools.contract.sentences import format_name
 from tools.sources.external_tool import get_server_title
 
 GRACE_S = {Level.WRITE.value: 5, Level.DESTRUCTIVE.value: 10}

@@ -14,7 +14,7 @@ from agents.accounts.models import Membership
 from agents.approvals.warnings.marks import read_card
 from agents.runs.models import Approval, ApprovalStatus
 from tools.contract.contacts import EMAIL, HOST, MAX_CONTACTS, Contact, list_contacts
-from tools.records.models import Record
+from tools.registries.records import RECORD_STORE
 
 MAX_CHECKED = 20
 """The most contacts checked for one card."""
@@ -61,7 +61,8 @@ def find_new_contacts(card: Approval) -> NewContacts:
 def _find_known(organization_id: int, contacts: Iterable[Contact]) -> set[str]:
     emails = [contact.value for contact in contacts if contact.kind == EMAIL]
     hosts = [contact.value for contact in contacts if contact.kind == HOST]
-    records = Record.objects.filter(organization_id=organization_id).order_by()  # sorted, no index on addresses is used
+    # Sorted, no index on addresses would be used.
+    records = RECORD_STORE.get().get_records(organization_id).order_by()
     known: set[str] = set()
     if emails:
         with_email = records.annotate(lower=Lower("email")).filter(lower__in=emails)

@@ -24,8 +24,8 @@ from agents.runs.models import Approval, Run
 from agents.web.frame.actions import list_actions
 from agents.web.frame.places import list_places
 from tools.contract import Tool
-from tools.records.models import compute_look
-from tools.records.queries import get_records
+from tools.contract.look_alikes import compute_look
+from tools.registries.records import RECORD_STORE
 
 Row = TypeVar("Row", bound=Model)
 
@@ -181,7 +181,7 @@ def _find_runs(organization_id: int, words: list[str], number: int | None) -> li
 
 def _find_records(organization_id: int, words: list[str], query: str) -> list[Hit]:
     """Find records by name: those with exactly this name, then the last changed ones whose names contain it."""
-    rows = get_records(organization_id).order_by("-updated_at", "-pk")
+    rows = RECORD_STORE.get().get_records(organization_id).order_by("-updated_at", "-pk")
     columns = ("pk", "name", "category")
     exact = list(rows.filter(look=compute_look(query)).values_list(*columns)[:MAX_HITS])
     scanned = _limit(rows, MAX_SCANNED_RECORDS).filter(_contains("name", words)).values_list(*columns)[:MAX_HITS]

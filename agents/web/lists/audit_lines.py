@@ -14,7 +14,7 @@ from agents.employees.toolboxes import load_toolbox
 from agents.platform.row_ids import parse_row_id
 from agents.runs.models import Approval, Run, ToolCall
 from agents.web.panel.slots import build_line_url
-from tools.records.models import Record
+from tools.registries.records import RECORD_STORE
 
 WORK_ACTIONS = {
     "card_approved": "approved a card",
@@ -228,7 +228,7 @@ def _find_employees(organization_id: int, ids: set[int]) -> dict[int, Subject]:
 
 
 def _find_records(organization_id: int, ids: set[int]) -> dict[int, Subject]:
-    rows = Record.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "name")
+    rows = RECORD_STORE.get().get_records(organization_id).filter(pk__in=ids).values_list("pk", "name")
     return {pk: Subject(f"record {name}", reverse("record", args=(pk,))) for pk, name in rows}
 
 

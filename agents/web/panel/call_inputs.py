@@ -15,7 +15,7 @@ from agents.web.cards.cards import find_call_tool
 from agents.web.panel.json_html import render_cell
 from agents.web.text.safe_text import render_chip, render_text, replace_hidden_characters
 from tools.contract import Tool
-from tools.records.models import Record
+from tools.registries.records import RECORD_STORE
 
 RECORD_PARAMS = ("record_id", "record_ids")
 """The params of built-in tools that hold ids of records; a tool from outside may mean anything by such a name."""
@@ -29,18 +29,17 @@ RecordNames = Mapping[str, str]
 
 def load_record_names(calls: Iterable[ToolCall]) -> RecordNames:
     """Load the names of the records that these calls of one organization name by id, with at most one query."""
-    organizations, ids = set[int](), set[int]()
+    ids, organization_id = set[int](), 0
     for call in calls:
         for params in (call.params, call.model_params or {}):
             found = [
                 pk for text in _list_record_ids(params, find_call_tool(call)) if (pk := parse_row_id_or_none(text))
             ]
-            if found:
-                organizations.add(call.organization_id)
-                ids.update(found)
+            ids.update(found)
+        organization_id = call.organization_id
     if not ids:
         return {}
-    rows = Record.objects.filter(organization_id__in=organizations, pk__in=sorted(ids)[:MAX_NAMES])
+    rows = RECORD_STORE.get().get_records(organization_id).filter(pk__in=sorted(ids)[:MAX_NAMES])
     return {str(pk): name for pk, name in rows.values_list("pk", "name")}
 
 

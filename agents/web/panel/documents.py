@@ -13,7 +13,7 @@ from django.db.models.functions import Substr
 from agents.platform.row_ids import parse_row_id
 from agents.runs.models import Event, EventType, ToolCall
 from tools.contract import Level
-from tools.records.models import Draft
+from tools.registries.records import RECORD_STORE
 
 MAX_LENGTH = 20_000
 
@@ -45,7 +45,8 @@ def load_documents(run_id: int, events: Iterable[Event], calls: dict[int, ToolCa
             complete[call_id] = DraftDocument(str(result["markdown"]), is_cut=False)
         elif result.get("truncated"):
             cut.append(call_id)
-    return complete | _load_stored(run_id, stored) | _load_from_calls(cut)
+    organization_id = next((call.organization_id for call in calls.values()), 0)
+    return complete | _load_stored((organization_id, run_id), stored) | _load_from_calls(cut)
 
 
 def _parse_draft_id(result: dict[str, Any]) -> int:
@@ -56,11 +57,13 @@ def _parse_draft_id(result: dict[str, Any]) -> int:
         return 0
 
 
-def _load_stored(run_id: int, draft_ids: dict[int, int]) -> dict[int, DraftDocument]:
+def _load_stored(of_run: tuple[int, int], draft_ids: dict[int, int]) -> dict[int, DraftDocument]:
     if not draft_ids:
         return {}
     # Only drafts of this run, because a result may contain any id.
-    rows = Draft.objects.filter(pk__in=draft_ids.values(), run_id=str(run_id)).order_by()
+    organization_id, run_id = of_run
+    drafts = RECORD_STORE.get().get_drafts(organization_id)
+    rows = drafts.filter(pk__in=draft_ids.values(), run_id=str(run_id)).order_by()
     texts = dict(rows.values_list("pk", Substr(F("body"), Value(1), Value(MAX_LENGTH + 1))))
     return {call_id: _build_document(texts[pk], pk) for call_id, pk in draft_ids.items() if pk in texts}
 

@@ -24,7 +24,7 @@ from agents.web.lists.audit_pages import AuditFilter, find_entries, load_audit_p
 from agents.web.lists.days import parse_day
 from agents.web.lists.run_pages import MAX_SCANNED
 from agents.web.views.pages import member_view, render_page
-from tools.records.csv_import import is_formula
+from tools.contract.spreadsheets import guard_cell
 
 CHUNK_SIZE = 1_000
 MAX_EXPORTED = 500_000
@@ -143,7 +143,7 @@ async def _write_csv(rows: QuerySet[AuditEntry]) -> AsyncIterator[str]:
 def _format_cell(name: str, value: Any) -> str:
     """Format a value as text, quoted if a spreadsheet would read it as a formula."""
     text = json.dumps(value) if name == "payload" else _format_value(value)
-    return f"'{text}" if is_formula(text) else text
+    return guard_cell(text)
 
 
 async def _write_json(rows: QuerySet[AuditEntry]) -> AsyncIterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from contextlib import suppress
+from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -16,7 +17,7 @@ from agents.platform.row_ids import parse_row_id
 from agents.web.text.markdown import render_markdown
 from agents.web.views.linked_runs import load_linked_runs
 from agents.web.views.pages import member_view, render_page
-from tools.records.models import Draft
+from tools.registries.records import RECORD_STORE
 
 PAGE_SIZE = 30
 MAX_RECORDS = 50
@@ -27,7 +28,7 @@ MAX_FILE_NAME_LENGTH = 80
 @member_view("GET")
 def draft_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show drafts, newest first, filtered by title, kind and employee; `?before=` is the id of the last draft shown."""
-    rows = _filter_drafts(_get_drafts(member), request).defer("body")
+    rows = _filter_drafts(RECORD_STORE.get().get_drafts(member.organization_id), request).defer("body")
     with suppress(ValueError):
         rows = rows.filter(pk__lt=parse_row_id(request.GET.get("before", "")))
     found = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
@@ -41,7 +42,7 @@ def draft_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
     context = {
         "drafts": [(draft, runs.get(draft.run_id)) for draft in shown],
         "next_query": query.urlencode() if more else "",
-        "kinds": Draft.Kind.choices,
+        "kinds": RECORD_STORE.get().draft_kinds,
         "employees": [(name, name) for name in names],
         "chosen": request.GET,
         "is_filtered": any(request.GET.get(name) for name in ("q", "kind", "employee")),
@@ -74,22 +75,18 @@ def download(_request: HttpRequest, member: Membership, draft_id: int) -> HttpRe
     return response
 
 
-def _get_drafts(member: Membership) -> QuerySet[Draft]:
-    return Draft.objects.filter(organization_id=member.organization_id)
-
-
-def _load_draft(member: Membership, draft_id: int) -> Draft:
-    draft = _get_drafts(member).filter(pk=draft_id).first()
+def _load_draft(member: Membership, draft_id: int) -> Any:
+    draft = RECORD_STORE.get().get_drafts(member.organization_id).filter(pk=draft_id).first()
     if draft is None:
         raise NotFound(f"There is no draft {draft_id}.")
     return draft
 
 
-def _filter_drafts(rows: QuerySet[Draft], request: HttpRequest) -> QuerySet[Draft]:
+def _filter_drafts(rows: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
     text, kind, employee = (
         request.GET.get(name, "").replace("\0", "").strip()[:MAX_QUERY_LENGTH] for name in ("q", "kind", "employee")
     )
-    if kind in Draft.Kind.values:
+    if kind in dict(RECORD_STORE.get().draft_kinds):
         rows = rows.filter(kind=kind)
     if employee:
         rows = rows.filter(employee=employee)
@@ -98,13 +95,13 @@ def _filter_drafts(rows: QuerySet[Draft], request: HttpRequest) -> QuerySet[Draf
     return rows
 
 
-def _strip_title(draft: Draft) -> str:
+def _strip_title(draft: Any) -> str:
     """Return the text without a first heading that repeats the title, because the page shows the title."""
     first, _, rest = draft.body.lstrip().partition("\n")
-    return rest if first.strip() == f"# {draft.title}" else draft.body
+    return rest if first.strip() == f"# {draft.title}" else str(draft.body)
 
 
-def _build_file_name(draft: Draft) -> str:
+def _build_file_name(draft: Any) -> str:
     """Return an ASCII file name, which every header and file system accepts."""
     plain = slugify(unicodedata.normalize("NFKD", draft.title))[:MAX_FILE_NAME_LENGTH].strip("-")
     return f"{plain or 'draft'}-{draft.pk}.md"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
@@ -24,9 +24,7 @@ from agents.platform.database_connections import release_connection
 from agents.platform.refusals import Conflict, Forbidden, NotFound
 from agents.web.views.pages import member_view, render_page
 from tools.contract import ErrorCode, ToolError, fingerprint
-from tools.files.changes import LARGEST_FILE, MAX_FILES, StagedFile, delete_files, list_deletions, write_file
-from tools.files.folder import FolderEntry, list_folder, open_file, open_folder
-from tools.files.paths import Names, join_path, parse_file_path, parse_path
+from tools.registries.files import FILE_STORE, FolderEntry, Names, StagedFile, join_path
 
 PAGE_SIZE = 200
 MAX_UPLOAD_SIZE = 100_000_000
@@ -39,7 +37,7 @@ _PART_SIZE = 1 << 16
 def file_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show the folder of `?folder=`: subfolders first, each group by name."""
     with _refuse_path_errors():
-        return _render_list(request, member, parse_path(request.GET.get("folder", "")))
+        return _render_list(request, member, FILE_STORE.get().parse_path(request.GET.get("folder", "")))
 
 
 @member_view("POST", page="files")
@@ -49,13 +47,13 @@ def upload(request: HttpRequest, member: Membership) -> HttpResponseBase:
     folder = request.POST.get("folder", "")
     uploads = [file for file in request.FILES.getlist("files") if isinstance(file, UploadedFile)]
     try:
-        names = parse_path(folder)
+        names = FILE_STORE.get().parse_path(folder)
     except ToolError as error:
         return _render_invalid_form(request, member, f"{error.message} Nothing was uploaded.", folder)
     if not uploads:
         return _render_invalid_form(request, member, "Choose at least one file.", folder)
     outcomes = [_store_upload(member, folder, file) for file in uploads]
-    target = names if _is_folder(member, names) else ()
+    target = names if FILE_STORE.get().is_folder(member.organization_id, names) else ()
     if all(outcome.problem for outcome in outcomes):
         response = _render_list(request, member, target, refused=outcomes, folder=folder)
         response.status_code = 422
@@ -68,8 +66,8 @@ def upload(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def download(_request: HttpRequest, member: Membership, path: str) -> HttpResponseBase:
     """Download a file, always as an attachment, so that the browser never displays it."""
     with _refuse_path_errors():
-        names = parse_file_path(path)
-        file = open_file(member.organization_id, names)
+        names = FILE_STORE.get().parse_file_path(path)
+        file = FILE_STORE.get().open_file(member.organization_id, names)
     stream = _FileStream(file)
     response = StreamingHttpResponse(stream, content_type="application/octet-stream")
     response["Content-Length"] = str(stream.remaining)
@@ -83,10 +81,10 @@ def download(_request: HttpRequest, member: Membership, path: str) -> HttpRespon
 def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResponseBase:
     """Show the files to delete; the same form with `confirmed` deletes exactly these."""
     with _refuse_path_errors():
-        names = parse_file_path(path)
+        names = FILE_STORE.get().parse_file_path(path)
     _require_role(member, Role.APPROVER, "delete files")
     with _refuse_path_errors():
-        deletions = list_deletions(member.organization_id, names)
+        deletions = FILE_STORE.get().list_deletions(member.organization_id, names)
     if request.POST.get("confirmed") != _compute_fingerprint(deletions):
         context = {
             "path": join_path(names),
@@ -105,8 +103,8 @@ def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResp
 
     release_connection()  # this may wait for other writers
     with _refuse_path_errors():
-        delete_files(member.organization_id, names, confirm)
-    if _is_folder(member, names):
+        FILE_STORE.get().delete_files(member.organization_id, names, confirm)
+    if FILE_STORE.get().is_folder(member.organization_id, names):
         messages.warning(
             request, f"The files in {join_path(names)} were deleted. The folder was kept because it is not empty."
         )
@@ -143,7 +141,7 @@ class UploadOutcome:
 
 
 def _render_list(request: HttpRequest, member: Membership, names: Names, **extra: Any) -> HttpResponse:
-    listing = list_folder(member.organization_id, names)
+    listing = FILE_STORE.get().list_folder(member.organization_id, names)
     pages = Paginator([FileRow(entry) for entry in listing.entries], PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
         "rows": pages,
@@ -152,20 +150,13 @@ def _render_list(request: HttpRequest, member: Membership, names: Names, **extra
         "skipped": listing.passed_over,
         "may_upload": member.may(Role.OPERATOR),
         "may_delete": member.may(Role.APPROVER),
-        "max_file_mb": LARGEST_FILE // 1_000_000,
+        "max_file_mb": FILE_STORE.get().largest_file // 1_000_000,
         "max_upload_mb": MAX_UPLOAD_SIZE // 1_000_000,
-        "max_files": f"{MAX_FILES:,}",
+        "max_files": f"{FILE_STORE.get().max_files:,}",
         "refused": (),
         "problem": "",
     }
     return render_page(request, member, "files/list.html", context | extra)
-
-
-def _is_folder(member: Membership, names: Names) -> bool:
-    """Return True if the folder can be listed; links cannot."""
-    with suppress(ToolError), open_folder(member.organization_id, names):
-        return True
-    return False
 
 
 def _render_invalid_form(request: HttpRequest, member: Membership, problem: str, folder: str) -> HttpResponse:
@@ -193,9 +184,9 @@ def _store_upload(member: Membership, folder: str, upload: UploadedFile[bytes]) 
         _record_in_audit(member, "file_uploaded", join_path(names), size=staged.size, sha256=staged.sha256)
 
     try:
-        names = parse_file_path(path)
+        names = FILE_STORE.get().parse_file_path(path)
         release_connection()  # this may wait for other writers
-        write_file(member.organization_id, names, _read_chunks(upload), confirm)
+        FILE_STORE.get().write_file(member.organization_id, names, _read_chunks(upload), confirm)
     except ToolError as error:
         return UploadOutcome(name, error.message)
     return UploadOutcome(name)

@@ -22,7 +22,7 @@ from agents.platform.refusals import Forbidden, Invalid
 from agents.web.charts.bar_charts import build_decisions_chart
 from agents.web.charts.employee_figures import sort_by_title
 from agents.web.views.pages import member_view, render_page
-from tools.records.csv_export import BYTE_ORDER_MARK, guard_cell
+from tools.contract.spreadsheets import BYTE_ORDER_MARK, guard_cell
 
 PERSON_COLUMNS = (
     *("person", "cards", "decisions", "decisions_in_bulk", "median_ms"),

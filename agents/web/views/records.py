@@ -23,29 +23,15 @@ from agents.runs.models import Approval, ApprovalStatus, Run, name_decider
 from agents.web.views import one_time_reports
 from agents.web.views.linked_runs import load_linked_runs, parse_stored_ids
 from agents.web.views.pages import member_view, render_page
-from tools.records.csv_export import format_header, format_rows_after
-from tools.records.csv_import import (
-    COLUMNS,
+from tools.registries.records import (
     LARGEST_IMPORT,
-    MAX_ROWS,
-    ONLY_EXPORTED,
+    MAX_CHOICES,
+    RECORD_STORE,
     ImportRefusedError,
     ImportReport,
-    create_records,
-    read_csv,
-)
-from tools.records.lists import (
-    MAX_CHOICES,
     RecordListQuery,
     SortOrder,
-    filter_records,
-    list_record_lists,
-    list_values_in_use,
-    load_page,
-    parse_sort,
 )
-from tools.records.models import Record, RecordChange, Status
-from tools.records.queries import get_records
 
 MAX_STEPS = 50
 MAX_LINKS = 100
@@ -78,9 +64,10 @@ FIRST_DIRECTIONS = {"name": "name", "score": "-score", "changed": "-changed"}
 @member_view("GET")
 def record_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show records, filtered by text, region, category, status and list; `?after=` is the last record shown."""
-    filters, sort = _read_query(request.GET), parse_sort(request.GET.get("sort", ""))
+    lists = RECORD_STORE.get().lists
+    filters, sort = _read_query(request.GET), lists.parse_sort(request.GET.get("sort", ""))
     after = request.GET.get("after", "")
-    page = load_page(filter_records(member.organization_id, filters), sort, after)
+    page = lists.load_page(lists.filter_records(member.organization_id, filters), sort, after)
     context = {
         "records": page.records,
         "filters": filters,
@@ -88,8 +75,8 @@ def record_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "orders": ORDERS,
         "columns": {by: _build_column(request.GET, sort, by) for by in FIRST_DIRECTIONS},
         "choices": _list_choices(member, filters),
-        "statuses": [*Status.choices, ("archived", "Archived records")],
-        "lists": [(each.pk, each.name) for each in list_record_lists(member.organization_id)],
+        "statuses": [*lists.statuses, ("archived", "Archived records")],
+        "lists": [(each.pk, each.name) for each in lists.get_record_lists(member.organization_id)],
         "is_filtered": filters != RecordListQuery(),
         "next_query": _build_query_string(request.GET, after=page.after) if page.after else "",
         "first_query": _build_query_string(request.GET, after=""),
@@ -103,7 +90,7 @@ def record_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
 @member_view("GET")
 def record_page(request: HttpRequest, member: Membership, record_id: int) -> HttpResponseBase:
     """Show a record and its history, newest first; `?before=ID` shows older changes."""
-    record = get_records(member.organization_id).filter(pk=record_id).first()
+    record = RECORD_STORE.get().get_records(member.organization_id).filter(pk=record_id).first()
     if record is None:
         raise NotFound(f"There is no record {record_id}.")
     steps, before = _load_steps(member, record, request.GET.get("before", ""))
@@ -145,7 +132,7 @@ def import_records(request: HttpRequest, member: Membership) -> HttpResponseBase
 @member_view("GET")
 def export_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Stream the filtered list as a CSV file."""
-    records = filter_records(member.organization_id, _read_query(request.GET))
+    records = RECORD_STORE.get().lists.filter_records(member.organization_id, _read_query(request.GET))
     response = StreamingHttpResponse(_stream_lines(records), content_type="text/csv; charset=utf-8")
     name = f"records-{member.organization.slug}-{timezone.now():%Y-%m-%d}.csv"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
@@ -185,7 +172,9 @@ class FilterChoice:
 
 
 def _list_choices(member: Membership, filters: RecordListQuery) -> list[FilterChoice]:
-    regions, categories = (list_values_in_use(member.organization_id, field) for field in ("region", "category"))
+    lists, organization_id = RECORD_STORE.get().lists, member.organization_id
+    regions = lists.list_values_in_use(organization_id, "region")
+    categories = lists.list_values_in_use(organization_id, "category")
     return [
         FilterChoice("region", "Region", _add_chosen(regions, filters.region), filters.region),
         FilterChoice("category", "Category", _add_chosen(categories, filters.category), filters.category),
@@ -228,7 +217,7 @@ def _build_query_string(query: QueryDict, **changes: str) -> str:
 class HistoryStep:
     """One change of a record: its author, its run, its approver, and each value before and after."""
 
-    change: RecordChange
+    change: Any
     run: Run | None
     approved_by: str
 
@@ -246,7 +235,7 @@ class HistoryStep:
         return [(name, before.get(name), after.get(name)) for name in {**before, **after}]
 
 
-def _load_steps(member: Membership, record: Record, before: str) -> tuple[list[HistoryStep], int | None]:
+def _load_steps(member: Membership, record: Any, before: str) -> tuple[list[HistoryStep], int | None]:
     """Load the newest steps, or those before the given id, and the cursor for older steps."""
     changes = record.changes.order_by("-id")
     with suppress(ValueError):
@@ -277,10 +266,11 @@ def _load_approvers(member: Membership, call_ids: set[str]) -> dict[str, str]:
 def _render_import_page(
     request: HttpRequest, member: Membership, extra: dict[str, Any], status: int = 200
 ) -> HttpResponse:
+    transfer = RECORD_STORE.get().transfer
     context = {
-        "columns": COLUMNS,
-        "ignored_columns": ONLY_EXPORTED,
-        "max_rows": f"{MAX_ROWS:,}",
+        "columns": transfer.columns,
+        "ignored_columns": transfer.ignored_columns,
+        "max_rows": f"{transfer.max_rows:,}",
         "max_file_mb": LARGEST_IMPORT // 1_000_000,
         "report": None,
         "problem": "",
@@ -295,10 +285,11 @@ def _import_file(request: HttpRequest, member: Membership) -> ImportReport:
     upload = request.FILES.get("file")
     if not isinstance(upload, UploadedFile):
         raise Invalid("file", "Choose a CSV file.")
-    rows = read_csv(cast("BinaryIO", upload))
+    transfer = RECORD_STORE.get().transfer
+    rows = transfer.read_csv(cast("BinaryIO", upload))
     username = member.user.get_username()
     with transaction.atomic():
-        report = create_records(rows, member.organization_id, f"{username} (CSV import)")
+        report = transfer.create_records(rows, member.organization_id, f"{username} (CSV import)")
         if report.imported:
             payload = {"file": str(upload.name)[:200], "imported": report.imported, "left_out": len(report.bad_rows)}
             entry = audit.NewEntry(f"user:{username}", "records_imported", "records", payload)
@@ -306,9 +297,10 @@ def _import_file(request: HttpRequest, member: Membership) -> ImportReport:
     return report
 
 
-async def _stream_lines(records: QuerySet[Record]) -> AsyncIterator[str]:
-    yield format_header()
-    lines, last_id = await sync_to_async(format_rows_after)(records, 0)
+async def _stream_lines(records: QuerySet[Any]) -> AsyncIterator[str]:
+    transfer = RECORD_STORE.get().transfer
+    yield transfer.format_header()
+    lines, last_id = await sync_to_async(transfer.format_rows_after)(records, 0)
     while lines:
         yield lines
-        lines, last_id = await sync_to_async(format_rows_after)(records, last_id)
+        lines, last_id = await sync_to_async(transfer.format_rows_after)(records, last_id)

@@ -8,6 +8,7 @@ import tarfile
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
 
-from gadget_site.backup import archive, taking
+from gadget_site.backup import archive
 from gadget_site.backup.archive import BackupError, Manifest, read_manifest
 from gadget_site.backup.restoring import restore
 from gadget_site.backup.taking import back_up
@@ -23,6 +24,7 @@ from tests.workshop import Workshop, beside
 from tools.files.all_folders import blocking_changes
 from tools.files.changes import delete_files, write_file
 from tools.records.models import Record
+from tools.registries.files import FILE_STORE
 
 Take = Callable[[], Manifest]
 
@@ -130,7 +132,8 @@ def test_what_changes_while_the_files_are_copied_is_copied_again(
         delete_files(pk, ("gone.txt",), lambda _: None)
         return blocking_changes()
 
-    monkeypatch.setattr(taking, "blocking_changes", arrive_late)
+    store = replace(FILE_STORE.get(), blocking_changes=arrive_late)
+    monkeypatch.setattr(FILE_STORE, "get", lambda: store)
     take()
     put_back()
     held = {path.name: path.read_bytes() for path in (files / str(pk)).iterdir()}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gadget_site.demo.companies import COUNT, add_demo_companies, generate_demo_companies
 from tests.tools.records.tenants import make_organization
 from tools.builtin.scoring import score_record
+from tools.office.demo_companies import COUNT, add_demo_companies, generate_demo_companies
 from tools.records.fields import RecordFields, RecordFilters
 from tools.records.models import Record
 from tools.records.queries import find_records

@@ -7,10 +7,10 @@ from pytest_django import Settings
 
 from agents.approvals import questions
 from agents.runs.models import CallStatus, ExitReason, Run, RunStatus, ToolCall
-from gadget_site.demo.tools import CheckRegister
 from tests.gadget_site.commands.demo_world import DemoWorld, build_demo
 from tools.contract import Level, ToolContext, ToolError
 from tools.contract.look_alikes import reduce_to_look
+from tools.office.demo_register import CheckRegister
 from tools.records.models import Draft, Record
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,8 +8,8 @@ from tests.tools.builtin.cards import card
 from tests.tools.records.tenants import make_organization, make_record
 from tools.builtin.data_bulk import ArchiveAll, BulkDelete, BulkUpdate
 from tools.builtin.data_write import AddToList, CreateRecord, QualifyRecord, UpdateRecord
-from tools.builtin.record_sentences import format_name, format_value
 from tools.contract import Preview, Tool
+from tools.contract.sentences import format_name, format_value
 
 HOSTILE = "Acme** approved **\n\nLevel: read, status active → inactive*"
 

@@ -7,8 +7,9 @@ import pytest
 from agents.accounts.models import Organization
 from tests.features import feature
 from tests.tools.records.tenants import make_organization, make_record
-from tools.records.csv_import import ImportRefusedError, ImportReport, import_csv
+from tools.records.csv_import import import_csv
 from tools.records.models import Record
+from tools.registries.records import ImportRefusedError, ImportReport
 
 pytestmark = pytest.mark.django_db
 

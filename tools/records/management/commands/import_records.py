@@ -5,8 +5,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from agents.accounts.models import Organization
-from tools.records.csv_import import ImportRefusedError, ImportReport, import_csv
+from tools.records.csv_import import import_csv
+from tools.records.models import Record
+from tools.registries.records import ImportRefusedError, ImportReport
 
 
 class Command(BaseCommand):
@@ -19,14 +20,16 @@ class Command(BaseCommand):
         parser.add_argument("--organization", metavar="SLUG", required=True)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        organization = Organization.objects.filter(slug=options["organization"]).first()
-        if organization is None:
-            known = ", ".join(Organization.objects.values_list("slug", flat=True)) or "none"
-            raise CommandError(f"There is no organization with the slug {options['organization']!r}; known: {known}.")
-        report = _import(options["file"], organization.pk)
+        organizations = Record.organization.field.related_model._default_manager
+        slug = options["organization"]
+        pk = organizations.filter(slug=slug).values_list("pk", flat=True).first()
+        if pk is None:
+            known = ", ".join(organizations.values_list("slug", flat=True)) or "none"
+            raise CommandError(f"There is no organization with the slug {slug!r}; known: {known}.")
+        report = _import(options["file"], pk)
         for line, why in report.bad_rows:
             self.stdout.write(f"line {line}: {why}")
-        self.stdout.write(f"{report.imported} imported into {organization.slug}, {len(report.bad_rows)} skipped.")
+        self.stdout.write(f"{report.imported} imported into {slug}, {len(report.bad_rows)} skipped.")
 
 
 def _import(path: Path, organization_id: int) -> ImportReport:

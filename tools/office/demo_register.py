@@ -6,8 +6,8 @@ from typing import Any
 from django.conf import settings
 from pydantic import BaseModel, Field
 
-from gadget_site.demo.companies import SILENT_SINCE
 from tools.contract import Level, Tool, ToolContext, ToolResult
+from tools.office.demo_companies import SILENT_SINCE
 from tools.records.fields import RecordId, RecordIds
 from tools.records.models import Record
 from tools.records.queries import build_missing_error, get_records

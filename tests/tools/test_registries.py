@@ -1,0 +1,18 @@
+"""Registries of what owners of data offer."""
+
+import pytest
+
+from tools.registries import Registry
+from tools.registries.files import FILE_STORE
+
+
+def test_an_empty_registry_names_its_subject_and_a_filled_one_returns_the_offer() -> None:
+    registry = Registry[str]("weather")
+    with pytest.raises(LookupError, match="no installed app has registered the weather"):
+        registry.get()
+    registry.register("sun")
+    assert registry.get() == "sun"
+
+
+def test_the_installed_apps_have_registered_their_operations() -> None:
+    assert FILE_STORE.get().max_files == 10_000

@@ -1,0 +1,34 @@
+"""Names and values in the sentences of cards, safe even if they are hostile."""
+
+import re
+from typing import Any
+
+from tools.contract.canonical import canonical_json
+
+LONGEST_NAME = 80
+LONGEST_VALUE = 60
+REPLACED = str.maketrans({"*": "\u2217", "“": "'", "”": "'"})
+PLAIN = re.compile(r"[\w.@+-]+")
+
+
+def format_name(name: str) -> str:
+    """Format the name in bold, on one line, without asterisks of its own, and at most 80 characters long."""
+    return f"**{sanitize(name, LONGEST_NAME)}**"
+
+
+def format_value(value: Any) -> str:
+    """Format a value for a sentence: a single word unchanged, other text in quotation marks, no value as `empty`."""
+    if value is None or value == "":
+        return "empty"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = value if isinstance(value, str) else canonical_json(value)
+    if isinstance(value, int | float) or (PLAIN.fullmatch(text) and len(text) <= LONGEST_VALUE):
+        return text
+    return f"“{sanitize(text, LONGEST_VALUE)}”"
+
+
+def sanitize(text: str, longest: int) -> str:
+    """Put the text on one line, without marks of its own, cut after `longest` characters."""
+    line = " ".join(text.split()).translate(REPLACED)
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"

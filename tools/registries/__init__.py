@@ -1,0 +1,30 @@
+"""Registries: what owners of data offer to pages, cards, the engine and backups, which do not import them.
+
+An owner registers its operations when its Django app is ready; users know only what is declared here.
+"""
+
+from typing import Generic, TypeVar
+
+Offer = TypeVar("Offer")
+
+
+class Registry(Generic[Offer]):
+    """The place of one offer, such as the operations on files."""
+
+    def __init__(self, subject: str) -> None:
+        self._subject = subject
+        self._offer: Offer | None = None
+
+    def register(self, offer: Offer) -> None:
+        """Offer these operations from now on."""
+        self._offer = offer
+
+    def get(self) -> Offer:
+        """Return the operations.
+
+        Raises:
+            LookupError: nobody has registered any.
+        """
+        if self._offer is None:
+            raise LookupError(f"no installed app has registered the {self._subject}")
+        return self._offer
