@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from agents.employees.models import Grant, ModelProvider
+from agents.employees.models import Employee, Grant
 from agents.runs.actions import Submission, submit
 from agents.runs.engine.loop import advance
 from agents.runs.models import Event, EventType, ToolCall
 from agents.web.panel.lines import render_lines
+from tests.scripts import write_script
 from tests.tools.toolbox.sample_tools import Does
 from tests.web.pages import read_page
 from tests.workshop.fixtures import toolbox  # noqa: F401
@@ -26,7 +27,7 @@ def test_are_shown_to_people_and_in_rest_and_escaped(toolbox: Toolbox) -> None: 
     toolbox.register(Does(lambda _: ToolResult.ok("a;b", "One row", content_type="text/csv", details=DETAILS)))
     Grant.objects.create(employee=world.employee, tool=Does.name)
     script = {"title": "x", "task": ".*", "passes": [{"calls": [{"tool": Does.name, "params": {}}]}], "answer": "Done."}
-    ModelProvider.objects.update(script=json.dumps({"scripts": [script]}))
+    Employee.objects.update(model=write_script(json.dumps({"scripts": [script]})))
     run, _ = submit(world.member("operator"), Submission(world.employee.pk, "Export"))
     advance(run.pk)
     call = ToolCall.objects.get(run=run)

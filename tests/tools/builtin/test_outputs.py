@@ -11,7 +11,6 @@ from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee, ModelProvider
 from agents.runs.engine.suspension import make_delegate_result
 from agents.runs.models import Run, RunStatus
-from gadget_site.demo.tools import DEMO_TOOLS
 from tests.features import feature
 from tests.tools.records.tenants import make_organization, make_record
 from tools.builtin import BUILTIN_TOOLS
@@ -23,6 +22,7 @@ from tools.builtin.files import DeleteFile, WriteFile
 from tools.builtin.report import BuildPreview
 from tools.builtin.schedule import CancelSchedule, CreateSchedule
 from tools.contract import ErrorCode, Person, Tool, ToolContext, ToolResult
+from tools.office.demo_register import DEMO_TOOLS
 from tools.testing import run_tool
 
 SHIPPED: list[type[Tool]] = [*BUILTIN_TOOLS, *DEMO_TOOLS]
