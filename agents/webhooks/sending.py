@@ -179,7 +179,8 @@ def _find_rest(webhook: Webhook, error: DeliveryError) -> Any:
     status = error.answer_status or 0
     if 400 <= status < 500 and status not in _ABOUT_THE_RECEIVER:
         return None
-    return Now() + find_pause(webhook.failures + 1, LONGEST_REST_S)
+    asked = timedelta(seconds=min(error.retry_after_s, LONGEST_REST_S) * timing().scale)
+    return Now() + max(find_pause(webhook.failures + 1, LONGEST_REST_S), asked)
 
 
 def _switch_off(webhook: Webhook, reason: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from agents.deliveries.channels import CHANNELS
-from agents.deliveries.engine import _take_batch, send_next
+from agents.deliveries.engine import _send_batch, _take_batch, send_next
 from agents.deliveries.outboxes import OUTBOXES
 from agents.deliveries.receivers import MAX_AT_ONE_HOST, Receivers
 from agents.platform.refusals import Conflict
@@ -16,7 +16,7 @@ from agents.runs.engine.timing import timing
 from tests.awaiting import await_that
 from tests.deliveries.rigs import Rig
 from tests.features import feature
-from tests.workshop import beside
+from tests.workshop import all_at_once, beside
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
 
@@ -170,6 +170,24 @@ class TestEveryChannel:
         rig.let_all_be_due()
         assert send_next(rig.kind)
         assert rig.delivery.status == "sent"
+
+    def test_many_senders_send_each_message_once(self, rig: Rig) -> None:
+        for _ in range(2):
+            rig.add_receiver()
+        for _ in range(4):
+            rig.write()
+
+        def send_all() -> None:
+            while rig.model.objects.filter(status="waiting").exists():
+                batch = _take_batch(rig.kind)  # like a process of its own: it knows no busy receivers
+                if batch is not None:
+                    _send_batch(batch)
+                    rig.outbox.release(batch)
+
+        all_at_once([send_all] * 4)
+        ended = rig.model.objects.values_list("status", "tries")
+        assert len(ended) >= 4
+        assert set(ended) == {("sent", 1)}
 
 
 def test_each_outbox_has_a_channel_and_its_kind() -> None:

@@ -45,12 +45,14 @@ class Receiver:
     Attributes:
         status: the status of the next answers; 0 closes the connection without one.
         location: where a redirect leads to.
+        retry_after: the header of the answers that asks to wait.
         answer: the body of the answers.
     """
 
     url: str = ""
     status: int = 200
     location: str = ""
+    retry_after: str = ""
     answer: bytes = b""
     received: list[Received] = field(default_factory=list)
     _open: threading.Event = field(default_factory=threading.Event)
@@ -85,6 +87,8 @@ def open_receiver() -> Iterator[Receiver]:
             self.send_response(receiver.status)
             if receiver.location:
                 self.send_header("Location", receiver.location)
+            if receiver.retry_after:
+                self.send_header("Retry-After", receiver.retry_after)
             self.send_header("Content-Length", str(len(receiver.answer)))
             self.end_headers()
             self.wfile.write(receiver.answer)

@@ -6,13 +6,15 @@ from django.conf import settings
 from django.utils import timezone
 from standardwebhooks import Webhook as Signer
 
-from agents.deliveries.failures import DeliveryError
+from agents.deliveries.failures import DeliveryError, read_retry_after
 from agents.deliveries.messages import SignedMessage
 from agents.platform.database_connections import release_connection
 from tools.contract import NetworkAccess, ToolError
 from tools.network import ClientResponse, NetworkLimits, get_host, read_url, request
 
 LIMITS = NetworkLimits(total_s=15.0, response_bytes=1_000_000, redirects=0)
+LONGEST_WAIT_S = 4 * 3600.0
+"""The longest time for which a receiver can make us wait."""
 GONE = 410
 
 
@@ -62,4 +64,5 @@ def _describe_refusal(answer: ClientResponse) -> DeliveryError:
         f"the receiver answered {answer.status}",
         is_gone=answer.status == GONE,
         answer_status=answer.status,
+        retry_after_s=read_retry_after(answer.headers.get("retry-after", ""), LONGEST_WAIT_S),
     )
