@@ -34,9 +34,9 @@ from agents.api.schemas import (
 from agents.approvals import bulk, decisions, dismissals, questions, withheld_bulks
 from agents.approvals.call_order import sort_by_call
 from agents.approvals.claims import find_claims
-from agents.approvals.done_already import is_shown_as_done
 from agents.approvals.models import Claim
 from agents.approvals.votes import CardStanding, find_standings
+from agents.approvals.warnings.done_already import is_shown_as_done
 from agents.platform.refusals import Forbidden
 from agents.runs.models import IS_PENDING, Approval, ApprovalKind, ApprovalStatus, ToolCall
 from agents.web.lists.decision_pages import filter_by_tool

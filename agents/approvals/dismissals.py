@@ -12,9 +12,9 @@ from agents.approvals.decisions import (
     record_decision,
     refuse_undecidable,
 )
-from agents.approvals.done_already import is_shown_as_done
 from agents.approvals.own_cards import find_own_card, lock_own_card, require_approver
 from agents.approvals.unstarted_cards import compute_current_effect
+from agents.approvals.warnings.done_already import is_shown_as_done
 from agents.platform.refusals import Conflict, StaleDigest
 from agents.runs.engine import next_step
 from agents.runs.engine.card_sentences import CallEffect

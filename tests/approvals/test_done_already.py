@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from agents.accounts.models import AuditEntry
 from agents.approvals import bulk, decisions
 from agents.approvals.dismissals import dismiss
-from agents.approvals.done_already import find_done
+from agents.approvals.warnings.done_already import find_done
 from agents.approvals.warnings.individual_cards import DONE
 from agents.employees.models import Grant
 from agents.platform.refusals import AlreadyDecided, Conflict, Forbidden, StaleDigest

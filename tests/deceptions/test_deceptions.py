@@ -36,7 +36,7 @@ def test_there_are_enough_of_them() -> None:
 @feature(
     "The gate",
     "Planted deceptions are in view or keep Approve disabled, and ordinary cards show no warning",
-    "agents/web/cards/surroundings.py",
+    "agents/approvals/warnings/surroundings.py",
 )
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: str(size["width"]))
 def test_each_is_seen_before_it_can_be_approved(office: World, chromium: Browser, size: ViewportSize) -> None:

@@ -90,7 +90,9 @@ def test_a_bulk_denial_asks_once_with_the_number_the_reason_and_what_differs(off
 
 
 @feature(
-    "The inbox", "The odd one out of a group comes first and is decided on its own", "agents/web/lists/odd_values.py"
+    "The inbox",
+    "The odd one out of a group comes first and is decided on its own",
+    "agents/approvals/warnings/odd_values.py",
 )
 def test_the_odd_one_out_stands_first_and_is_not_selected_with_its_group(office: Office, visit: Visit) -> None:
     *group, odd = await_group(office, ["a@acme.example", "b@acme.example", "c@acme.example", "d@acrne.example"])

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
+from agents.approvals.warnings import new_contacts
+from agents.approvals.warnings.outliers import order_outliers_first, summarize_outliers
 from agents.employees.models import Grant
 from agents.runs.models import Approval, ApprovalStatus
-from agents.web.cards import new_contacts
-from agents.web.cards.outliers import order_outliers_first, summarize_outliers
 from tests.features import feature
 from tests.world import World, change, make_world
 from tools.files.changes import write_file
@@ -42,7 +42,9 @@ class TestNewContacts:
         return html.split('class="new-here"')[1].split("</p>")[0] if "new-here" in html else ""
 
     @feature(
-        "The gate", "Contacts that the organization has not used before are named", "agents/web/cards/new_contacts.py"
+        "The gate",
+        "Contacts that the organization has not used before are named",
+        "agents/approvals/warnings/new_contacts.py",
     )
     def test_an_address_that_stands_nowhere_is_new(self, world: World) -> None:
         found = self.find(world, email="Ann@else.org", notes="See https://other.net/x")
@@ -62,7 +64,7 @@ class TestNewContacts:
         self.approve(world, f"also {address}")
         assert self.find(world, notes=f"again {address}") == ""
 
-    @feature("The gate", "A part of a known address is new", "agents/web/cards/new_contacts.py")
+    @feature("The gate", "A part of a known address is new", "agents/approvals/warnings/new_contacts.py")
     @pytest.mark.parametrize(
         ("used", "new"),
         [
@@ -111,7 +113,7 @@ class TestSameTargets:
     @feature(
         "The gate",
         "Cards name other open cards on their target, and say if it has changed since",
-        "agents/web/cards/same_targets.py",
+        "agents/approvals/warnings/same_targets.py",
     )
     def test_two_open_cards_name_each_other(self, world: World) -> None:
         first, second = world.card(), update(world, status="inactive")
@@ -152,7 +154,9 @@ class TestOutliers:
         return found
 
     @feature(
-        "The gate", "The objects that differ from most others in a list come first", "agents/web/cards/outliers.py"
+        "The gate",
+        "The objects that differ from most others in a list come first",
+        "agents/approvals/warnings/outliers.py",
     )
     def test_few_among_many_are_counted_named_and_first(self) -> None:
         targets = self.targets(61)

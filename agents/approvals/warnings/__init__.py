@@ -1,1 +1,1 @@
-"""Warnings on cards: signs of deception, far reach and folded parts, found from what a card shows."""
+"""Findings about cards, for pages and for rules: deception, reach, new contacts, odd values, and how things are now."""

@@ -14,6 +14,7 @@ from agents.approvals.decisions import DENY_REASONS, make_confirmation_phrase
 from agents.approvals.requesters import describe_requesters
 from agents.approvals.votes import CardStanding, find_standings
 from agents.approvals.warnings.marks import get_preview
+from agents.approvals.warnings.surroundings import Surroundings, load_surroundings
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, Pass, Run, ToolCall
@@ -29,7 +30,6 @@ from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.origins import ValueOrigins, describe_origins
 from agents.web.cards.questions import AskedQuestion, read_question
 from agents.web.cards.source_names import find_source_name
-from agents.web.cards.surroundings import Surroundings, load_surroundings
 from agents.web.panel.child_runs import describe_delegations
 from agents.web.text.safe_text import quote_employee
 from tools.contract import Level, Tool

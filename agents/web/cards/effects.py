@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from agents.approvals.warnings.folding import FIRST_TARGETS
+from agents.approvals.warnings.outliers import FieldSummary, order_outliers_first, summarize_outliers
 from agents.web.cards.differences import Change
-from agents.web.cards.outliers import FieldSummary, order_outliers_first, summarize_outliers
 from tools.contract import REFUSED
 
 MAX_TARGETS = 250

@@ -10,9 +10,9 @@ from typing import Any
 
 from agents.approvals.warnings.folding import format_json_value
 from agents.approvals.warnings.individual_cards import DESTRUCTIVE, FOLDED
+from agents.approvals.warnings.odd_values import find_oddities
 from agents.runs.models import ApprovalKind
 from agents.web.cards.cards import ICONS
-from agents.web.lists.odd_values import find_oddities
 from tools.contract import Level
 
 MIN_GROUP = 3

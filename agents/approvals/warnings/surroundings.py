@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from agents.approvals.claims import find_claims
-from agents.approvals.done_already import DoneAlready, find_done
 from agents.approvals.models import Claim
-from agents.approvals.stale_targets import describe_staleness
 from agents.approvals.warnings.current_records import IN_RECORD, find_contact_likeness, load_record_states
+from agents.approvals.warnings.done_already import DoneAlready, find_done
 from agents.approvals.warnings.imitations import find_imitation
 from agents.approvals.warnings.marks import (
     IMITATION,
@@ -21,11 +20,12 @@ from agents.approvals.warnings.marks import (
     quote_excerpt,
     read_card,
 )
+from agents.approvals.warnings.new_contacts import NewContacts, find_new_contacts
 from agents.approvals.warnings.reach import count_objects
+from agents.approvals.warnings.same_targets import SameTargetCard, find_same_target_cards
 from agents.approvals.warnings.similar_names import SimilarName, find_similar_names
+from agents.approvals.warnings.stale_targets import describe_staleness
 from agents.runs.models import Approval
-from agents.web.cards.new_contacts import NewContacts, find_new_contacts
-from agents.web.cards.same_targets import SameTargetCard, find_same_target_cards
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agents.web.lists.odd_values import MAX_LISTED, find_oddities
+from agents.approvals.warnings.odd_values import MAX_LISTED, find_oddities
 
 
 def find_odd(name: str, *values: Any) -> list[Any]:
