@@ -163,15 +163,6 @@ class Schedules(BaseModel):
     schedules: list[ScheduleRow]
 
 
-class ResultExcerpt(BaseModel):
-    """The position of an excerpt; its text is the Markdown of the result."""
-
-    unit: str
-    start: int = Field(alias="from")
-    to: int
-    total: int
-
-
 class PageLink(BaseModel):
     text: str
     url: str
@@ -246,12 +237,3 @@ class CurrentTime(BaseModel):
     time: str
     weekday: str
     timezone: str
-
-
-class HumanAnswer(BaseModel):
-    answer: str
-    answered_by: str
-
-
-class RunTitle(BaseModel):
-    title: str = Field(max_length=80)
