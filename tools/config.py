@@ -40,6 +40,7 @@ class ToolSettings(BaseModel):
         allow_dynamic_registration: allow registering tools while Gadget runs.
         strict_capabilities: an employee needs all of a tool's capabilities; if false, any one of them.
         features_by_tool: features that the organization's plan must have, by tool name or id.
+        office: load the tools of the office, the plugin that ships with Gadget.
         plugins: names of the entry points in the group `gadget.tools` to load tools from.
     """
 
@@ -53,6 +54,7 @@ class ToolSettings(BaseModel):
     allow_dynamic_registration: bool = True
     strict_capabilities: bool = True
     features_by_tool: dict[str, frozenset[str]] = {}
+    office: bool = True
     plugins: tuple[Annotated[str, Field(min_length=1)], ...] = ()
 
 

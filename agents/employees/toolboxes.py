@@ -16,10 +16,10 @@ from agents.accounts.models import Credential, Organization
 from agents.accounts.models.organization_versions import OrganizationVersions, correct_versions, get_newest_versions
 from agents.employees.shared_limits import get_shared_guards
 from agents.platform.known_secrets import KNOWN_SECRETS
-from tools.config import Config
+from tools.config import Config, ToolSettings
 from tools.connections.connected_tools import load_connected_tools
 from tools.contract import ErrorCode, NetworkAccess, PrivateHosts, ToolError, collect_secrets
-from tools.sources import BrokenPlugin, PluginSource, fill_toolbox, start_plugins
+from tools.sources import OFFICE, BrokenPlugin, PluginSource, fill_toolbox, start_plugins
 from tools.sources.builtin import BuiltinSource
 from tools.toolbox import CallLimits, Policy, Toolbox
 
@@ -53,9 +53,10 @@ def get_installed_toolbox() -> Toolbox:
 
 @lru_cache(maxsize=1)
 def get_installed_plugins() -> tuple[list[PluginSource], list[BrokenPlugin]]:
-    """Return the plugins of `gadget.yaml` that work, and those that do not, with the reason."""
+    """Return the office and the plugins of `gadget.yaml` that work, and those that do not, with the reason."""
     taken = {tool.name for source in _start_builtin_sources() for tool in source.tools()}
-    return start_plugins(settings.GADGET_CONFIG.tools.plugins, taken)
+    wanted: ToolSettings = settings.GADGET_CONFIG.tools
+    return start_plugins([*([OFFICE] if wanted.office else []), *wanted.plugins], taken)
 
 
 @lru_cache(maxsize=1)

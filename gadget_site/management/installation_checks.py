@@ -285,7 +285,7 @@ def check_tools() -> Iterator[Finding]:
 
 
 def check_plugins() -> Iterator[Finding]:
-    """Check every plugin that `gadget.yaml` names."""
+    """Check the office, and every plugin that `gadget.yaml` names."""
     working, broken = get_installed_plugins()
     for source in working:
         number = len(source.tools())

@@ -13,6 +13,7 @@ from tests.features import feature
 from tests.web.counted import count_calls, last_error
 from tests.world import SEARCH, World, make_world, pages, problem
 from tools.builtin import BUILTIN_TOOLS
+from tools.office.tools import OFFICE_TOOLS
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +37,7 @@ def test_every_tool_of_the_installation_has_the_promised_fields(world: World) ->
     assert "region" in search["parameters"]["properties"]
     assert (search["id"], search["author"], search["has_side_effects"]) == (f"{SEARCH}@1.0", "Gadget", False)
     assert {"records", "total"} <= search["output"]["properties"].keys()
-    shipped = {tool.name for tool in BUILTIN_TOOLS}
+    shipped = {tool.name for tool in (*BUILTIN_TOOLS, *OFFICE_TOOLS)}
     reads = [item for item in items if item["level"] == "read" and item["name"] in shipped]
     assert [item["name"] for item in reads if item["output"] is None] == []
 

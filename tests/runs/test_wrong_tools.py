@@ -60,7 +60,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> It
 @pytest.fixture
 def employed(workshop: Workshop, plugin: None) -> Workshop:
     """An employee that may use every tool of the plugin that was loaded."""
-    (source,), _ = toolboxes.get_installed_plugins()
+    (_, source), _ = toolboxes.get_installed_plugins()
     Grant.objects.bulk_create([Grant(employee=workshop.employee, tool=tool.name) for tool in source.tools()])
     return workshop
 

@@ -4,7 +4,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from tools.builtin.outputs import ColleagueAnswer, HumanAnswer
 from tools.contract import Delegation, Level, Question, Tool, ToolContext
 from tools.contract.sentences import REPLACED, format_name
 
@@ -12,6 +11,18 @@ LONGEST_QUESTION = 2_000
 LONGEST_CHOICE = 200
 MAX_CHOICES = 8
 LONGEST_TASK = 20_000
+
+
+class HumanAnswer(BaseModel):
+    answer: str
+    answered_by: str
+
+
+class ColleagueAnswer(BaseModel):
+    run_id: str
+    employee: str
+    answer: str
+    exit_reason: str
 
 
 class AskHuman(Tool):

@@ -238,15 +238,6 @@ class CancelledSchedule(BaseModel):
     schedule: ScheduleRow
 
 
-class ResultExcerpt(BaseModel):
-    """The position of an excerpt; its text is the Markdown of the result."""
-
-    unit: str
-    start: int = Field(alias="from")
-    to: int
-    total: int
-
-
 class PageLink(BaseModel):
     text: str
     url: str
@@ -321,19 +312,3 @@ class CurrentTime(BaseModel):
     time: str
     weekday: str
     timezone: str
-
-
-class HumanAnswer(BaseModel):
-    answer: str
-    answered_by: str
-
-
-class ColleagueAnswer(BaseModel):
-    run_id: str
-    employee: str
-    answer: str
-    exit_reason: str
-
-
-class RunTitle(BaseModel):
-    title: str = Field(max_length=80)

@@ -2,9 +2,17 @@
 
 from pydantic import BaseModel, Field
 
-from tools.builtin.outputs import ResultExcerpt
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolError, ToolResult
 from tools.contract.excerpts import describe_position, take_excerpt
+
+
+class ResultExcerpt(BaseModel):
+    """The position of an excerpt; its text is the Markdown of the result."""
+
+    unit: str
+    start: int = Field(alias="from")
+    to: int
+    total: int
 
 
 class ReadResult(Tool):

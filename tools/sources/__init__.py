@@ -1,7 +1,7 @@
-"""Tool sources. Import built-in tools from `tools.sources.builtin`: only they need Django."""
+"""Tool sources; none of them needs Django."""
 
 from tools.sources.base import ToolSource
 from tools.sources.combined import CombinedSource, fill_toolbox
-from tools.sources.plugins import BrokenPlugin, PluginSource, start_plugins
+from tools.sources.plugins import OFFICE, BrokenPlugin, PluginSource, start_plugins
 
-__all__ = ["BrokenPlugin", "CombinedSource", "PluginSource", "ToolSource", "fill_toolbox", "start_plugins"]
+__all__ = ["OFFICE", "BrokenPlugin", "CombinedSource", "PluginSource", "ToolSource", "fill_toolbox", "start_plugins"]

@@ -1,8 +1,7 @@
-"""The source of tools in an explicit list: the built-in ones, and an installation's own."""
+"""The source of tools in an explicit list: those of the engine, and an installation's own."""
 
 from collections.abc import Sequence
 
-from tools.builtin import BUILTIN_TOOLS
 from tools.contract import Tool
 from tools.sources.base import ToolSource
 
@@ -10,7 +9,7 @@ from tools.sources.base import ToolSource
 class BuiltinSource(ToolSource):
     """A source of listed tools: it creates an instance of each class and takes tools from `@tool` as they are."""
 
-    def __init__(self, listed: Sequence[type[Tool] | Tool] = BUILTIN_TOOLS, name: str = "built in") -> None:
+    def __init__(self, listed: Sequence[type[Tool] | Tool], name: str = "built in") -> None:
         self.name = name
         self._listed = listed
         self._tools: list[Tool] = []

@@ -20,6 +20,9 @@ logger = logging.getLogger("gadget.tools")
 
 GROUP = "gadget.tools"
 MAX_PROBLEM_LENGTH = 500
+OFFICE = "office"
+_SHIPPED = {OFFICE: EntryPoint(OFFICE, "tools.office.tools:OFFICE_TOOLS", GROUP)}
+"""Plugins that ship with Gadget, by name; no package can take these names."""
 
 
 class PluginError(ValueError):
@@ -38,7 +41,7 @@ class PluginSource(ToolSource):
     """The tools of one entry point: a list of tools and tool classes, or a function without params that returns one.
 
     A tool that is wrong in itself is left out; the others work. In the catalog, each tool shows this plugin as its
-    source and, unless it names an author, the package's author.
+    source and, unless it names an author, the package's author. The tools of a shipped plugin count as built in.
 
     Args:
         taken: names of other tools.
@@ -64,11 +67,11 @@ class PluginSource(ToolSource):
         """
         if self._tools:
             return
-        author = _find_author(self._entry_point)
+        origin = _find_origin(self._entry_point)
         tools, left_out = list[Tool](), list[str]()
         for each in _list_tools(self._entry_point.load()):
             try:
-                tools.append(_prepare_tool(each, self.name, author))
+                tools.append(_prepare_tool(each, origin))
             except InvalidTool as error:
                 left_out.append(_shorten(str(error)))
         if not tools:
@@ -113,6 +116,8 @@ def start_plugins(
 
 def _find_entry_point(name: str) -> EntryPoint:
     """Find the entry point of this name; refuse a name that two packages share."""
+    if name in _SHIPPED:
+        return _SHIPPED[name]
     installed = entry_points(group=GROUP)
     found = [each for each in installed if each.name == name]
     if not found:
@@ -133,7 +138,15 @@ def _list_tools(named: Any) -> Iterable[Any]:
     return listed
 
 
-def _prepare_tool(each: Any, plugin: str, author: str) -> Tool:
+@dataclass(frozen=True)
+class _Origin:
+    """The source and the author that a plugin's tools show."""
+
+    source: str
+    author: str
+
+
+def _prepare_tool(each: Any, origin: _Origin) -> Tool:
     """Return the tool, checked, with its source and author.
 
     Raises:
@@ -155,8 +168,8 @@ def _prepare_tool(each: Any, plugin: str, author: str) -> Tool:
     except SchemaError as error:
         where = ".".join(str(part) for part in error.path)
         raise InvalidTool(f"{name_class(tool)}: the schema of Params is wrong at {where}: {error.message}") from error
-    tool.source = plugin
-    tool.author = author if tool.author == Tool.author else tool.author
+    tool.source = origin.source
+    tool.author = origin.author if tool.author == Tool.author else tool.author
     return tool
 
 
@@ -171,12 +184,14 @@ def _name_package(entry_point: EntryPoint) -> str:
     return entry_point.dist.name if entry_point.dist else entry_point.value
 
 
-def _find_author(entry_point: EntryPoint) -> str:
-    """Return the author in the package's metadata, else the package's name."""
+def _find_origin(entry_point: EntryPoint) -> _Origin:
+    """Return the plugin's name with the author in the package's metadata, else the package's name."""
+    if entry_point is _SHIPPED.get(entry_point.name):
+        return _Origin(Tool.source, Tool.author)
     metadata = dict(entry_point.dist.metadata.json) if entry_point.dist else {}
-    return str(
-        metadata.get("author") or parseaddr(str(metadata.get("author_email", "")))[0] or _name_package(entry_point)
-    )
+    email_name, _ = parseaddr(str(metadata.get("author_email", "")))
+    author = metadata.get("author") or email_name or _name_package(entry_point)
+    return _Origin(entry_point.name, str(author))
 
 
 def _summarize_error(error: BaseException) -> str:

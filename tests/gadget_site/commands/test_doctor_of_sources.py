@@ -79,7 +79,8 @@ def test_a_broken_plugin_is_named_and_the_rest_is_well(settings: Settings, redis
     settings.GADGET_CONFIG = config.model_copy(update={"tools": tools})
     toolboxes.get_installed_plugins.cache_clear()
     try:
-        (found,) = about("plugins")
+        (office, found) = about("plugins")
+        assert (office["is_well"], office["text"]) == (True, "office: 30 tools")
         assert not found["is_well"]
         assert found["text"].startswith("nowhere is not loaded: no installed package has an entry point of this name")
         assert "gadget.yaml" in found["fix"]

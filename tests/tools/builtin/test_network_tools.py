@@ -11,6 +11,7 @@ import pytest
 from tests.features import feature
 from tools.builtin import BUILTIN_TOOLS
 from tools.contract import Tool
+from tools.office.tools import OFFICE_TOOLS
 from tools.toolbox import Grants, Permission, Policy, judge_call
 from tools.toolbox.provenance import OwnData, Provenance
 
@@ -39,7 +40,7 @@ def reaches_network(tool: type[Tool]) -> bool:
     return any(str(getattr(each, "__module__", "")).startswith("tools.network") for each in used)
 
 
-NETWORK_TOOLS = [tool for tool in BUILTIN_TOOLS if reaches_network(tool)]
+NETWORK_TOOLS = [tool for tool in (*BUILTIN_TOOLS, *OFFICE_TOOLS) if reaches_network(tool)]
 
 
 @feature(

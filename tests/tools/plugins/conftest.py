@@ -18,7 +18,7 @@ PROMISES = {
     "again": tool_named("fine.hello", "2.0") + "TOOLS = [Hello]\n",
     "shipped": tool_named("data.searchRecords") + "TOOLS = [Hello]\n",
     "newer": tool_named("data.searchRecords", "9.0") + "TOOLS = [Hello]\n",
-    "borrowed": "from tools.builtin import BUILTIN_TOOLS as TOOLS\n",
+    "borrowed": "from tools.office.tools import OFFICE_TOOLS as TOOLS\n",
     "half": tool_named("half.hello") + "TOOLS = [Hello, 3]\n",
     "three": "TOOLS = [3]\n",
     "raises": "raise RuntimeError('the license\\nis missing')\n",
@@ -46,7 +46,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder into which they are installed."""
     folder = tmp_path_factory.mktemp("plugins")
     entries = {name: f"promises_{name}:{'make' if 'def make' in text else 'TOOLS'}" for name, text in PROMISES.items()}
-    entries["module"] = "promises_fine"
+    entries |= {"module": "promises_fine", "office": "promises_fine:TOOLS"}  # nobody can take the name
     modules = {f"promises_{name}": text for name, text in PROMISES.items()}
     promises = write_package(folder, "gadget-promises", modules, entries)
     double = write_package(folder, "gadget-double", {"double": "TOOLS = []\n"}, {"twofold": "double:TOOLS"})

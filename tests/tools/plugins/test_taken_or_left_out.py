@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.features import feature
-from tools.builtin import BUILTIN_TOOLS
-from tools.sources import fill_toolbox, start_plugins
-from tools.sources.builtin import BuiltinSource
+from tools.office.tools import OFFICE_TOOLS
+from tools.sources import OFFICE, fill_toolbox, start_plugins
 from tools.testing import run_tool
 from tools.toolbox import Toolbox
 
@@ -80,16 +79,20 @@ def test_several_versions_keep_the_author_that_they_name() -> None:
 @feature("Plugins", "Names of built-in tools are reserved in every version", "tools/sources/plugins.py")
 @pytest.mark.parametrize("name", ["shipped", "newer", "borrowed"])
 def test_the_name_of_a_tool_that_ships_is_reserved_in_every_version(name: str) -> None:
-    shipped = BuiltinSource()
-    shipped.start()
-    sources, broken = start_plugins([name, "iban"], {tool.name for tool in shipped.tools()})
-    assert [source.name for source in sources] == ["iban"]
+    sources, broken = start_plugins([OFFICE, name, "iban"])
+    assert [source.name for source in sources] == [OFFICE, "iban"]
     assert broken[0].problem.startswith("these names are already taken: ")
     assert "data.searchRecords" in broken[0].problem
-    assert {tool.source for tool in shipped.tools()} == {"built in"}
     toolbox = Toolbox()
-    fill_toolbox(toolbox, [shipped, *sources])
-    assert len(toolbox.tools()) == len(BUILTIN_TOOLS) + 2
+    fill_toolbox(toolbox, sources)
+    assert len(toolbox.tools()) == len(OFFICE_TOOLS) + 2
+
+
+def test_the_office_is_a_plugin_whose_tools_are_built_in() -> None:
+    (office, iban), _ = start_plugins([OFFICE, "iban"])
+    assert [type(tool) for tool in office.tools()] == list(OFFICE_TOOLS)
+    assert {(tool.source, tool.author) for tool in office.tools()} == {("built in", "Gadget")}
+    assert {tool.source for tool in iban.tools()} == {"iban"}
 
 
 def test_of_two_plugins_with_the_same_name_the_first_is_taken() -> None:

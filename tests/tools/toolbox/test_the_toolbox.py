@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from tests.features import feature
 from tests.tools.toolbox.sample_tools import Does, Echo
 from tools.contract import ErrorCode, Level, ToolContext, ToolResult
+from tools.office.tools import OFFICE_TOOLS
 from tools.sources import fill_toolbox
 from tools.sources.builtin import BuiltinSource
 from tools.toolbox import Grants, Toolbox, format_menu
@@ -194,7 +195,7 @@ def test_a_call_by_name_ends_at_the_timeout() -> None:
 
 def test_what_ships_fits_into_a_toolbox() -> None:
     toolbox = Toolbox()
-    source = BuiltinSource()
+    source = BuiltinSource(OFFICE_TOOLS)
     fill_toolbox(toolbox, [source])
     assert {"utility.calculate", "utility.now"} <= {tool.name for tool in toolbox.tools()}
     assert source.find_tool("utility.now") is toolbox.get_tool("utility.now")

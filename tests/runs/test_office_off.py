@@ -1,0 +1,117 @@
+"""Without the office, no employee has its tools; its data keeps its pages, import and export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import StreamingHttpResponse
+from django.test import Client
+
+from agents.employees import toolboxes
+from agents.runs.models import CallStatus, RunStatus
+from tests.features import feature
+from tests.workshop import Workshop, again, asking, call, calls, error_code, make_due
+from tests.world import World, make_world
+from tools.builtin import BUILTIN_TOOLS
+from tools.files.changes import write_file
+from tools.office.tools import OFFICE_TOOLS
+from tools.records.models import Record
+
+SHIPPED = {tool.name for tool in OFFICE_TOOLS}
+
+
+def _forget() -> None:
+    toolboxes.get_installed_toolbox.cache_clear()
+    toolboxes.get_installed_plugins.cache_clear()
+    toolboxes.clear_toolbox_cache()
+
+
+def _list_installed() -> set[str]:
+    return {tool.name for tool in toolboxes.get_installed_toolbox().tools()}
+
+
+@pytest.fixture
+def switch_off(settings: Any) -> Iterator[Any]:
+    """Return a function that switches the office off for the rest of the test."""
+    config = settings.GADGET_CONFIG
+
+    def switch() -> None:
+        tools = config.tools.model_copy(update={"office": False})
+        settings.GADGET_CONFIG = config.model_copy(update={"tools": tools})
+        _forget()
+
+    yield switch
+    settings.GADGET_CONFIG = config
+    _forget()
+
+
+def _read(answer: Any) -> str:
+    if not isinstance(answer, StreamingHttpResponse):
+        return str(answer.content.decode())
+
+    async def join() -> bytes:
+        return b"".join([part async for part in answer])
+
+    text: str = async_to_sync(join)().decode()
+    return text
+
+
+@feature(
+    "Plugins",
+    "The office is a plugin of its own; without it no employee has its tools, and its data and pages stay",
+    "tools/sources/plugins.py",
+)
+def test_without_the_office_only_the_tools_of_the_engine_are_built_in(switch_off: Any) -> None:
+    assert _list_installed() >= SHIPPED
+    switch_off()
+    assert _list_installed().isdisjoint(SHIPPED)
+    assert _list_installed() >= {tool.name for tool in BUILTIN_TOOLS}
+
+
+def test_a_run_that_asks_for_an_office_tool_is_told_that_there_is_none_and_ends(
+    workshop: Workshop, switch_off: Any
+) -> None:
+    workshop.play(asking(call("data.searchRecords")))
+    switch_off()
+    run = workshop.work()
+    assert [error_code(each) for each in calls(run)] == ["TOOL_NOT_FOUND"]
+    assert run.status == RunStatus.SUCCEEDED
+
+
+def test_an_approved_write_does_not_start_without_the_office(workshop: Workshop, switch_off: Any) -> None:
+    record = workshop.record(name="Acme Corp", status="active")
+    workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})))
+    run = workshop.work()
+    card = workshop.card(run)
+    workshop.approve(card)
+    switch_off()
+    workshop.drive(make_due(again(run)))
+    record.refresh_from_db()
+    assert record.status == "active"
+    assert [(each.status, error_code(each)) for each in calls(run)] == [(CallStatus.REJECTED, "TOOL_NOT_FOUND")]
+
+
+@pytest.mark.django_db
+def test_pages_import_and_export_of_its_data_stay(switch_off: Any) -> None:
+    world = make_world()
+    card = world.card()
+    write_file(world.acme.pk, ("notes.txt",), [b"hello"], lambda _: None)
+    switch_off()
+    client = world.client("admin")
+    for path in ("/records/", f"/records/{world.records[0].pk}/", "/records/import/", "/drafts/", "/files/"):
+        assert client.get(path).status_code == 200, path
+    for path in ("/approvals/", f"/approvals/{card.pk}/", "/tools/", "/schedules/", "/"):
+        assert client.get(path).status_code == 200, path
+    _import(client, world)
+    assert "Good One" in _read(client.get("/records/export.csv"))
+    assert _read(client.get("/files/download/notes.txt")) == "hello"
+
+
+def _import(client: Client, world: World) -> None:
+    file = SimpleUploadedFile("records.csv", b"name,status\nGood One,active\n")
+    assert client.post("/records/import/", {"file": file}).status_code == 302
+    assert Record.objects.filter(organization=world.acme, name="Good One").exists()
