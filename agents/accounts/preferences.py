@@ -19,7 +19,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 
 @dataclass(frozen=True)
 class ChosenPreferences(Mapping[str, str]):
-    """What a user has chosen in an organization, read when it is first needed: most tools do not need it."""
+    """A user's choices in an organization, read when they are first needed: most tools do not need them."""
 
     organization_id: int
     user_id: int

@@ -128,7 +128,7 @@ class RunContext:
             employee_name=run.employee.name,
             run_id=str(run.pk),
             environment=settings.GADGET_ENVIRONMENT,
-            correlation_id=f"run-{run.pk}",
+            correlation_id=run.correlation,
             mode=run.mode,
             ask_model=ask_model,
         )
@@ -179,7 +179,7 @@ class RunContext:
             employee_name=run.employee.name,
             run_id=str(run.pk),
             environment=settings.GADGET_ENVIRONMENT,
-            correlation_id=f"run-{run.pk}",
+            correlation_id=run.correlation,
             call_id=str(call.pk or ""),
             idempotency_key=call.idempotency_key,
             mode=run.mode,
