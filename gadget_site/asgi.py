@@ -16,17 +16,22 @@ from agents.routing import websocket_urlpatterns  # noqa: E402
 from gadget_site.edge.bounded_responses import BoundedResponses  # noqa: E402
 from gadget_site.edge.paths import AtPath  # noqa: E402
 from gadget_site.edge.proxies import TrustedProxies  # noqa: E402
+from gadget_site.edge.request_ids import RequestIds  # noqa: E402
 from gadget_site.edge.start_gate import StartGate  # noqa: E402
 from gadget_site.origins import KnownHosts, KnownOrigins  # noqa: E402
 from gadget_site.version import VERSION  # noqa: E402
 
 application = TrustedProxies(
-    StartGate(
-        ProtocolTypeRouter(
-            {
-                "http": BoundedResponses(AtPath(PATH, KnownHosts(McpDoor(build_server(VERSION))), AskWaiting(pages))),
-                "websocket": KnownOrigins(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
-            }
+    RequestIds(
+        StartGate(
+            ProtocolTypeRouter(
+                {
+                    "http": BoundedResponses(
+                        AtPath(PATH, KnownHosts(McpDoor(build_server(VERSION))), AskWaiting(pages))
+                    ),
+                    "websocket": KnownOrigins(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+                }
+            )
         )
     )
 )

@@ -1,7 +1,5 @@
 """A test tool that returns facts of its context."""
 
-from dataclasses import asdict
-
 from tools.contract import Level, Tool, ToolContext, ToolResult
 
 
@@ -17,7 +15,8 @@ class Describe(Tool):
         return ToolResult.ok(
             {
                 "environment": context.environment,
-                "user": asdict(context.user),
+                "user": context.user.name,
+                "preferences": dict(context.user.preferences),
                 "correlation_id": context.correlation_id,
             }
         )

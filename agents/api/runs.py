@@ -161,6 +161,7 @@ def _summarize(run: Run) -> dict[str, Any]:
         "task": run.task,
         "mode": run.mode,
         "origin": run.origin,
+        "correlation_id": run.correlation,
         "parent_run_id": None if run.parent_id is None else str(run.parent_id),
         "answer": run.answer,
         "problem": run.problem,

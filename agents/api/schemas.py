@@ -336,6 +336,7 @@ class RunSummary(BaseModel):
     task: str
     mode: str
     origin: str
+    correlation_id: str = Field(description="The `X-Request-ID` of the request that started it.")
     parent_run_id: str | None = Field(description="For a delegated task: the run that waits for it.")
     answer: str
     problem: str = Field(description="What went wrong, as text for people.")

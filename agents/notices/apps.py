@@ -8,13 +8,15 @@ class NoticesConfig(AppConfig):
     verbose_name = "Notices"
 
     def ready(self) -> None:
-        from agents.accounts import notice_facts
+        from agents.accounts import notice_facts, preferences
         from agents.approvals import break_glass
         from agents.deliveries.outboxes import register
         from agents.notices.channels import can_reach_admins
+        from agents.notices.choices import find_time_zone
         from agents.notices.outbox import write_facts
         from agents.notices.sending import OUTBOXES_OF_NOTICES
 
         notice_facts.LISTENERS.append(write_facts)
+        preferences.TIME_ZONES.append(find_time_zone)
         break_glass.REACHES.append(can_reach_admins)
         register(*OUTBOXES_OF_NOTICES)

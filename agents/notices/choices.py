@@ -60,8 +60,7 @@ def save_choices(member: Membership, paces: Mapping[str, str], times: ChosenTime
         raise Invalid(
             "quiet_until" if times.quiet_from else "quiet_from", "Enter a start and an end, or leave both empty."
         )
-    if times.time_zone not in available_timezones():
-        raise Invalid("time_zone", f"{times.time_zone[:60]!r} is not a time zone such as Europe/London.")
+    _check_time_zone(times.time_zone)
     row.paces = chosen
     row.quiet_from = _read_time("quiet_from", times.quiet_from) if times.quiet_from else None
     row.quiet_until = _read_time("quiet_until", times.quiet_until) if times.quiet_until else None
@@ -73,6 +72,30 @@ def save_choices(member: Membership, paces: Mapping[str, str], times: ChosenTime
         row.save()
         _record(member, chosen)
     return row
+
+
+def save_time_zone(member: Membership, time_zone: str) -> None:
+    """Save only the member's time zone.
+
+    Raises:
+        Invalid: there is no such time zone.
+    """
+    _check_time_zone(time_zone)
+    row = load_choices(member)
+    if row.time_zone != time_zone:
+        row.time_zone = time_zone
+        row.save()
+
+
+def find_time_zone(organization_id: int, user_id: int) -> str:
+    """Return the time zone that a user chose in an organization; empty without choices."""
+    rows = NoticeChoices.objects.filter(membership__organization_id=organization_id, membership__user_id=user_id)
+    return rows.values_list("time_zone", flat=True).first() or ""
+
+
+def _check_time_zone(name: str) -> None:
+    if name not in available_timezones():
+        raise Invalid("time_zone", f"{name[:60]!r} is not a time zone such as Europe/London.")
 
 
 def _read_or_default(row: NoticeChoices) -> PaceRules:

@@ -20,6 +20,7 @@ from typing_extensions import override
 from agents.providers.base import ProviderError, ProviderStopped
 from agents.providers.connection_errors import describe_connect_error, describe_early_end
 from tools.contract import ErrorCode, HostPort, NetworkAccess, PrivateHosts, ToolError
+from tools.contract.correlation import build_correlation_headers
 from tools.network.transport import FRAMING, GuardedBackend, LimitedBody, RequestGuard, load_system_trust
 from tools.network.urls import get_host, get_port
 
@@ -177,7 +178,7 @@ class GuardedTransport(httpx2.BaseTransport):
         outgoing = httpcore2.Request(
             method=request.method,
             url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-            headers=request.headers.raw,
+            headers=[*request.headers.raw, *build_correlation_headers()],
             content=request.stream if isinstance(request.stream, httpx2.SyncByteStream) else None,
             extensions={**request.extensions, "timeout": {"connect": CONNECT_S, "write": WRITE_S}},
         )

@@ -13,7 +13,7 @@ from agents.employees.models import ProviderKind
 from agents.employees.provider_settings import load_provider_config
 from agents.employees.toolboxes import get_installed_toolbox
 from agents.platform.database_connections import release_connection
-from agents.platform.log_context import log_for_organization
+from agents.platform.log_context import correlate, log_for_organization
 from agents.providers.base import ModelRequest, ProviderError, ProviderStopped, Usage
 from agents.providers.registry import build_provider
 from agents.runs import budgets
@@ -35,6 +35,7 @@ def title_run(run_id: int) -> bool:
     """
     context = load_context(run_id)
     log_for_organization(context.run.organization_id)
+    correlate(context.run.correlation)
     tool, policy = get_installed_toolbox().get_tool(TOOL), get_installed_toolbox().policy
     if tool is None or {tool.name, tool.id} & policy.disabled:
         return False

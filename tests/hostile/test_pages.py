@@ -205,6 +205,7 @@ def every_page(made: HostileWorld) -> dict[str, list[str]]:
         "nested": [f"/runs/{child.pk}/nested/" for child in made.children],
         "password": ["/account/password/"],
         "deputies": ["/account/deputies/"],
+        "preferences": ["/account/preferences/"],
         "notices": ["/notices/"],
         "messages": ["/notices/messages/?all=1"],
     }

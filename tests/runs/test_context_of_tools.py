@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from agents.accounts.preferences import save_preferences
 from agents.employees.models import Grant
+from agents.notices.choices import save_time_zone
 from gadget_site.settings_table import SiteSettings
 from tests.context_probes import Describe
 from tests.features import feature
@@ -32,3 +34,16 @@ class TestTheContextOfACall:
     def test_names_the_environment(self, workshop: Workshop, settings: Settings, debug: str, name: str) -> None:
         settings.GADGET_ENVIRONMENT = SiteSettings({"DEBUG": debug}, settings.BASE_DIR).environment_name
         assert describe(workshop)["environment"] == name
+
+    @feature(
+        "Tool contract",
+        "A tool learns the language, time zone and units that the person of the run has chosen",
+        "agents/accounts/preferences.py, agents/web/views/preferences.py",
+    )
+    def test_has_the_preferences_of_the_person_of_the_run(self, workshop: Workshop) -> None:
+        assert describe(workshop)["preferences"] == {}
+        save_preferences(workshop.operator, "de-CH", "metric")
+        save_time_zone(workshop.operator, "Europe/Zurich")
+        save_preferences(workshop.approver, "fr", "imperial")
+        expected = {"language": "de-CH", "units": "metric", "time_zone": "Europe/Zurich"}
+        assert describe(workshop)["preferences"] == expected

@@ -40,7 +40,8 @@ from tools.schedules.models import Schedule
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not depend on the database
 
 OF_MEMBERS = (
-    *("own-password", "deputies", "employee", "employee-trust", "tools", "tool", "users", "stop", "who-may-decide"),
+    *("own-password", "preferences", "deputies", "employee", "employee-trust", "tools", "tool", "users", "stop"),
+    "who-may-decide",
     *("notices", "notice-messages", "agents", "asks", "triggers", "trigger"),
 )
 OF_ADMINS = (
@@ -131,6 +132,7 @@ WITHOUT_ROW = (
     *LISTS,
     "theme",
     "own-password",
+    "preferences",
     "deputies",
     "audit-export",
     "oversight-export",

@@ -10,6 +10,7 @@ import httpcore2
 import httpx2
 from typing_extensions import override
 
+from tools.contract.correlation import build_correlation_headers
 from tools.network.errors import network_error, response_too_large, security_violation
 from tools.network.http_client import GuardedClient
 from tools.network.urls import get_host, get_origin, read_url
@@ -44,7 +45,7 @@ class GuardedAsyncTransport(httpx2.AsyncBaseTransport):
         outgoing = httpcore2.Request(
             method=request.method,
             url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-            headers=[*headers, (b"Accept-Encoding", b"identity")],
+            headers=[*headers, (b"Accept-Encoding", b"identity"), *build_correlation_headers()],
             content=request.stream if isinstance(request.stream, httpx2.AsyncByteStream) else None,
             extensions=request.extensions,
         )

@@ -16,6 +16,7 @@ import httpcore2
 import httpx2
 
 from tools.contract import ErrorCode, NetworkAccess, ToolError, check_fence
+from tools.contract.correlation import build_correlation_headers
 from tools.network.charsets import decode_text
 from tools.network.errors import network_error, response_too_large, security_violation, timeout_error
 from tools.network.name_resolution import Resolver, resolve_with_system
@@ -295,7 +296,8 @@ def _complete_headers(method: str, headers: Mapping[str, str]) -> Mapping[str, s
     lower = {name.lower(): value for name, value in headers.items()}
     if ours := FRAMING_HEADERS & lower.keys():
         raise security_violation(f"Only Gadget sets the header {min(ours)!r}.", "Leave it out.")
-    return {"accept": "*/*", "user-agent": USER_AGENT, **lower}
+    correlation = {name.decode().lower(): value.decode() for name, value in build_correlation_headers()}
+    return {"accept": "*/*", "user-agent": USER_AGENT, **correlation, **lower}
 
 
 def _check_write_redirect(answer: ClientResponse, url: httpx2.URL) -> ClientResponse:

@@ -4,6 +4,7 @@ from agents.accounts.models.audit import AuditEntry, AuditHead
 from agents.accounts.models.credential import Credential
 from agents.accounts.models.invitation import Invitation, PasswordReset
 from agents.accounts.models.organization import DECIDERS, ApiToken, Membership, Organization, Role
+from agents.accounts.models.preferences import Preferences, Units
 
 __all__ = [
     "DECIDERS",
@@ -15,5 +16,7 @@ __all__ = [
     "Membership",
     "Organization",
     "PasswordReset",
+    "Preferences",
     "Role",
+    "Units",
 ]

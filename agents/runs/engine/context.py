@@ -12,6 +12,7 @@ from typing import Any
 from django.conf import settings
 
 from agents.accounts.models.organization_versions import record_versions
+from agents.accounts.preferences import ChosenPreferences
 from agents.employees.models import Employee, ToolRule
 from agents.employees.toolboxes import load_credentials, load_network_access, load_toolbox
 from agents.providers.wire_names import get_plain_wire_name
@@ -127,7 +128,7 @@ class RunContext:
             employee_name=run.employee.name,
             run_id=str(run.pk),
             environment=settings.GADGET_ENVIRONMENT,
-            correlation_id=f"run-{run.pk}",
+            correlation_id=run.correlation,
             mode=run.mode,
             ask_model=ask_model,
         )
@@ -170,17 +171,15 @@ class RunContext:
     def build_tool_context(self, call: ToolCall) -> ToolContext:
         """Build the context for the tool of a call, from the run alone and never from params."""
         run = self.run
-        user = run.created_by
-        person = Person(str(user.pk), user.get_full_name() or user.get_username()) if user else Person()
         return ToolContext(
             organization_id=run.organization_id,
             organization_name=run.organization.name,
-            user=person,
+            user=_build_person(run),
             employee_id=str(run.employee_id),
             employee_name=run.employee.name,
             run_id=str(run.pk),
             environment=settings.GADGET_ENVIRONMENT,
-            correlation_id=f"run-{run.pk}",
+            correlation_id=run.correlation,
             call_id=str(call.pk or ""),
             idempotency_key=call.idempotency_key,
             mode=run.mode,
@@ -190,6 +189,14 @@ class RunContext:
             reach=load_network_access(run.organization_id),
             earlier_result=partial(_load_earlier_result, run.pk),
         )
+
+
+def _build_person(run: Run) -> Person:
+    user = run.created_by
+    if user is None:
+        return Person()
+    preferences = ChosenPreferences(run.organization_id, user.pk)
+    return Person(str(user.pk), user.get_full_name() or user.get_username(), preferences)
 
 
 def _load_earlier_result(run_id: int, handle: str) -> ToolResult | None:

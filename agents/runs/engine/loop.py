@@ -20,7 +20,7 @@ its row: `transaction`. Its events are defined in `agents.runs.events`.
 
 import logging
 
-from agents.platform.log_context import log_for_organization
+from agents.platform.log_context import correlate, log_for_organization, restoring_correlation
 from agents.providers.base import ProviderError, ProviderStopped
 from agents.runs.budgets import BudgetExhausted
 from agents.runs.engine.execution import run_ready
@@ -43,7 +43,7 @@ def advance(run_id: int) -> None:
     if lease is None:
         return
     try:
-        with keep_renewing(lease):
+        with keep_renewing(lease), restoring_correlation():
             step = find_first_step(lease)  # 2
             while step.action != Action.LEAVE:
                 step = _take_step(lease, step)
@@ -55,6 +55,7 @@ def find_first_step(lease: Lease) -> NextStep:
     """Settle the calls that the last driver left executing, and find the first step; one transaction."""
     with lease.transaction() as tx:
         log_for_organization(tx.run.organization_id)
+        correlate(tx.run.correlation)
         settle_lost_calls(tx)
     return tx.next_step  # 8
 

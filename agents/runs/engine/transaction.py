@@ -20,6 +20,7 @@ from agents.runs.events import RunEvent
 from agents.runs.models import Approval, Event, ExitReason, Run, RunStatus
 from agents.runs.notice_facts import build_card_fact, build_run_fact
 from agents.runs.queries.runs import LOCKED_RUN, LOCKED_RUN_IF_FREE
+from tools.contract.correlation import get_correlation_id
 
 _RUN_FIELDS = tuple(field.attname for field in Run._meta.concrete_fields if field.attname != "id")
 
@@ -164,6 +165,7 @@ def run_transaction(run_id: int, wait: bool = True) -> Iterator[Transaction]:
 @contextmanager
 def new_run_transaction(run: Run) -> Iterator[Transaction]:
     """Insert a new run and let the block publish its first events, in one commit."""
+    run.correlation_id = run.correlation_id or get_correlation_id()
     with transaction.atomic():
         run.save(force_insert=True)
         tx = Transaction(run, run.created_at, is_read=is_read(run.organization_id))

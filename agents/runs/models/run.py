@@ -7,6 +7,7 @@ from django.db.models.functions import Now
 
 from agents.accounts.models.organization import Organization
 from agents.employees.models.employee import Employee
+from tools.contract.correlation import OWN_PREFIX
 
 TITLE_LENGTH = 80
 MAX_CLIENT_ID = 200
@@ -96,6 +97,7 @@ class Run(models.Model):
     """One task at work. Only a transaction (engine/transaction.py) and the claim (engine/lease.py) change a run.
 
     Attributes:
+        correlation_id: that of the request that started it, or of its parent; empty if there was none.
         parent, parent_call: for a delegated task, the delegating run and its suspended call.
         outcome: what it did, judged at its last end; empty before.
         stopped_because: the reason why nothing of the run may start, such as a stopped employee; empty if it may.
@@ -114,6 +116,7 @@ class Run(models.Model):
     depth = models.PositiveSmallIntegerField(default=0)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     client_request_id = models.CharField(max_length=200, blank=True)
+    correlation_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     title = models.CharField(max_length=200, blank=True)
     task = models.TextField()
     mode = models.CharField(max_length=40, default="general")
@@ -210,6 +213,11 @@ class Run(models.Model):
     def has_model(self) -> bool:
         """True if the employee's model requests the calls of the run."""
         return self.origin not in WITHOUT_MODEL
+
+    @property
+    def correlation(self) -> str:
+        """The id that joins the run's lines in the log with its request and with what it sends to others."""
+        return self.correlation_id or f"{OWN_PREFIX}{self.pk}"
 
     @property
     def may_start(self) -> bool:

@@ -58,6 +58,7 @@ ACTIONS = (
     OfferedAction("Choose your notices", "bell", "notices", Role.VIEWER, "notifications e-mail push chat quiet hours"),
     OfferedAction("Show your messages", "bell", "notice-messages", Role.VIEWER, "notices sent notifications"),
     OfferedAction("Add a deputy", "users", "deputies", Role.APPROVER, "deputies vacation away absence"),
+    OfferedAction("Choose your preferences", "settings", "preferences", Role.VIEWER, "language time zone units"),
     OfferedAction("Change your password", "key-round", "own-password", Role.VIEWER, "account"),
     OfferedAction("Read the API documentation", "file-text", "api-1.0:openapi-view", Role.VIEWER, "rest docs swagger"),
     OfferedAction("Log out", "log-out", "logout", Role.VIEWER, "sign out leave account", fields=()),

@@ -65,6 +65,7 @@ PEOPLE_ACTIONS = {
     "membership_changed": "changed a member's role",
     "membership_deleted": "removed a member",
     "notice_choices_changed": "changed their notices",
+    "preferences_changed": "changed their preferences",
     "channel_added": "added an address for notices",
     "channel_confirmed": "confirmed an address for notices",
     "channel_removed": "removed an address for notices",

@@ -1,0 +1,68 @@
+"""The preferences of members: language, units and time zone, which tools read from the context of a call."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from django.db import transaction
+
+from agents.accounts import audit
+from agents.accounts.models import Membership, Preferences, Units
+from agents.platform.refusals import Invalid
+
+TIME_ZONES: list[Callable[[int, int], str]] = []
+"""Returns the time zone that a user chose in an organization, or an empty text; `notices` adds it, which keeps them."""
+
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
+
+
+@dataclass(frozen=True)
+class ChosenPreferences(Mapping[str, str]):
+    """A user's choices in an organization, read when they are first needed: most tools do not need them."""
+
+    organization_id: int
+    user_id: int
+
+    def __getitem__(self, name: str) -> str:
+        return self._chosen[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._chosen)
+
+    def __len__(self) -> int:
+        return len(self._chosen)
+
+    @cached_property
+    def _chosen(self) -> dict[str, str]:
+        mine = Preferences.objects.filter(
+            membership__organization_id=self.organization_id, membership__user_id=self.user_id
+        )
+        found = mine.values("language", "units").first() or {}
+        zones = [find(self.organization_id, self.user_id) for find in TIME_ZONES]
+        return {name: value for name, value in {**found, "time_zone": "".join(zones)}.items() if value}
+
+
+def load_own_preferences(member: Membership) -> Preferences:
+    """Load the member's preferences, or unsaved ones."""
+    return Preferences.objects.filter(membership=member).first() or Preferences(membership=member)
+
+
+def save_preferences(member: Membership, language: str, units: str) -> Preferences:
+    """Save the language, such as `en` or `de-CH`, and the units; empty texts choose none.
+
+    Raises:
+        Invalid: one of them does not exist.
+    """
+    if language and not _LANGUAGE.fullmatch(language):
+        raise Invalid("language", f"{language[:40]!r} is not a language code such as en or de-CH.")
+    if units and units not in Units.values:
+        raise Invalid("units", f"{units[:40]!r} is none of {', '.join(Units.values)}.")
+    row = load_own_preferences(member)
+    row.language, row.units = language, units
+    with transaction.atomic():
+        row.save()
+        payload = {"language": language, "units": units}
+        actor, subject = f"user:{member.user.get_username()}", f"member:{member.pk}"
+        audit.append(member.organization_id, [audit.NewEntry(actor, "preferences_changed", subject, payload)])
+    return row
