@@ -25,7 +25,7 @@ FLOORS = {
         ("insight",),
         ("policy", "webhooks"),
         ("gateway", "notices", "standing_grants"),
-        ("approvals", "restores", "triggers"),
+        ("approvals", "readers", "restores", "triggers"),
         ("approval_rules", "runs"),
         ("employees",),
         ("accounts",),
