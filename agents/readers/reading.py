@@ -52,16 +52,11 @@ def read_logs() -> bool:
     return any(has_more)
 
 
-def skip_unread(*names: str) -> None:
-    """Let these readers pass over everything that is in their logs now."""
+def skip_unread() -> None:
+    """Let all readers pass over everything that is in their logs now."""
     for reader in READERS:
-        if reader.name in names:
-            place = {"position": _find_newest(reader.log), "holes": []}
-            ReaderCursor.objects.update_or_create(reader=reader.name, defaults=place)
-
-
-def _find_newest(log: type[Model]) -> int:
-    return log._default_manager.aggregate(newest=Max("pk"))["newest"] or 0
+        newest = reader.log._default_manager.aggregate(newest=Max("pk"))["newest"] or 0
+        ReaderCursor.objects.update_or_create(reader=reader.name, defaults={"position": newest, "holes": []})
 
 
 def _read(reader: Reader) -> bool:

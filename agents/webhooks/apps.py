@@ -8,7 +8,7 @@ class WebhooksConfig(AppConfig):
     verbose_name = "Webhooks"
 
     def ready(self) -> None:
-        from agents.runs.event_readers import READERS, EventReader
-        from agents.webhooks.outbox import add_deliveries, select_webhooks
+        from agents.readers.reading import READERS
+        from agents.webhooks.outbox import READER
 
-        READERS.append(EventReader(select_webhooks, add_deliveries))
+        READERS.append(READER)
