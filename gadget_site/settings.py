@@ -97,6 +97,7 @@ INSTALLED_APPS = [
     "agents.notices",
     "agents.gateway",
     "agents.triggers",
+    "agents.readers",
     "agents.webhooks",
     "agents.insight",
     "agents.policy",

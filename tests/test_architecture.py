@@ -25,7 +25,7 @@ FLOORS = {
         ("insight",),
         ("policy", "webhooks"),
         ("gateway", "notices", "standing_grants"),
-        ("approvals", "deliveries", "restores", "triggers"),
+        ("approvals", "deliveries", "readers", "restores", "triggers"),
         ("approval_rules", "runs"),
         ("employees",),
         ("accounts",),

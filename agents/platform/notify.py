@@ -29,6 +29,7 @@ ADVANCE_JOB = "agents.worker.jobs.advance_run"
 TITLE_JOB = "agents.worker.jobs.title_run"
 REFRESH_JOB = "agents.worker.jobs.refresh_source"
 DELIVERY_JOB = "agents.worker.jobs.deliver_notices"
+READING_JOB = "agents.worker.jobs.read_events"
 RENEWAL_JOB = "agents.worker.jobs.renew_withheld"
 _MAX_DELTAS = 2000
 _MAX_STREAMS = 2000
@@ -211,6 +212,11 @@ def request_source_refresh(source_id: int) -> None:
 def request_delivery() -> None:
     """Ask a worker to send the notices that are due; workers also look for them every two seconds."""
     _get_publisher().put_job(DELIVERY_JOB, 0)
+
+
+def request_reading() -> None:
+    """Ask a worker to read new events for what follows from them; workers also look every two seconds."""
+    _get_publisher().put_job(READING_JOB, 0)
 
 
 def request_renewal() -> None:

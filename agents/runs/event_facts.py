@@ -113,11 +113,11 @@ def list_late_effect(payload: Payload) -> Facts:
     """List the facts about a call that has happened after all."""
     ids = {"call_id": payload["call_id"], "status": "happened_after_all"}
     happened = EventFact(FactKind.CALL_EXECUTED, ids, _take(payload, "summary"))
-    return (happened, _build_unknown_card(FactKind.CARD_OPENED, payload))
+    return (happened, _build_unknown_card(FactKind.CARD_OPENED, payload, **_take(payload, "approval_id")))
 
 
 def _build_unknown_card(kind: FactKind, payload: Payload, **more: str) -> EventFact:
-    """Build the fact about the card that asks what the call did; the event does not name it."""
+    """Build the fact about the card that asks what the call did; most events do not name it."""
     return EventFact(kind, {"card": UNKNOWN_CARD, "call_id": payload["call_id"], **more})
 
 

@@ -9,9 +9,9 @@ class WebhooksConfig(AppConfig):
 
     def ready(self) -> None:
         from agents.deliveries.outboxes import register
-        from agents.runs.event_readers import READERS, EventReader
-        from agents.webhooks.outbox import add_deliveries, select_webhooks
+        from agents.readers.reading import READERS
+        from agents.webhooks.outbox import READER
         from agents.webhooks.sending import WebhookOutbox
 
-        READERS.append(EventReader(select_webhooks, add_deliveries))
+        READERS.append(READER)
         register(WebhookOutbox())

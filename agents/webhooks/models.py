@@ -1,11 +1,13 @@
 """Webhooks, their secrets, and their deliveries."""
 
+from typing import Any
 from uuid import uuid4
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from typing_extensions import override
 
 from agents.accounts.models.organization import Organization
 from agents.deliveries.models import ENDED_HAS_A_TIME, DeliveryBase, ReceiverBase
@@ -40,6 +42,7 @@ class Webhook(ReceiverBase):
         failures: the number of failures since the last success.
         is_slow: the last answer took more than two seconds.
         off_reason: the reason why Gadget switched it off.
+        told_from: the time since which it is told of facts: when it was added, or last switched on.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="webhooks", db_index=False)
@@ -55,6 +58,7 @@ class Webhook(ReceiverBase):
     off_reason = models.CharField(max_length=300, blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(db_default=Now())
+    told_from = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
         ordering = ("-id",)
@@ -65,6 +69,13 @@ class Webhook(ReceiverBase):
 
     def __str__(self) -> str:
         return self.name
+
+    @override
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Save it; one that is switched on is told nothing that happened before."""
+        if self.is_active and Webhook.objects.filter(pk=self.pk, is_active=False).exists():
+            self.told_from = Now()
+        super().save(*args, **kwargs)
 
     @property
     def host(self) -> str:
@@ -104,9 +115,9 @@ class WebhookDeliveryStatus(models.TextChoices):
 
 
 class WebhookDelivery(DeliveryBase):
-    """A fact on its way to one webhook, written in the transaction of the fact.
+    """A fact on its way to one webhook, written after the commit of its event.
 
-    The database checks neither its run nor its webhook: a run goes on whatever becomes of a webhook meanwhile.
+    The database checks neither its run nor its webhook: both may be removed meanwhile.
 
     Attributes:
         public_id: random, so that no other installation, and no later delivery after a restore, has it too.

@@ -1,22 +1,25 @@
-"""The outbox of webhooks: deliveries are written together with their facts, and sent later by workers."""
+"""The outbox of webhooks: a reader of events that writes their deliveries, which workers send later."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, assert_never
 
 from django.db import transaction
-from django.db.models import Max, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
+from agents.approvals.resolutions import ACKNOWLEDGED
 from agents.gateway.models import Ask
 from agents.platform import notify
+from agents.readers.reading import Reader
 from agents.runs.descriptions import describe
 from agents.runs.event_facts import UNKNOWN_CARD, EventFact, FactKind
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, Event, EventType, Origin, Run
-from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
+from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind
 
 
 @dataclass(frozen=True)
@@ -35,63 +38,98 @@ class WebhookFact:
     due_at: datetime | None = None
 
 
-def select_webhooks(organization_id: int | OuterRef) -> QuerySet[Any]:
-    """Select the organization's active webhooks."""
-    return Webhook.objects.filter(organization_id=organization_id, is_active=True)
+@dataclass(frozen=True)
+class ToldFact:
+    """A fact with the event that it is from."""
+
+    event: Event
+    fact: WebhookFact
 
 
-def add_deliveries(run: Run, events: Iterable[Event]) -> None:
-    """Write the deliveries of these events of the run, inside the transaction that writes them and holds its lock.
+def select_events() -> QuerySet[Event]:
+    """Select the events of organizations with an active webhook, with their runs."""
+    active = Webhook.objects.filter(organization_id=OuterRef("run__organization_id"), is_active=True)
+    return Event.objects.filter(Exists(active)).select_related("run")
 
-    The caller knows that the organization has webhooks; the rest costs two statements.
+
+def write_deliveries(events: Sequence[Event]) -> None:
+    """Write the deliveries of these events, with a few statements for any number.
+
+    A webhook is told nothing that happened before it was added or switched on. An event that has deliveries is passed
+    over: until every process is of this version, an older one may have written them.
     """
-    events = list(events)
-    facts = [(event.seq, fact) for event in events for fact in _list_facts(run, event)]
-    if not facts:
-        return
-    if run.origin == Origin.ASK and any(_is_undone(event) for event in events):
-        # nobody was told yet: an answer is due once it cannot be undone
-        WebhookDelivery.objects.filter(run_id=run.pk, kind=WebhookKind.ASK_ANSWERED, tries=0).delete()
-    earlier = WebhookDelivery.objects.filter(run_id=run.pk, webhook=OuterRef("pk")).order_by().values("webhook")
-    webhooks = select_webhooks(run.organization_id)
-    rows: list[WebhookDelivery] = []
-    for webhook in webhooks.annotate(last_seq=Subquery(earlier.annotate(last=Max("seq")).values("last"))):
-        rows += _build_deliveries(webhook, run, facts)
-    if rows:
+    undone = {event.run_id: event.seq for event in events if event.run.origin == Origin.ASK and _is_undone(event)}
+    if undone:  # nobody was told yet: an answer is due once it cannot be undone
+        answers = WebhookDelivery.objects.filter(run_id__in=undone, kind=WebhookKind.ASK_ANSWERED)
+        answers.filter(Q(tries=0) | Q(status=WebhookDeliveryStatus.DROPPED)).delete()
+    told = [ToldFact(event, fact) for event in events for fact in _list_facts(event)]
+    told = [each for each in told if each.fact.kind != WebhookKind.ASK_ANSWERED or not _is_before(each.event, undone)]
+    if rows := _build_deliveries(told) if told else []:
         WebhookDelivery.objects.bulk_create(rows)
         transaction.on_commit(notify.request_delivery)
 
 
-def _build_deliveries(webhook: Any, run: Run, facts: list[tuple[int, WebhookFact]]) -> list[WebhookDelivery]:
-    """Build the deliveries to one webhook; each names the one before it, so that a receiver notices a gap."""
-    rows, previous, last = [], webhook.last_seq, webhook.last_seq
-    for seq, fact in facts:
-        if fact.kind not in webhook.kinds:
-            continue
-        if last != seq:
-            previous, last = last, seq
-        rows.append(
-            WebhookDelivery(
-                webhook=webhook,
-                kind=fact.kind,
-                run_id=run.pk,
-                seq=seq,
-                previous_seq=previous,
-                payload={"run_id": str(run.pk), "employee_id": str(run.employee_id), **fact.payload},
-                values=fact.values if webhook.sends_values else {},
-                due_at=Now() if fact.due_at is None else fact.due_at,
-            )
-        )
+def _is_before(event: Event, seqs: dict[int, int]) -> bool:
+    return event.seq < seqs.get(event.run_id, 0)
+
+
+def _build_deliveries(told: Sequence[ToldFact]) -> list[WebhookDelivery]:
+    """Build the deliveries, each with the number of the run's last event before it that its webhook is told of."""
+    runs = {each.event.run_id: each.event.run for each in told}
+    earlier = WebhookDelivery.objects.filter(run_id__in=runs).order_by()
+    ends = earlier.values_list("run_id", "webhook_id").annotate(last=Max("seq"))
+    last: dict[tuple[int, int], int] = {(run_id, webhook_id): seq for run_id, webhook_id, seq in ends}
+    of_these = earlier.filter(seq__in={each.event.seq for each in told})
+    written = set(of_these.values_list("run_id", "webhook_id", "seq"))
+    previous: dict[tuple[int, int], int | None] = {}
+    webhooks = _load_webhooks(run.organization_id for run in runs.values())
+    rows = []
+    for each in told:
+        for webhook in webhooks[each.event.run.organization_id]:
+            chain, seq = (each.event.run_id, webhook.pk), each.event.seq
+            if not _is_told(webhook, each) or (*chain, seq) in written:
+                continue
+            if last.get(chain) != seq:
+                previous[chain], last[chain] = last.get(chain), seq
+            rows.append(_build_delivery(webhook, each, previous[chain]))
     return rows
+
+
+def _load_webhooks(organization_ids: Iterable[int]) -> Mapping[int, list[Webhook]]:
+    """Load the active webhooks of these organizations."""
+    found = defaultdict[int, list[Webhook]](list)
+    for webhook in Webhook.objects.filter(organization_id__in=set(organization_ids), is_active=True).order_by("pk"):
+        found[webhook.organization_id].append(webhook)
+    return found
+
+
+def _is_told(webhook: Webhook, told: ToldFact) -> bool:
+    return told.fact.kind in webhook.kinds and told.event.created_at >= webhook.told_from
+
+
+def _build_delivery(webhook: Webhook, told: ToldFact, previous_seq: int | None) -> WebhookDelivery:
+    event, fact, run = told.event, told.fact, told.event.run
+    return WebhookDelivery(
+        webhook=webhook,
+        kind=fact.kind,
+        run_id=run.pk,
+        seq=event.seq,
+        previous_seq=previous_seq,
+        payload={"run_id": str(run.pk), "employee_id": str(run.employee_id), **fact.payload},
+        values=fact.values if webhook.sends_values else {},
+        due_at=Now() if fact.due_at is None else fact.due_at,
+        wanted_at=event.created_at,
+        created_at=event.created_at,
+    )
 
 
 def _is_undone(event: Event) -> bool:
     return event.type == EventType.APPROVAL_DECIDED and event.payload["status"] == ApprovalStatus.SUPERSEDED
 
 
-def _list_facts(run: Run, event: Event) -> list[WebhookFact]:
+def _list_facts(event: Event) -> list[WebhookFact]:
     """List the facts that the event is about."""
-    built = [_build_fact(run, fact) for fact in describe(event).facts]
+    built = [_build_fact(event.run, fact) for fact in describe(event).facts]
     return [fact for fact in built if fact is not None]
 
 
@@ -122,8 +160,20 @@ def _build_ask_answer(run: Run, fact: EventFact) -> WebhookFact:
 
 
 def _build_unknown_card(fact: EventFact) -> WebhookFact | None:
-    """Build the fact about the card that asks what a call did, if the call has one."""
-    cards = Approval.objects.filter(tool_call_id=int(fact.ids["call_id"]), kind=ApprovalKind.UNKNOWN)
-    card = cards.order_by("-pk").values_list("pk", flat=True).first()
-    ids = {"card": UNKNOWN_CARD, "approval_id": str(card), **fact.ids}
-    return None if card is None else WebhookFact(WebhookKind(fact.kind.value), ids)
+    """Build the fact about the card that asks what a call did, if the call has one.
+
+    A call has at most two: one because its outcome is unknown, and one because it has happened after all, which people
+    acknowledge. The event of the second one names it.
+    """
+    ids = {"card": UNKNOWN_CARD, **fact.ids}
+    if "approval_id" not in ids:
+        cards = Approval.objects.filter(tool_call_id=int(ids["call_id"]), kind=ApprovalKind.UNKNOWN)
+        order = "-pk" if ids.get("status") == ACKNOWLEDGED else "pk"
+        card = cards.order_by(order).values_list("pk", flat=True).first()
+        if card is None:
+            return None
+        ids["approval_id"] = str(card)
+    return WebhookFact(WebhookKind(fact.kind.value), ids)
+
+
+READER = Reader("webhooks", Event, select_events, write_deliveries)

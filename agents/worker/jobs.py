@@ -94,6 +94,13 @@ def deliver_notices(_: int) -> None:
         sender.wake()
 
 
+@shared_task(name=notify.READING_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
+def read_events(_: int) -> None:
+    """Wake the thread that reads events."""
+    for sender in _senders:
+        sender.wake_reader()
+
+
 @shared_task(name=notify.RENEWAL_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
 def renew_withheld(_: int) -> None:
     """Wake the thread that renews the cards of withheld bulks."""

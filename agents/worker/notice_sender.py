@@ -1,4 +1,6 @@
-"""The threads that send: one spreads notices, one withdraws, one sends e-mail, and four each push, chat and webhooks.
+"""The threads that read events and send what follows.
+
+One reads, one spreads notices, one withdraws, one sends e-mail, and four each send to browsers, chat and webhooks.
 
 A server that hangs keeps only its own messages waiting; no run and no page waits for any of them.
 """
@@ -19,6 +21,7 @@ from agents.notices.models import ChannelKind
 from agents.notices.on_screen import withdraw_next
 from agents.notices.spreading import spread_notices
 from agents.platform.error_boundary import log_and_continue
+from agents.readers.reading import read_logs
 from agents.runs.engine.timing import timing
 
 POLL_S = 2.0
@@ -90,7 +93,8 @@ class NoticeSender:
         for name, work in helpers.items():
             self._senders.append(RepeatingThread(name, work, lambda: None, HELPERS_POLL_S))
         self._spreader = RepeatingThread("spread-notices", spread_notices, self._wake_senders)
-        self._threads = (self._spreader, *self._senders)
+        self._reader = RepeatingThread("read-logs", read_logs, lambda: None)
+        self._threads = (self._reader, self._spreader, *self._senders)
 
     def start(self) -> None:
         """Start all threads, and make the installation's key for push at the first start."""
@@ -103,6 +107,10 @@ class NoticeSender:
         """Spread and send soon."""
         self._spreader.wake()
         self._wake_senders()
+
+    def wake_reader(self) -> None:
+        """Read new events soon; what follows from them asks for the senders itself."""
+        self._reader.wake()
 
     def finish(self) -> None:
         """Begin to send nothing more, while the worker's last runs end."""

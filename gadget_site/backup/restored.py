@@ -19,6 +19,7 @@ from agents.approvals.unstarted_cards import replace_unstarted_card
 from agents.gateway.models import AgentKey, SigningKey
 from agents.notices.deliveries import drop_all
 from agents.platform.models import Installation
+from agents.readers.reading import skip_unread
 from agents.restores.lines import write_lines
 from agents.runs import schedules, stops
 from agents.runs.engine.recovery import settle_lost_call
@@ -60,6 +61,7 @@ def stop_everything() -> None:
         Claim.objects.all().delete()
         Vote.objects.filter(withdrawn_at=None, approval__status=ApprovalStatus.PENDING).update(withdrawn_at=Now())
         Trigger.objects.filter(is_active=True).update(is_active=False)
+        skip_unread()
         drop_all(RESTORED)
         switch_all_off(RESTORED)
 

@@ -87,6 +87,7 @@ WITHOUT_RIGHTS = {
     "policy.PolicySnapshot": "a record of past rules",
     "policy.ShadowCard": "figures",
     "policy.ShadowVerdict": "figures",
+    "readers.ReaderCursor": "a place in a log; the restore passes over what nobody was told of",
     "records.Draft": "data",
     "records.Draft_records": "data",
     "records.ListEntry": "data",

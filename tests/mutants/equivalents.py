@@ -96,14 +96,6 @@ EQUIVALENT: dict[str, str] = {
     " -> ((capabilities is not None) and (EXTENSION in (capabilities.extensions or {})))": (
         "A request of an earlier revision carries no capabilities."
     ),
-    "agents/webhooks/outbox.py add_deliveries: not facts -> False": "Without facts nothing is built, only read.",
-    "agents/webhooks/outbox.py add_deliveries: run.origin == Origin.ASK and any(_is_undone(event) for event in events)"
-    " -> ((any(_is_undone(event) for event in events)))": "Only runs of asks have answers; it spares a query.",
-    "agents/webhooks/outbox.py add_deliveries: WebhookDelivery.objects.filter(run_id=run.pk, "
-    "kind=WebhookKind.ASK_ANSWERED, tries=0)"
-    " -> WebhookDelivery.objects.filter(run_id=run.pk, kind=WebhookKind.ASK_ANSWERED)": (
-        "An answer is tried only once the time to undo it is over, and then nothing undoes it."
-    ),
     "agents/deliveries/changes.py delete_deliveries: len(found) < at_once -> False": (
         "Without the check, it looks again for what is not there; nothing else changes."
     ),

@@ -224,10 +224,13 @@ TARGETS = [
         for file in ("schemes", "templates", "receiving", "changes")
     ),
     *(
-        near(f"agents/webhooks/{file}", "webhooks: facts sending many_workers changes", 12)
+        near(f"agents/webhooks/{file}", "webhooks: facts reading sending many_workers changes", 12)
         for file in ("outbox", "sending", "changes")
     ),
     near("agents/deliveries/models", "platform: migrations"),
+    near("agents/webhooks/models", "webhooks: changes"),
+    near("agents/readers/reading", "readers: reading webhooks: reading", 12),
+    near("agents/readers/holes", "readers: reading", 12),
     near("agents/approvals/own_cards", "approvals: votes deciding four_eyes_and_roles"),
     near("agents/approvals/warnings/individual_cards", "approvals: individual_cards standing_grants: person_needed"),
     near("agents/approvals/requesters", "approvals: requesters four_eyes_and_roles", 12),

@@ -24,8 +24,8 @@ from agents.web.panel.lines import render_lines
 from agents.web.panel.transcript import MarkdownTranscript, read_entries
 from agents.web.replay.entries import build_entries
 from agents.webhooks.changes import WebhookTerms, make_webhook
-from agents.webhooks.models import WebhookDelivery, WebhookKind
-from agents.webhooks.outbox import add_deliveries
+from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
+from agents.webhooks.outbox import write_deliveries
 from tests.web.described_samples import CALLS, LATER, SAMPLES, build_described_events, name_sample
 from tests.world import World, make_world
 
@@ -104,12 +104,13 @@ def read_transcript(run: Run) -> list[list[str]]:
 def read_deliveries(world: World, run: Run) -> list[list[str]]:
     terms = WebhookTerms("Other", "https://example.com/x", WebhookKind.values, sends_values=True)
     make_webhook(world.member("admin"), terms)
+    Webhook.objects.update(created_at=run.events.earliest("created_at").created_at)
     call = CALLS["outcome_unknown"][0]
     Approval.objects.create(
         id=900_031, organization=world.acme, run=run, tool_call_id=call, kind=ApprovalKind.UNKNOWN, level="write",
         sentence="", preview={}, digest="", expires_at=LATER,
     )  # fmt: skip
-    add_deliveries(run, run.events.order_by("seq"))
+    write_deliveries(list(run.events.select_related("run").order_by("seq")))
     shown: list[list[str]] = [[] for _ in SAMPLES]
     for one in WebhookDelivery.objects.order_by("pk"):
         ids = {name: value for name, value in one.payload.items() if name not in ("run_id", "employee_id")}

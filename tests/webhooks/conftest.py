@@ -14,7 +14,7 @@ from agents.webhooks.models import Webhook, WebhookKind
 from agents.webhooks.sending import KIND
 from gadget_site.private_hosts import LOOPBACK
 from tests.webhooks.receiver import Receiver, open_receiver
-from tests.workshop import Workshop
+from tests.workshop import Workshop, read_everything
 from tests.workshop.fixtures import (  # noqa: F401
     _django_db_helper,
     commits_do_not_wait_for_the_disk,
@@ -46,7 +46,8 @@ def send_next_delivery(*, only_quick: bool = False) -> bool:
 
 
 def send_all() -> int:
-    """Send everything that is due, as a worker does; return the number of tries."""
+    """Read all events and send everything that is due, as a worker does; return the number of tries."""
+    read_everything()
     tries = 0
     while send_next_delivery():
         tries += 1

@@ -21,7 +21,7 @@ from gadget_site.backup.restored import settle
 from gadget_site.private_hosts import parse_private_hosts
 from tests.webhooks.conftest import add_webhook, send_all
 from tests.webhooks.receiver import Receiver
-from tests.workshop import Workshop, asking, build_workshop, call
+from tests.workshop import Workshop, asking, build_workshop, call, read_everything
 from tools.contract import PrivateHosts
 
 TERMS: dict[str, Any] = {"name": "Other system", "address": "https://example.com/x", "kinds": ["run.started"]}
@@ -153,6 +153,7 @@ class TestChanging:
         send_all()
         sent = WebhookDelivery.objects.get()
         workshop.submit()
+        read_everything()
         changes.switch_webhook(workshop.admin, webhook.pk, is_active=False)
         assert send_all() == 0
         delivery = WebhookDelivery.objects.latest("pk")
@@ -175,6 +176,7 @@ class TestChanging:
         webhook, _ = add_webhook(workshop, receiver)
         other, _ = add_webhook(workshop, receiver)
         workshop.submit()
+        read_everything()
         changes.remove_webhook(workshop.admin, webhook.pk)
         assert changes.forget_old_deliveries() == 1
         assert WebhookDelivery.objects.get().webhook == other
@@ -188,15 +190,19 @@ class TestChanging:
         changes.switch_webhook(workshop.admin, webhook.pk, is_active=False)
         assert WebhookDelivery.objects.get().problem == "the receiver answered 500"
 
+    @pytest.mark.parametrize("is_read", [False, True])
     def test_a_fact_that_came_while_it_was_switched_off_is_not_sent_later(
-        self, workshop: Workshop, receiver: Receiver
+        self, workshop: Workshop, receiver: Receiver, *, is_read: bool
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
         workshop.submit()
+        if is_read:
+            read_everything()
         Webhook.objects.update(is_active=False)
         changes.switch_webhook(workshop.admin, webhook.pk, is_active=True)
         assert send_all() == 0
         workshop.submit()
+        read_everything()
         Webhook.objects.update(is_active=False)
         changes.forget_old_deliveries()
         assert not WebhookDelivery.objects.filter(status=WebhookDeliveryStatus.WAITING).exists()
@@ -261,6 +267,7 @@ class TestKeeping:
         webhook, _ = make(workshop)
         for _ in range(4):
             workshop.submit()
+        read_everything()
         *old, young, waiting = WebhookDelivery.objects.order_by("pk")
         ended = WebhookDelivery.objects.filter(webhook=webhook)
         ended.filter(pk__in=[each.pk for each in old]).update(status="sent", ended_at=Now() - KEPT * 1.01)
@@ -275,6 +282,7 @@ class TestKeeping:
         Webhook.objects.filter(pk=other.pk).update(is_active=False, off_reason="the receiver is gone")
         workshop.play(asking(call("data.updateRecord", record_id="1", changes={"phone": "1"})))
         workshop.work()
+        read_everything()
         sent = WebhookDelivery.objects.create(
             webhook=webhook, kind="run.started", run_id=1, seq=1, status="sent", ended_at=webhook.created_at
         )

@@ -1,23 +1,19 @@
-"""Facts that webhooks tell: written with their facts, with ids alone, numbered without a silent gap."""
+"""Facts that webhooks tell: read from the events, with ids alone, numbered without a silent gap."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
 
-import pytest
-from django.db import connection, transaction
 from django.db.models.functions import Now
-from django.test.utils import CaptureQueriesContext
 
 from agents.approvals import decisions
 from agents.gateway.asks import AskedRequest, submit
 from agents.runs.engine.transaction import run_transaction
-from agents.runs.event_readers import is_read
-from agents.runs.events import CallResolved, QuestionAnswered
+from agents.runs.events import CallResolved
 from agents.runs.models import Approval, ApprovalKind, Event, Run, ToolCall
-from agents.webhooks.changes import forget_old_deliveries, send_delivery_again
-from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind
+from agents.webhooks.changes import send_delivery_again
+from agents.webhooks.models import WebhookDelivery, WebhookDeliveryStatus, WebhookKind
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
 from tests.gateway.conftest import make_key
@@ -26,7 +22,16 @@ from tests.gateway.test_asks import ask as make_ask
 from tests.recorder import Recorder
 from tests.webhooks.conftest import add_webhook, send_all
 from tests.webhooks.receiver import Receiver
-from tests.workshop import Workshop, asking, build_workshop, call, expire_card, last_call, lose_worker, write_in_flight
+from tests.workshop import (
+    Workshop,
+    asking,
+    call,
+    expire_card,
+    last_call,
+    lose_worker,
+    read_everything,
+    write_in_flight,
+)
 from tests.workshop.colleagues import answer, ask, may_ask, question_of
 from tools.contract import Level
 
@@ -184,6 +189,7 @@ class TestKinds:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         asked = make_ask(make_key(workshop))
         workshop.approve(workshop.card(asked.run), grace_s=30)
+        read_everything()
         WebhookDelivery.objects.update(due_at=Now())
         assert send_all() == 1
         assert not receiver.received
@@ -280,6 +286,7 @@ class TestNumbers:
         add_webhook(workshop, receiver)
         ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
         workshop.deny(workshop.card(ask.run))
+        read_everything()
         started, opened, decided, answered = WebhookDelivery.objects.order_by("pk")
         assert (started.previous_seq, opened.previous_seq) == (None, started.seq), "two facts of one transaction"
         assert (decided.seq, decided.previous_seq) == (answered.seq, answered.previous_seq)
@@ -289,65 +296,8 @@ class TestNumbers:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED])
         workshop.submit()
         workshop.submit()
+        read_everything()
         assert list(WebhookDelivery.objects.values_list("previous_seq", flat=True)) == [None, None]
-
-
-class TestCost:
-    @feature(
-        "Agents elsewhere",
-        "Webhooks are written in the transaction of their fact, without a statement for organizations that have none",
-        "agents/webhooks/outbox.py",
-    )
-    def test_without_a_webhook_a_transaction_has_no_further_statement(
-        self, workshop: Workshop, receiver: Receiver
-    ) -> None:
-        run = workshop.submit()
-        with CaptureQueriesContext(connection) as queries, run_transaction(run.pk) as tx:
-            tx.publish(QuestionAnswered("1", "1", "yes", "dana"))
-        about_webhooks = [one["sql"] for one in queries if "webhook" in one["sql"]]
-        assert len(about_webhooks) == 1, "the lock of the run reads it along"
-        assert "runs_run" in about_webhooks[0]
-
-    def test_a_fact_and_its_deliveries_are_one_transaction(self, workshop: Workshop, receiver: Receiver) -> None:
-        add_webhook(workshop, receiver)
-        run = workshop.submit()
-        before = WebhookDelivery.objects.count()
-
-        class LostError(Exception):
-            pass
-
-        def publish_and_fail() -> None:
-            with run_transaction(run.pk) as tx:
-                tx.publish(QuestionAnswered("1", "1", "yes", "dana"))
-                tx.write()
-                raise LostError
-
-        with pytest.raises(LostError):
-            publish_and_fail()
-        assert WebhookDelivery.objects.count() == before
-
-    def test_only_an_active_webhook_of_the_organization_is_told(self, workshop: Workshop, receiver: Receiver) -> None:
-        add_webhook(build_workshop("globex"), receiver)
-        assert not is_read(workshop.organization.pk)
-        ours, _ = add_webhook(workshop, receiver)
-        assert is_read(workshop.organization.pk)
-        switched_off, _ = add_webhook(workshop, receiver)
-        Webhook.objects.filter(pk=switched_off.pk).update(is_active=False)
-        assert is_read(workshop.organization.pk)
-        run_through(workshop)
-        assert set(WebhookDelivery.objects.values_list("webhook", flat=True)) == {ours.pk}
-        Webhook.objects.update(is_active=False)
-        assert not is_read(workshop.organization.pk)
-
-    def test_a_webhook_that_is_removed_meanwhile_fails_no_run(self, workshop: Workshop, receiver: Receiver) -> None:
-        webhook, _ = add_webhook(workshop, receiver)
-        with transaction.atomic():
-            run = workshop.submit()
-            webhook.secrets.all().delete()
-            Webhook.objects.filter(pk=webhook.pk)._raw_delete("default")  # as another transaction would
-        assert Run.objects.filter(pk=run.pk).exists()
-        assert send_all() == 0
-        assert forget_old_deliveries() == 1
 
 
 def test_a_switched_off_webhook_is_told_nothing(workshop: Workshop, receiver: Receiver) -> None:
@@ -355,4 +305,5 @@ def test_a_switched_off_webhook_is_told_nothing(workshop: Workshop, receiver: Re
     webhook.is_active = False
     webhook.save()
     workshop.submit()
+    read_everything()
     assert not WebhookDelivery.objects.exists()

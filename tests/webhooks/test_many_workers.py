@@ -18,7 +18,7 @@ from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
 from tests.awaiting import await_that
 from tests.webhooks.conftest import add_webhook, send_all, send_next_delivery
 from tests.webhooks.receiver import Receiver
-from tests.workshop import Workshop, beside
+from tests.workshop import Workshop, beside, read_everything
 
 STARTED = [WebhookKind.RUN_STARTED]
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -28,6 +28,7 @@ def test_a_webhook_has_one_delivery_on_its_way(workshop: Workshop, receiver: Rec
     add_webhook(workshop, receiver, kinds=STARTED)
     workshop.submit()
     workshop.submit()
+    read_everything()
     receiver.hold()
     with beside(send_next_delivery):
         await_that(lambda: len(receiver.received) == 1, "the first one is on its way")
@@ -42,6 +43,7 @@ def test_one_that_another_worker_has_just_taken_hides_no_other_webhook(workshop:
     busy, _ = add_webhook(workshop, receiver, kinds=STARTED)
     other, _ = add_webhook(workshop, receiver, kinds=STARTED)
     workshop.submit()
+    read_everything()
     busy.deliveries.update(due_at=Now() - timedelta(minutes=1))
     held, sent = threading.Event(), threading.Event()
 
@@ -65,6 +67,7 @@ def test_the_webhook_whose_delivery_has_been_due_for_longest_comes_first(
 ) -> None:
     webhooks = [add_webhook(workshop, receiver, kinds=STARTED)[0] for _ in range(2)]
     workshop.submit()
+    read_everything()
     for webhook, due_s in zip(webhooks, (5, 50), strict=True):
         webhook.deliveries.update(due_at=Now() - timedelta(seconds=due_s))
     assert send_next_delivery()
@@ -77,6 +80,7 @@ def test_the_next_one_is_not_sent_early_if_another_worker_sends_the_due_one_mean
     add_webhook(workshop, receiver, kinds=STARTED)
     workshop.submit()
     workshop.submit()
+    read_everything()
     later = WebhookDelivery.objects.latest("pk")
     WebhookDelivery.objects.filter(pk=later.pk).update(due_at=Now() + timedelta(hours=1))
     lock = engine._find_first
@@ -96,6 +100,7 @@ def test_neither_is_any_while_another_worker_holds_the_webhook(
 ) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)
     workshop.submit()
+    read_everything()
     lock = engine._find_first
 
     def lock_late(outbox: Outbox[Any, Any], rows: QuerySet[Any]) -> object:
@@ -111,6 +116,7 @@ def test_the_end_of_a_try_frees_its_own_webhook_alone(workshop: Workshop, receiv
     webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
     other, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
     workshop.submit()
+    read_everything()
     receiver.hold()
     with beside(send_next_delivery):
         await_that(lambda: len(receiver.received) == 1, "the delivery is on its way")
@@ -147,6 +153,7 @@ def test_a_slow_receiver_delays_no_other(workshop: Workshop, receiver: Receiver)
     add_webhook(workshop, receiver, kinds=STARTED)
     Webhook.objects.update(is_slow=True)
     workshop.submit()
+    read_everything()
     assert not send_next_delivery(only_quick=True)
     Webhook.objects.update(is_slow=False, failing_since=Now())
     assert not send_next_delivery(only_quick=True)
@@ -157,6 +164,7 @@ def test_a_slow_receiver_delays_no_other(workshop: Workshop, receiver: Receiver)
 def test_a_try_that_was_lost_is_made_again(workshop: Workshop, receiver: Receiver) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)
     workshop.submit()
+    read_everything()
     Webhook.objects.update(busy_until=Now() + timedelta(minutes=1))
     assert not send_next_delivery()
     Webhook.objects.update(busy_until=Now() - timedelta(seconds=1))

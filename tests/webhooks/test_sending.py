@@ -28,7 +28,7 @@ from tests.features import feature
 from tests.gateway.conftest import make_key
 from tests.webhooks.conftest import add_webhook, send_all, send_next_delivery
 from tests.webhooks.receiver import Receiver
-from tests.workshop import Workshop, beside
+from tests.workshop import Workshop, beside, read_everything
 from tools.contract import Level, PrivateHosts
 
 STARTED = [WebhookKind.RUN_STARTED]
@@ -138,6 +138,7 @@ class TestMeanwhile:
         workshop.submit()
         receiver.status = status
         receiver.hold()
+        read_everything()
         with beside(send_next_delivery):
             await_that(lambda: bool(receiver.received), "the delivery is on its way")
             WebhookDelivery.objects.update(tries=2)
@@ -168,14 +169,14 @@ class TestMeanwhile:
 class TestDelivery:
     def test_it_records_status_and_duration(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
-        for _ in range(2):
-            workshop.submit()
+        workshop.submit()
+        workshop.submit()
+        read_everything()
         assert send_next_delivery()
         delivery, other = WebhookDelivery.objects.order_by("pk")
         assert (other.status, other.tries, other.answer_status) == (WebhookDeliveryStatus.WAITING, 0, None)
         assert (delivery.status, delivery.tries, delivery.answer_status) == (WebhookDeliveryStatus.SENT, 1, 200)
-        assert delivery.duration_ms is not None
-        assert delivery.ended_at is not None
+        assert None not in (delivery.duration_ms, delivery.ended_at)
 
     @pytest.mark.parametrize("status", [0, 302, 400, 404, 500, 503])
     def test_any_other_answer_is_tried_again_with_the_same_id(
@@ -263,6 +264,7 @@ class TestDelivery:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         receiver.status = 500
+        read_everything()
         WebhookDelivery.objects.update(wanted_at=Now() - (THREE_DAYS - timedelta(hours=1)) * _scale())
         send_all()
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.WAITING
@@ -275,6 +277,7 @@ class TestDelivery:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         receiver.status = 500
+        read_everything()
         WebhookDelivery.objects.update(wanted_at=Now() - THREE_DAYS)
         send_all()
         delivery = WebhookDelivery.objects.get()

@@ -18,6 +18,7 @@ from django.db.models.functions import Now
 from agents.accounts.models import Membership, Organization, Role
 from agents.approvals import decisions, resolutions
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind, ToolRule
+from agents.readers.reading import read_logs
 from agents.runs import actions
 from agents.runs.engine import lease
 from agents.runs.engine.loop import advance, find_first_step
@@ -235,6 +236,12 @@ def make_due(run: Run) -> Run:
 
 def expire_card(card: Approval) -> None:
     Approval.objects.filter(pk=card.pk).update(expires_at=Now() - timedelta(seconds=1))
+
+
+def read_everything() -> None:
+    """Let the readers read all events, as the workers do."""
+    while read_logs():
+        pass
 
 
 @contextmanager

@@ -15,9 +15,9 @@ from agents.accounts import audit
 from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.platform import notify
 from agents.platform.queries.writes import insert_rows, update_rows
-from agents.runs.event_readers import READERS, is_read
 from agents.runs.events import RunEvent
 from agents.runs.models import Approval, Event, ExitReason, Run, RunStatus
+from agents.runs.models.event import AWAITED
 from agents.runs.notice_facts import build_card_fact, build_run_fact
 from agents.runs.queries.runs import LOCKED_RUN, LOCKED_RUN_IF_FREE
 from tools.contract.correlation import get_correlation_id
@@ -77,10 +77,9 @@ class Transaction:
         locked_counts: the tools whose calls nobody else of the employee counts until the commit.
     """
 
-    def __init__(self, run: Run, now: datetime, *, is_read: bool) -> None:
+    def __init__(self, run: Run, now: datetime) -> None:
         self.run = run
         self.now = now
-        self._is_read = is_read
         self.inbox_changed = False
         self.step_continues = False
         self.next_step = NO_STEP
@@ -133,15 +132,14 @@ class Transaction:
             expected = {name: self._before[name] for name in ("lease_epoch", "next_event_seq")}
             if update_rows(Run, changed, {"id": run.pk, **expected}) != 1:
                 raise LostRace(f"run {run.pk} changed while it was locked")
-        if self._is_read:
-            for reader in READERS:
-                reader.read(run, self._events)
         if self._entries:
             audit.append(run.organization_id, self._entries)
         if "status" in changed and run.status == RunStatus.QUEUED and run.next_wake_at is None:
             transaction.on_commit(partial(notify.wake_run, run.pk))
         if self._events:
             transaction.on_commit(partial(notify.ring_run, run.pk))
+        if any(event.type in AWAITED for event in self._events):
+            transaction.on_commit(notify.request_reading)
         if self.inbox_changed:
             transaction.on_commit(partial(notify.ring_inbox, run.organization_id))
 
@@ -157,7 +155,7 @@ def run_transaction(run_id: int, wait: bool = True) -> Iterator[Transaction]:
         locked = (LOCKED_RUN if wait else LOCKED_RUN_IF_FREE).fetch_one(run_id)
         if locked is None:
             raise Run.DoesNotExist(f"run {run_id} does not exist or is locked")
-        tx = Transaction(locked.run, locked.now, is_read=locked.is_read)
+        tx = Transaction(locked.run, locked.now)
         yield tx
         tx.write()
 
@@ -168,7 +166,7 @@ def new_run_transaction(run: Run) -> Iterator[Transaction]:
     run.correlation_id = run.correlation_id or get_correlation_id()
     with transaction.atomic():
         run.save(force_insert=True)
-        tx = Transaction(run, run.created_at, is_read=is_read(run.organization_id))
+        tx = Transaction(run, run.created_at)
         yield tx
         tx.write()
         if run.status == RunStatus.QUEUED:

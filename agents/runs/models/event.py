@@ -46,6 +46,15 @@ class EventType(models.TextChoices):
     REQUEST_ADAPTED = "request_adapted"
 
 
+AWAITED = frozenset(
+    {
+        *(EventType.RUN_STARTED, EventType.RUN_FINISHED, EventType.APPROVAL_REQUESTED, EventType.APPROVAL_DECIDED),
+        *(EventType.QUESTION_ASKED, EventType.QUESTION_ANSWERED, EventType.RUN_NEEDS_ATTENTION),
+    }
+)
+"""The types that people and other systems wait for: readers are asked to read them at once, others within seconds."""
+
+
 class Event(models.Model):
     """One line of the panel: numbered per run without gaps, committed together with its fact, and never changed."""
 

@@ -5,11 +5,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db.models import (
-    BooleanField,
     Case,
     Count,
     Exists,
-    ExpressionWrapper,
     F,
     OuterRef,
     Q,
@@ -24,7 +22,6 @@ from django.db.models.functions import Coalesce, Now
 from agents.accounts.models import Organization
 from agents.employees.models import Employee
 from agents.platform.queries.compiled import CompiledQuery, ModelColumns
-from agents.runs.event_readers import match_read
 from agents.runs.models import (
     TERMINAL_CALLS,
     Approval,
@@ -51,19 +48,15 @@ CALL_COLUMNS = (
 
 
 class LockedRun(NamedTuple):
-    """A locked run, the database's time when it was locked, and whether somebody reads its events along."""
+    """A locked run, and the database's time when it was locked."""
 
     run: Run
     now: datetime
-    is_read: bool
 
 
 def _build_lock(*, wait: bool) -> Callable[[int], QuerySet[Run]]:
     def build(run_id: int) -> QuerySet[Run]:
-        rows = (
-            Run.objects.filter(pk=run_id).order_by().annotate(is_read=ExpressionWrapper(match_read(), BooleanField()))
-        )
-        return rows.select_for_update(no_key=True, skip_locked=not wait)
+        return Run.objects.filter(pk=run_id).order_by().select_for_update(no_key=True, skip_locked=not wait)
 
     return build
 

@@ -1,0 +1,17 @@
+"""The beginning of a reader that is added to logs with rows."""
+
+from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.state import StateApps
+from django.db.models import Max
+
+
+def begin_at_end(reader: str, app: str, log: str) -> migrations.RunPython:
+    """Return the operation of the migration that adds a reader: it reads nothing of what is in the log by then."""
+
+    def write(apps: StateApps, _: BaseDatabaseSchemaEditor) -> None:
+        newest = apps.get_model(app, log).objects.aggregate(newest=Max("pk"))["newest"]
+        cursors = apps.get_model("readers", "ReaderCursor").objects
+        cursors.get_or_create(reader=reader, defaults={"position": newest or 0})
+
+    return migrations.RunPython(write, migrations.RunPython.noop)

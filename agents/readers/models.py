@@ -1,0 +1,21 @@
+"""The places up to which readers have read their logs."""
+
+from django.db import models
+
+
+class ReaderCursor(models.Model):
+    """A reader's place in its log, locked while a worker reads.
+
+    Attributes:
+        reader: the reader's name.
+        position: the id of the last row that was read or passed over; all before it are, too, except those in holes.
+        holes: the ids that were missing and may still appear, each as a `Hole`. The reader still waits for those
+            after the position.
+    """
+
+    reader = models.CharField(max_length=40, unique=True)
+    position = models.BigIntegerField(default=0)
+    holes = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return f"{self.reader} up to {self.position}"

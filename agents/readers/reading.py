@@ -1,0 +1,135 @@
+"""Reading of logs: each reader gets the rows of its log in order, once, some seconds after their commit at the latest.
+
+A reader reads a batch, writes what follows from it and moves its cursor in one transaction, so a killed worker neither
+loses nor repeats anything. The cursor is locked meanwhile, so one worker at a time reads for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max, Model, Q, QuerySet
+
+from agents.platform.error_boundary import log_and_continue
+from agents.readers.holes import Hole, Writers, find_writers, list_gaps
+from agents.readers.models import ReaderCursor
+from agents.runs.engine.timing import timing
+
+AT_ONCE = 200
+"""The most rows in one transaction, which keeps other writers waiting on SQLite."""
+PATIENCE_S = 5.0
+"""Time for which a reader waits for a missing row; a row that comes later is read then, after others."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Something that reads a log.
+
+    Attributes:
+        name: the name of its cursor.
+        log: a model whose rows are only added, with ascending ids.
+        select: selects the rows that it wants, with what it needs of other tables; others are passed over.
+        write: writes what follows from some of them, in the transaction that moves the cursor. A row may come again
+            only if that transaction was rolled back.
+    """
+
+    name: str
+    log: type[Model]
+    select: Callable[[], QuerySet[Any]]
+    write: Callable[[Sequence[Any]], None]
+
+
+READERS: list[Reader] = []
+"""All readers; each adds itself when its app is ready."""
+
+
+def read_logs() -> bool:
+    """Read the next rows for each reader; return True if there may be more."""
+    has_more = [_read(reader) for reader in READERS]
+    return any(has_more)
+
+
+def skip_unread() -> None:
+    """Let all readers pass over everything that is in their logs now."""
+    for reader in READERS:
+        newest = reader.log._default_manager.aggregate(newest=Max("pk"))["newest"] or 0
+        ReaderCursor.objects.update_or_create(reader=reader.name, defaults={"position": newest, "holes": []})
+
+
+def _read(reader: Reader) -> bool:
+    """Read the next batch; give a row up that cannot be read, so that it never stands in the way of others."""
+    with log_and_continue(f"reading for {reader.name}") as failure:
+        return _read_batch(reader, AT_ONCE)
+    if failure.outage:
+        return False
+    with log_and_continue(f"reading one row for {reader.name}, which is given up") as failure:
+        return _read_batch(reader, 1)
+    return not failure.outage and _read_batch(reader, 1, gives_up=True)
+
+
+def _read_batch(reader: Reader, most: int, *, gives_up: bool = False) -> bool:
+    """Read up to so many rows in one transaction; return False if there was nothing to read.
+
+    With nothing new, no lock is taken.
+    """
+    cursor, _ = ReaderCursor.objects.get_or_create(reader=reader.name)
+    rows = reader.log._default_manager.order_by("pk")
+    if not cursor.holes and not rows.filter(pk__gt=cursor.position).exists():
+        return False
+    with transaction.atomic():
+        locked = ReaderCursor.objects.select_for_update(skip_locked=True).filter(pk=cursor.pk).first()
+        if locked is None:
+            return False
+        ids = _advance(locked, reader.log, most)
+        if ids and not gives_up:
+            reader.write(list(reader.select().filter(pk__in=ids).order_by("pk")))
+        locked.save()
+    return bool(ids)
+
+
+def _advance(cursor: ReaderCursor, log: type[Model], most: int) -> list[int]:
+    """Move the cursor; return the ids of the rows to read: first those that appeared late, then the next ones."""
+    rows = log._default_manager.order_by("pk").values_list("pk", flat=True)
+    ahead = rows.filter(pk__gt=cursor.position)
+    ids = list(ahead[:most])
+    if not cursor.holes and not list_gaps(cursor.position, ids):
+        cursor.position = ids[-1]
+        return ids
+    writers = find_writers(log)
+    holes = [Hole(*each) for each in cursor.holes]
+    passed = [hole for hole in holes if hole.last <= cursor.position]
+    late = list(rows.filter(_match(passed))[:most]) if passed else []
+    pieces = [piece for hole in passed for piece in hole.shrink(late, writers)]
+    left = [piece for piece in pieces if piece.writers or len(late) == most]
+    if ids:  # once more, because missing ones may have been committed before the writers were found
+        ids = list(ahead.filter(pk__lte=ids[-1]))
+        gaps = [_describe_gap(gap, holes, writers) for gap in list_gaps(cursor.position, ids)]
+        open_gaps = [gap for gap in gaps if gap.writers]
+        left += open_gaps
+        ids = _cut_before_young(ids, open_gaps, writers.now)
+        cursor.position = max([cursor.position, *ids])
+    cursor.holes = left
+    return late + ids
+
+
+def _match(holes: Sequence[Hole]) -> Q:
+    return Q(*[Q(pk__gte=hole.first, pk__lte=hole.last) for hole in holes], _connector=Q.OR)
+
+
+def _describe_gap(gap: tuple[int, int], holes: Sequence[Hole], writers: Writers) -> Hole:
+    """Describe missing ids after the cursor: as part of the hole that was seen there before, or as a new one."""
+    first, last = gap
+    known = next((hole for hole in holes if hole.first <= first and last <= hole.last), None)
+    if known is None:
+        return Hole(first, last, writers.now, sorted(writers.ids))
+    return Hole(first, last, known.seen_at, sorted(writers.ids.intersection(known.writers)))
+
+
+def _cut_before_young(ids: list[int], gaps: Sequence[Hole], now: float) -> list[int]:
+    """Keep the ids before the first gap that the reader still waits for."""
+    patience = PATIENCE_S * timing().scale
+    end = next((gap.first for gap in gaps if now - gap.seen_at < patience), None)
+    return ids if end is None else [pk for pk in ids if pk < end]

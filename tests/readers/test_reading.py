@@ -1,0 +1,375 @@
+"""Reading of a log: in order, each row once, with late rows after a wait, and nothing lost when a worker is killed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection, transaction
+
+from agents.notices.models import Notice
+from agents.readers import reading
+from agents.readers.holes import Hole, list_gaps
+from agents.readers.models import ReaderCursor
+from agents.readers.reading import Reader, read_logs, skip_unread
+from agents.runs.engine.timing import timing
+from agents.runs.models import Event, EventType, Run
+from tests.features import feature
+from tests.workshop import beside, read_everything
+from tests.workshop.fixtures import toolbox  # noqa: F401
+from tests.world import World, make_world
+
+pytestmark = pytest.mark.django_db(transaction=True)
+on_postgresql = pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite has one writer at a time")
+
+
+class KilledError(BaseException):
+    """The worker ends here."""
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.fixture
+def run(world: World) -> Run:
+    """A run; its reader has read everything that there was."""
+    run = world.run()
+    ReaderCursor.objects.create(reader="test", position=add(run))
+    run.events.all().delete()
+    return run
+
+
+@pytest.fixture(autouse=True)
+def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
+    """The only reader: for each event it writes a notice, which cannot be written twice."""
+    only = Reader("test", Event, lambda: Event.objects.exclude(type=EventType.TOOL_PROGRESS), write)
+    monkeypatch.setattr(reading, "READERS", [only])
+    return only
+
+
+def write(events: Sequence[Event]) -> None:
+    for event in events:
+        Notice.objects.create(organization_id=event.run.organization_id, key=event.pk, kind="stopped")
+
+
+def add(run: Run, type_: EventType = EventType.RUN_RESUMED) -> int:
+    """Add an event to the log; return its id."""
+    return int(Event.objects.create(run=run, seq=run.events.count() + 1_000, type=type_, payload={}).pk)
+
+
+def list_read() -> list[int]:
+    """List the ids of the events that were read, in the order of reading."""
+    return [int(key) for key in Notice.objects.order_by("pk").values_list("key", flat=True)]
+
+
+def read_all() -> list[int]:
+    read_everything()
+    return list_read()
+
+
+def list_holes() -> list[tuple[int, int]]:
+    return [(hole.first, hole.last) for hole in (Hole(*each) for each in ReaderCursor.objects.get().holes)]
+
+
+@contextmanager
+def writing(run: Run, count: int = 1) -> Iterator[tuple[list[int], Callable[[str], None]]]:
+    """Add events in a transaction that stays open; yield their ids and a function that commits or rolls it back."""
+    ids, added, may_end, outcome = list[int](), threading.Event(), threading.Event(), [""]
+
+    def write_slowly() -> None:
+        with transaction.atomic():
+            ids.extend(
+                Event.objects.create(run=run, seq=number, type=EventType.RUN_RESUMED, payload={}).pk
+                for number in range(1, count + 1)
+            )
+            added.set()
+            assert may_end.wait(60)
+            transaction.set_rollback(outcome[0] != "commit")
+
+    with beside(write_slowly) as thread:
+        assert added.wait(60)
+
+        def end(how: str) -> None:
+            outcome[0] = how
+            may_end.set()
+            thread.join(60)
+
+        yield ids, end
+        may_end.set()
+
+
+def be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the time be over for which the reader waits."""
+    monkeypatch.setattr(reading, "PATIENCE_S", 0.0)
+
+
+class TestOrder:
+    def test_rows_are_read_in_order_and_once(self, run: Run) -> None:
+        added = [add(run) for _ in range(3)]
+        assert read_all() == added
+        assert read_all() == added
+        added.append(add(run))
+        assert read_all() == added
+
+    def test_a_backlog_is_read_in_batches(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(reading, "AT_ONCE", 2)
+        added = [add(run) for _ in range(5)]
+        counts: list[int] = []
+        while read_logs():
+            counts.append(len(list_read()))
+        assert counts == [2, 4, 5]
+        assert list_read() == added
+
+    def test_rows_that_the_reader_does_not_want_are_passed_over(self, run: Run) -> None:
+        wanted = [add(run), add(run, EventType.TOOL_PROGRESS), add(run)]
+        assert read_all() == [wanted[0], wanted[2]]
+        assert ReaderCursor.objects.get().position == wanted[2]
+
+    def test_a_reader_without_a_cursor_begins_with_the_first_row(self, run: Run) -> None:
+        added = [add(run), add(run)]
+        ReaderCursor.objects.all().delete()
+        assert read_all() == added
+
+    def test_rows_that_were_removed_or_rolled_back_delay_nothing(self, run: Run) -> None:
+        first, removed, last = add(run), add(run), add(run)
+        Event.objects.filter(pk=removed).delete()
+        assert read_all() == [first, last]
+        assert list_holes() == []
+
+    def test_events_of_a_new_organization_are_read_too(self, run: Run, world: World) -> None:
+        add(run)
+        read_all()
+        other = Run.objects.create(organization=world.globex, employee=world.others_employee, task="Look")
+        added = add(other)
+        assert read_all()[-1] == added
+
+    def test_skipped_rows_are_never_read(self, run: Run) -> None:
+        add(run)
+        skip_unread()
+        assert read_all() == []
+        added = add(run)
+        assert read_all() == [added]
+
+    def test_readers_have_cursors_of_their_own(self, run: Run, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+        heard: list[int] = []
+        second = Reader("second", Event, Event.objects.all, lambda events: heard.extend(each.pk for each in events))
+        added = [add(run)]
+        read_all()
+        monkeypatch.setattr(reading, "READERS", [reader, second])
+        added.append(add(run))
+        assert read_all() == heard == added
+
+
+class TestKills:
+    @feature(
+        "Execution",
+        "Readers write what follows from events, each once and in order, although workers are killed",
+        "agents/readers/reading.py",
+    )
+    @pytest.mark.parametrize("step", ["before it writes", "after it wrote", "after it moved the cursor"])
+    def test_a_killed_worker_loses_and_repeats_nothing(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch, step: str
+    ) -> None:
+        added = [add(run) for _ in range(3)]
+
+        def fail(*_: object, **__: object) -> None:
+            raise KilledError
+
+        def write_and_fail(events: Sequence[Event]) -> None:
+            if step != "before it writes":
+                write(events)
+            fail()
+
+        def save_and_fail(cursor: ReaderCursor, **_: object) -> None:
+            save(cursor)
+            fail()
+
+        save = ReaderCursor.save
+        with monkeypatch.context() as killed:
+            if step == "after it moved the cursor":
+                killed.setattr(ReaderCursor, "save", save_and_fail)
+            else:
+                killed.setattr(reading, "READERS", [Reader("test", Event, Event.objects.all, write_and_fail)])
+            with pytest.raises(KilledError):
+                read_logs()
+        assert list_read() == []
+        assert read_all() == added
+
+    def test_one_row_that_cannot_be_read_is_given_up(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        first, bad, last = add(run), add(run), add(run)
+
+        def write_good(events: Sequence[Event]) -> None:
+            write([each for each in events if each.pk != bad or 1 / 0])
+
+        monkeypatch.setattr(reading, "READERS", [Reader("test", Event, Event.objects.all, write_good)])
+        assert read_all() == [first, last]
+        assert "ZeroDivisionError" in caplog.text
+
+    def test_no_row_is_given_up_while_the_database_is_unavailable(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        added = add(run)
+
+        def lose_database(_: Sequence[Any]) -> None:
+            raise OperationalError("the connection is lost")
+
+        with monkeypatch.context() as lost:
+            lost.setattr(reading, "READERS", [Reader("test", Event, Event.objects.all, lose_database)])
+            assert not read_logs()
+        assert read_all() == [added]
+
+
+class TestTwoWorkers:
+    def test_one_worker_at_a_time_reads_for_a_reader(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        added = [add(run) for _ in range(3)]
+        has_begun, may_end = threading.Event(), threading.Event()
+
+        def write_slowly(events: Sequence[Event]) -> None:
+            write(events)
+            has_begun.set()
+            assert may_end.wait(60)
+
+        slow = Reader("test", Event, Event.objects.all, write_slowly)
+        with beside(lambda: reading._read(slow)):
+            assert has_begun.wait(60)
+            if connection.vendor == "postgresql":  # on SQLite this would wait for the file
+                assert not read_logs(), "another worker reads"
+            may_end.set()
+        assert read_all() == added
+
+    def test_many_workers_read_each_row_once(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(reading, "AT_ONCE", 3)
+        added = [add(run) for _ in range(30)]
+        with beside(*[read_all] * 4):
+            pass
+        assert read_all() == added
+
+
+@on_postgresql
+class TestHoles:
+    def test_the_reader_waits_for_an_older_transaction(self, run: Run) -> None:
+        with writing(run) as (slow, end):
+            later = add(run)
+            assert read_all() == []
+            end("commit")
+        assert read_all() == [*slow, later]
+        assert list_holes() == []
+
+    def test_rows_before_a_hole_do_not_wait(self, run: Run) -> None:
+        first = add(run)
+        with writing(run) as (slow, end):
+            later = add(run)
+            assert read_all() == [first]
+            end("commit")
+        assert read_all() == [first, *slow, later]
+
+    def test_a_transaction_that_is_rolled_back_ends_the_wait(self, run: Run) -> None:
+        with writing(run) as (_, end):
+            later = add(run)
+            assert read_all() == []
+            end("roll back")
+        assert read_all() == [later]
+        assert list_holes() == []
+
+    def test_after_five_seconds_the_reader_goes_on_and_remembers_the_hole(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert reading.PATIENCE_S == 5
+        monkeypatch.setattr(reading, "PATIENCE_S", 500.0 / timing().scale)
+        with writing(run, 2) as (slow, end):
+            later = add(run)
+            assert read_all() == []
+            age_holes(250)
+            assert read_all() == []
+            age_holes(251)
+            assert read_all() == [later]
+            assert list_holes() == [(slow[0], slow[1])]
+            end("commit")
+        assert read_all() == [later, *slow]
+        assert list_holes() == []
+        assert read_all() == [later, *slow], "it is read once"
+
+    def test_a_hole_is_forgotten_when_its_transaction_was_rolled_back(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        be_impatient(monkeypatch)
+        with writing(run) as (_, end):
+            later = add(run)
+            assert read_all() == [later]
+            assert len(list_holes()) == 1
+            end("roll back")
+        assert read_all() == [later]
+        assert list_holes() == []
+
+    def test_transactions_that_began_later_keep_no_hole_open(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        be_impatient(monkeypatch)
+        with writing(run) as (_, end):
+            add(run)
+            read_all()
+            with writing(make_other_run(run)) as (_, end_younger):
+                end("roll back")
+                read_all()
+                assert list_holes() == []
+                end_younger("roll back")
+
+    def test_a_transaction_that_writes_elsewhere_delays_nothing(self, run: Run) -> None:
+        has_written, may_end = threading.Event(), threading.Event()
+
+        def write_elsewhere() -> None:
+            with transaction.atomic():
+                Run.objects.filter(pk=run.pk).update(task="Another")
+                has_written.set()
+                assert may_end.wait(60)
+
+        other = make_other_run(run)
+        with beside(write_elsewhere):
+            assert has_written.wait(60)
+            removed, last = add(other), add(other)
+            Event.objects.filter(pk=removed).delete()
+            assert read_all() == [last]
+            may_end.set()
+
+    def test_two_holes_are_filled_one_after_the_other(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        be_impatient(monkeypatch)
+        others = [make_other_run(run) for _ in range(2)]
+        with writing(others[0]) as (first, end_first), writing(others[1]) as (second, end_second):
+            later = add(run)
+            assert read_all() == [later]
+            end_second("commit")
+            assert read_all() == [later, *second]
+            assert list_holes() == [(first[0], first[0])]
+            end_first("commit")
+        assert read_all() == [later, *second, *first]
+
+    def test_late_rows_come_in_batches_too(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        be_impatient(monkeypatch)
+        with writing(run, 5) as (slow, end):
+            later = add(run)
+            read_all()
+            end("commit")
+        monkeypatch.setattr(reading, "AT_ONCE", 2)
+        assert read_all() == [later, *slow]
+
+
+def age_holes(seconds: float) -> None:
+    """Let each hole have been seen so many seconds earlier."""
+    cursor = ReaderCursor.objects.get()
+    cursor.holes = [[first, last, seen_at - seconds, writers] for first, last, seen_at, writers in cursor.holes]
+    cursor.save()
+
+
+def make_other_run(run: Run) -> Run:
+    return Run.objects.create(organization_id=run.organization_id, employee_id=run.employee_id, task="Other")
+
+
+def test_gaps_are_listed_between_ids() -> None:
+    assert list_gaps(3, [4, 5, 8, 10]) == [(6, 7), (9, 9)]
+    assert list_gaps(0, [3]) == [(1, 2)]
+    assert list_gaps(3, []) == []

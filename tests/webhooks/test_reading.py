@@ -1,0 +1,128 @@
+"""Deliveries of webhooks follow from events after their commit: each once, and none about the past."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from agents.readers.reading import read_logs
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.events import QuestionAnswered
+from agents.runs.models import Event, EventType
+from agents.webhooks.changes import forget_old_deliveries, remove_webhook
+from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
+from tests.features import feature
+from tests.gateway.conftest import make_key
+from tests.gateway.test_asks import ask as make_ask
+from tests.webhooks.conftest import add_webhook, send_all
+from tests.webhooks.receiver import Receiver
+from tests.workshop import Workshop, build_workshop, read_everything
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@feature(
+    "Agents elsewhere",
+    "Webhooks are written after the commit of their fact, without a statement in the run's own transactions",
+    "agents/webhooks/outbox.py",
+)
+def test_a_transaction_of_a_run_has_no_statement_about_webhooks(workshop: Workshop, receiver: Receiver) -> None:
+    add_webhook(workshop, receiver)
+    run = workshop.submit()
+    with CaptureQueriesContext(connection) as queries, run_transaction(run.pk) as tx:
+        tx.publish(QuestionAnswered("1", "1", "yes", "dana"))
+    assert queries.captured_queries
+    assert not [one["sql"] for one in queries if "webhook" in one["sql"]]
+
+
+def test_a_batch_costs_the_same_statements_however_many_events_it_has(workshop: Workshop, receiver: Receiver) -> None:
+    add_webhook(workshop, receiver)
+    counts = []
+    for runs in (1, 1, 5):  # the first one makes the cursor
+        for _ in range(runs):
+            workshop.submit()
+        with CaptureQueriesContext(connection) as queries:
+            assert read_logs()
+        counts.append(len(queries))
+    assert counts[1] == counts[2]
+    assert WebhookDelivery.objects.count() == 7
+
+
+def test_an_event_that_is_rolled_back_is_not_told(workshop: Workshop, receiver: Receiver) -> None:
+    add_webhook(workshop, receiver)
+    run = workshop.submit()
+    read_everything()
+    before = WebhookDelivery.objects.count()
+
+    class LostError(Exception):
+        pass
+
+    def publish_and_fail() -> None:
+        with run_transaction(run.pk) as tx:
+            tx.publish(QuestionAnswered("1", "1", "yes", "dana"))
+            tx.write()
+            raise LostError
+
+    with pytest.raises(LostError):
+        publish_and_fail()
+    read_everything()
+    assert WebhookDelivery.objects.count() == before
+
+
+def test_a_new_webhook_is_not_told_the_past(workshop: Workshop, receiver: Receiver) -> None:
+    workshop.submit()
+    add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED])
+    read_everything()
+    assert not WebhookDelivery.objects.exists()
+    later = workshop.submit()
+    read_everything()
+    assert WebhookDelivery.objects.get().run_id == later.pk
+
+
+def test_a_fact_is_told_with_the_time_at_which_it_happened(workshop: Workshop, receiver: Receiver) -> None:
+    add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED])
+    happened = workshop.submit().events.get().created_at
+    read_everything()
+    told = WebhookDelivery.objects.get()
+    assert (told.created_at, told.wanted_at) == (happened, happened)
+
+
+def test_an_event_whose_deliveries_an_older_process_wrote_is_told_once(workshop: Workshop, receiver: Receiver) -> None:
+    webhook, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED])
+    older, newer = workshop.submit(), workshop.submit()
+    WebhookDelivery.objects.create(webhook=webhook, kind="run.started", run_id=older.pk, seq=1)
+    read_everything()
+    assert sorted(WebhookDelivery.objects.values_list("run_id", flat=True)) == [older.pk, newer.pk]
+
+
+def test_an_answer_that_was_undone_before_it_was_read_is_not_told(workshop: Workshop, receiver: Receiver) -> None:
+    add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
+    asked = make_ask(make_key(workshop))
+    workshop.undo(workshop.approve(workshop.card(asked.run), grace_s=30))
+    workshop.approve(workshop.card(asked.run))
+    read_everything()
+    told = WebhookDelivery.objects.get()
+    approved = Event.objects.filter(run=asked.run, type=EventType.APPROVAL_DECIDED).latest("seq")
+    assert (told.seq, told.previous_seq) == (approved.seq, None)
+
+
+def test_only_an_active_webhook_of_the_organization_is_told(workshop: Workshop, receiver: Receiver) -> None:
+    add_webhook(build_workshop("globex"), receiver)
+    ours, _ = add_webhook(workshop, receiver)
+    switched_off, _ = add_webhook(workshop, receiver)
+    Webhook.objects.filter(pk=switched_off.pk).update(is_active=False)
+    workshop.submit()
+    read_everything()
+    assert set(WebhookDelivery.objects.values_list("webhook", flat=True)) == {ours.pk}
+
+
+def test_a_webhook_that_is_removed_meanwhile_hinders_no_other(workshop: Workshop, receiver: Receiver) -> None:
+    webhook, _ = add_webhook(workshop, receiver)
+    workshop.submit()
+    read_everything()
+    remove_webhook(workshop.admin, webhook.pk)
+    add_webhook(workshop, receiver)
+    workshop.submit()
+    assert send_all() == 1
+    assert forget_old_deliveries() == 1
