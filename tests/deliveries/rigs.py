@@ -23,7 +23,7 @@ from tests.mail_server import MailServer
 from tests.push_service import PushService
 from tests.webhooks.conftest import add_webhook
 from tests.webhooks.receiver import Receiver
-from tests.workshop import Workshop
+from tests.workshop import Workshop, read_everything
 from tests.world import World
 
 
@@ -202,6 +202,7 @@ class WebhookRig(Rig):
 
     def write(self) -> None:
         self.workshop.submit()
+        read_everything()
 
     def answer(self, answer: int) -> None:
         self.receiver.status = answer
