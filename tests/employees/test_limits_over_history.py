@@ -190,8 +190,9 @@ def test_an_approved_call_that_has_not_started_counts_for_its_employee_alone(wor
     workshop.approve(workshop.card(waiting), grace_s=5)
     age(first, hours=2)
     assert workshop.card(workshop.work()).why == "limit reached, 2 of 1 this hour with this call"
+    dana = workshop.employee
     workshop.employee = Employee.objects.create(
-        organization=workshop.organization, name="Ben", provider=workshop.employee.provider
+        organization=workshop.organization, name="Ben", provider=dana.provider, model=dana.model
     )
     bind(workshop, SLEEP, at_most(1))
     assert statuses(workshop.work()) == [SUCCEEDED]
@@ -219,8 +220,9 @@ def test_other_employees_organizations_and_tools_do_not_count(workshop: Workshop
     workshop.play(asking(sleep("a"), call("probe.clock")))
     other = build_workshop("globex")
     bind(other, SLEEP, at_most(1))
+    dana = workshop.employee
     colleague = Employee.objects.create(
-        organization=workshop.organization, name="Ben", provider=workshop.employee.provider
+        organization=workshop.organization, name="Ben", provider=dana.provider, model=dana.model
     )
     Grant.objects.create(employee=colleague, tool=SLEEP, conditions=[at_most(1).as_json()])
     Grant.objects.create(employee=colleague, tool="probe.clock")

@@ -70,12 +70,12 @@ class Workshop:
         self.play_text(json.dumps({"scripts": [script_entry]}, ensure_ascii=False))
 
     def play_text(self, script: str) -> None:
-        """Set the employee's script from YAML, which includes JSON."""
+        """Set the script of every employee of this provider from YAML, which includes JSON."""
         provider = self.employee.provider
         provider.kind = ProviderKind.SCRIPTED
         provider.save()
         self.employee.model = write_script(script)
-        self.employee.save(update_fields=["model"])
+        Employee.objects.filter(provider=provider).update(model=self.employee.model)
 
     def connect(self, url: str, timeout_s: int = 10) -> None:
         """Let the employee use the model at this address."""
