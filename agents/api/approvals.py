@@ -32,8 +32,8 @@ from agents.api.schemas import (
     UndoRequest,
 )
 from agents.approvals import bulk, decisions, dismissals, questions, withheld_bulks
+from agents.approvals.attention import find_claims
 from agents.approvals.call_order import sort_by_call
-from agents.approvals.claims import find_claims
 from agents.approvals.models import Claim
 from agents.approvals.votes import CardStanding, find_standings
 from agents.approvals.warnings.done_already import is_shown_as_done

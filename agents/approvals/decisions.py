@@ -11,8 +11,8 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import Membership
 from agents.accounts.notice_facts import NoticeKind
+from agents.approvals.attention import refuse_claimed
 from agents.approvals.break_glass import require_glass
-from agents.approvals.claims import refuse_claimed
 from agents.approvals.closed_cards import find_next_card, refuse_closed
 from agents.approvals.edited_calls import EditedCall
 from agents.approvals.own_cards import find_own_card, lock_own_card, require_approver

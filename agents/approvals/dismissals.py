@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.accounts.models import Membership
-from agents.approvals.claims import refuse_claimed
+from agents.approvals.attention import refuse_claimed
 from agents.approvals.decisions import (
     Decision,
     check_limits,

@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Now
 
 from agents.accounts.models.organization import DECIDERS, Organization
 from agents.runs.models.tool_call import ToolCall
@@ -18,11 +19,11 @@ class Claim(models.Model):
     until = models.DateTimeField(db_index=True)
 
     @classmethod
-    def by_deciders(cls, organization_id: int) -> models.QuerySet["Claim"]:
-        """Select the claims of people who may decide cards of this organization now."""
+    def select_active(cls, organization_id: int) -> models.QuerySet["Claim"]:
+        """Select the claims that hold now, of people who may decide cards of this organization."""
         member = {"organization_id": organization_id, "role__in": DECIDERS}
         ours = {f"user__memberships__{name}": value for name, value in member.items()}
-        return cls._default_manager.filter(user__is_active=True, **ours)
+        return cls._default_manager.filter(until__gt=Now(), user__is_active=True, **ours)
 
     def __str__(self) -> str:
         return f"{self.user} until {self.until:%Y-%m-%d %H:%M}"

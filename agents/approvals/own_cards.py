@@ -66,7 +66,7 @@ def _select_own_cards(member: Membership, approval_ids: Collection[int]) -> Quer
     """
     still = Membership.objects.filter(pk=member.pk, role__in=DECIDERS, user__is_active=True)
     own = Approval.objects.filter(organization_id=member.organization_id, pk__in=approval_ids)
-    claims = Claim.by_deciders(member.organization_id).filter(tool_call_id=OuterRef("tool_call_id"), until__gt=Now())
+    claims = Claim.select_active(member.organization_id).filter(tool_call_id=OuterRef("tool_call_id"))
     others = claims.exclude(user_id=member.user_id).values("user__username")
     is_overdue = ExpressionWrapper(Q(expires_at__lte=Now()), BooleanField())
     found = own.annotate(has_rules=HAS_RULES, is_approvers=Exists(still), claimed_by=others[:1], is_overdue=is_overdue)

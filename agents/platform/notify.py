@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -234,13 +234,12 @@ def ring_inbox(organization_id: int) -> None:
     _get_publisher().put_bell(get_inbox_group(organization_id))
 
 
-async def show_viewer(organization_id: int, username: str, card_id: int) -> None:
-    """Show open inboxes that this person is looking at a card; lost without Redis, like every hint."""
+async def hint_inbox(organization_id: int, hint: Mapping[str, str]) -> None:
+    """Send a hint to the organization's inbox sockets; lost without Redis, like every hint."""
     layer = get_channel_layer()
     if layer is not None:
         async with asyncio.timeout(_TIMEOUT_S):
-            message = {"type": "presence", "user": username, "card": str(card_id)}
-            await layer.group_send(get_inbox_group(organization_id), message)
+            await layer.group_send(get_inbox_group(organization_id), dict(hint))
 
 
 def stream_text(stream: TextStream, text: str) -> None:

@@ -11,6 +11,7 @@ from django.templatetags.static import static
 from django.urls import get_script_prefix, get_urlconf, reverse
 from jinja2 import Environment, StrictUndefined
 
+from agents.approvals.attention import CLAIM_MINUTES
 from agents.web import template_filters
 from agents.web.frame.theme import read_theme
 from agents.web.panel.slots import build_line_url
@@ -70,7 +71,7 @@ def create_environment(**options: Any) -> Environment:
     environment = Environment(finalize=reject_method, **options)  # noqa: S701 - autoescape is one of the options
     environment.filters.update(DJANGO_FILTERS | {function.__name__: function for function in FILTERS})
     links = {"static": static, "url": build_url, "line_url": build_line_url}
-    environment.globals.update(icon=template_filters.icon, read_theme=read_theme, **links)
+    environment.globals.update(icon=template_filters.icon, read_theme=read_theme, claim_minutes=CLAIM_MINUTES, **links)
     return environment
 
 

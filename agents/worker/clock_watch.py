@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from agents.approvals.claims import DURATION
+from agents.approvals.attention import CLAIM_LASTS
 from agents.approvals.models import Claim, Snooze
 from agents.approvals.snoozes import LONGEST_SNOOZE
 from agents.employees.sources import REFRESH_AFTER
@@ -81,7 +81,7 @@ BOUNDED_WAITS = (
         lambda: Now() + timing().session_idle,
     ),
     BoundedWait("sources", Source.objects.all, "due_at", lambda: REFRESH_AFTER, Now),
-    BoundedWait("claims", Claim.objects.all, "until", lambda: DURATION, lambda: Now() + DURATION),
+    BoundedWait("claims", Claim.objects.all, "until", lambda: CLAIM_LASTS, lambda: Now() + CLAIM_LASTS),
     BoundedWait("snoozes", Snooze.objects.all, "until", lambda: LONGEST_SNOOZE, Now),
     BoundedWait("figures", FiguresHead.objects.all, "due_at", lambda: timing().count_pause, Now),
     BoundedWait(

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.models import AuditEntry
-from agents.approvals import claims
+from agents.approvals import attention
 from agents.approvals.bulk import decide_many
 from agents.approvals.decisions import Decision
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Event, EventType, RunStatus, ToolCall
@@ -66,7 +66,7 @@ def test_a_card_that_has_changed_stays_and_the_others_are_denied(workshop: Works
 
 def test_a_card_that_somebody_took_stays_and_the_others_are_denied(workshop: Workshop) -> None:
     cards = ask(workshop, 3)
-    claims.claim(workshop.admin, cards[1].pk)
+    attention.take(workshop.admin, cards[1].pk)
     assert deny(workshop, cards) == [200, 409, 200]
     assert statuses(cards) == [ApprovalStatus.DENIED, ApprovalStatus.PENDING, ApprovalStatus.DENIED]
 

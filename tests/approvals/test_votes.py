@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agents.accounts.models import AuditEntry, Membership, Organization, Role
 from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
-from agents.approvals import claims, decisions
+from agents.approvals import attention, decisions
 from agents.approvals.decisions import Decision
 from agents.approvals.votes import CardStanding, find_standings
 from agents.platform.refusals import ApprovalsChanged, Conflict, Forbidden
@@ -122,7 +122,7 @@ def test_a_vote_that_is_sent_again_gets_its_answer_although_somebody_took_the_ca
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
     workshop.approve(card, by=fay, decision_id="click-1")
-    claims.claim(fred, card.pk)
+    attention.take(fred, card.pk)
     assert workshop.approve(card, by=fay, decision_id="click-1").status == ApprovalStatus.PENDING
     assert Vote.objects.count() == 1
 

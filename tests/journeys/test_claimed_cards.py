@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from agents.approvals import claims
+from agents.approvals import attention
 from agents.runs.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
 from tests.features import feature
@@ -20,7 +20,7 @@ def get_status(card: Approval) -> str:
     return Approval.objects.get(pk=card.pk).status
 
 
-@feature("The inbox", "A claim is shown in open inboxes at once", "static/js/inbox/claims.js")
+@feature("The inbox", "A claim is shown in open inboxes at once", "static/js/inbox/attention.js")
 def test_others_see_who_took_a_card_and_decide_it_at_the_second_press(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     taker, other = in_the_inbox(visit), in_the_inbox(visit, "admin")
@@ -45,7 +45,7 @@ def test_its_own_person_releases_it_or_decides_at_once(office: Office, visit: Vi
     assert_selected(visitor, first)
     press(visitor, "t")
     visitor.card(first.pk).locator(".claim").get_by_role("button", name="Release it").click()
-    await_that(lambda: claims.find_claims(first.organization_id) == {}, "the claim is released")
+    await_that(lambda: attention.find_claims(first.organization_id) == {}, "the claim is released")
     expect(row(visitor, first)).not_to_contain_text("taken by")
     press(visitor, "t")
     expect(visitor.card(first.pk).locator(".claim")).to_be_visible()
@@ -56,7 +56,7 @@ def test_its_own_person_releases_it_or_decides_at_once(office: Office, visit: Vi
 
 def test_a_group_is_selected_without_the_cards_that_others_have_taken(office: Office, visit: Visit) -> None:
     cards = waiting(office, 3)
-    claims.claim(office.member("admin"), cards[1].pk)
+    attention.take(office.member("admin"), cards[1].pk)
     visitor = in_the_inbox(visit)
     expect(row(visitor, cards[1])).to_contain_text("taken by acme-admin")
     press(visitor, "Shift+X")

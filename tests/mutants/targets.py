@@ -171,7 +171,7 @@ TARGETS = [
     near("tools/toolbox/approval_rules", "tools/toolbox: approval_rules", 12),
     near("tools/toolbox/rulings", "tools/toolbox: rulings policy: recorded_rulings approvals: break_glass", 12),
     near("agents/approvals/votes", "approvals: votes stored_histories", 12),
-    near("agents/approvals/claims", "approvals: claims", 12),
+    near("agents/approvals/attention", "approvals: attention", 12),
     near("agents/approvals/break_glass", "approvals: break_glass", 12),
     near("agents/deliveries/channels/chat", "notices: chat", 12),
     near("agents/notices/on_screen", "notices: on_screen", 12),

@@ -13,7 +13,7 @@ from django.db.models import DateTimeField, Model
 from django.utils import timezone
 
 from agents.accounts.notice_facts import NoticeKind
-from agents.approvals.claims import claim
+from agents.approvals.attention import take
 from agents.approvals.models import Claim, Snooze
 from agents.approvals.snoozes import snooze
 from agents.insight.models import FiguresHead
@@ -65,7 +65,7 @@ def add_webhook_delivery(workshop: Workshop) -> WebhookDelivery:
 
 
 def add_claim(workshop: Workshop) -> Claim:
-    return claim(workshop.approver, add_card(workshop).pk)
+    return take(workshop.approver, add_card(workshop).pk)
 
 
 def add_snooze(workshop: Workshop) -> Snooze:

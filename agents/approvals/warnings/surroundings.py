@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from agents.approvals.claims import find_claims
+from agents.approvals.attention import find_claims
 from agents.approvals.models import Claim
 from agents.approvals.warnings.current_records import IN_RECORD, find_contact_likeness, load_record_states
 from agents.approvals.warnings.done_already import DoneAlready, find_done

@@ -18,7 +18,7 @@ from django.template.loader import get_template
 from django.utils import timezone
 
 from agents.accounts.models import Membership, Organization
-from agents.approvals.claims import find_claims
+from agents.approvals.attention import find_claims
 from agents.approvals.snoozes import list_snoozed_calls
 from agents.approvals.votes import HAS_VOTES, list_voters
 from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons

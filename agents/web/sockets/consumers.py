@@ -18,6 +18,7 @@ from autobahn.exception import Disconnected
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.db import DatabaseError, InterfaceError
 
+from agents.approvals.attention import Look
 from agents.platform import notify
 from agents.platform.database_outages import describe_outage
 from agents.platform.row_ids import LARGEST_ID
@@ -215,13 +216,11 @@ class InboxConsumer(FeedConsumer):
 
     async def receive_json(self, content: Any, **_: Any) -> None:
         """Show others that this viewer looks at a card, at `{"looking_at": ID}`; ignore anything else."""
-        card_id = content.get("looking_at") if isinstance(content, dict) else None
         subscriber = self.subscriber
-        if type(card_id) is not int or not 0 < card_id <= LARGEST_ID or subscriber is None:
-            return
-        if subscriber.may_show_itself():
+        look = Look.read(subscriber.viewer.username, content) if subscriber is not None else None
+        if subscriber is not None and look is not None and subscriber.may_show_itself():
             with suppress(*REDIS_FAILURES):
-                await notify.show_viewer(subscriber.viewer.organization_id, subscriber.viewer.username, card_id)
+                await notify.hint_inbox(subscriber.viewer.organization_id, look.hint)
 
 
 def _parse_seq(text: str) -> int:

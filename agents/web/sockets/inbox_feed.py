@@ -8,7 +8,6 @@ each card that is new or gone, with its status.
 from __future__ import annotations
 
 import json
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from typing import Any
 from django.template.loader import get_template
 
 from agents.accounts.models import Organization
-from agents.approvals.claims import find_claims
+from agents.approvals.attention import LOOKS, Look, find_claims
 from agents.approvals.votes import HAS_VOTES, list_voters
 from agents.runs.models import IS_PENDING, Approval, ApprovalStatus
 from agents.web.jinja_environment import JINJA
@@ -26,10 +25,10 @@ from agents.web.lists.inbox_rows import load_new_rows, render_rows
 from agents.web.sockets.database import database_to_async
 from agents.web.sockets.feeds import Feed, Subscriber
 from agents.web.sockets.viewers import Viewer, filter_allowed
+from tools.toolbox import ProcessRateLimiter
 
 MAX_KEPT_CHANGES = 100
 MAX_KEPT_PRESENCE = 20
-MIN_PAUSE_S = 1.0
 MAX_NEW_ROWS = 50
 """New rows in one message; a page loads its list again if there are more."""
 
@@ -135,15 +134,11 @@ class InboxSubscriber(Subscriber):
         super().__init__(viewer)
         self.wants_rows = wants_rows
         self.presence: deque[str] = deque(maxlen=MAX_KEPT_PRESENCE)
-        self._shown_at = -MIN_PAUSE_S
+        self._limiter = ProcessRateLimiter()
 
     def may_show_itself(self) -> bool:
-        """Return True at most once a second, so that a page cannot flood the others."""
-        now = time.monotonic()
-        if now - self._shown_at < MIN_PAUSE_S:
-            return False
-        self._shown_at = now
-        return True
+        """Return True as often as LOOKS allows."""
+        return not self._limiter.seconds_to_wait("looks", LOOKS)
 
 
 class InboxFeed(Feed):
@@ -170,10 +165,10 @@ class InboxFeed(Feed):
 
     def receive(self, message: dict[str, Any]) -> None:
         """Pass on to the pages with the list that somebody is looking at a card."""
-        if message["type"] != "presence":
+        look = Look.from_hint(message)
+        if look is None:
             return
-        payload = {"user": message["user"], "card": message["card"]}
-        text = json.dumps({"type": "presence", "payload": payload}, ensure_ascii=False)
+        text = json.dumps(look.to_json(), ensure_ascii=False)
         for each in self.subscribers:
             if isinstance(each, InboxSubscriber) and each.wants_rows:
                 each.presence.append(text)

@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from agents.accounts.models import Membership
-from agents.approvals import claims, saved_views, snoozes
+from agents.approvals import attention, saved_views, snoozes
 from agents.platform.refusals import Refusal
 from agents.web.views.approvals import INBOX_PARAMS
 from agents.web.views.pages import find_previous_page, member_view
@@ -42,7 +42,7 @@ def take(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     """Take a card for a while; a script gets no content, a form the card."""
     is_script = request.headers.get("accept") == "application/json"
     try:
-        claims.claim(member, approval_id)
+        attention.take(member, approval_id)
     except Refusal as refusal:
         if is_script:
             return JsonResponse({"detail": refusal.detail}, status=refusal.status)
@@ -55,7 +55,7 @@ def take(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 @member_view("POST", page="approval")
 def release(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """End the member's own claim on a card."""
-    claims.release(member, approval_id)
+    attention.release(member, approval_id)
     return redirect(find_previous_page(request, reverse("approval", args=[approval_id])))
 
 

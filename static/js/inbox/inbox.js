@@ -14,8 +14,7 @@ import {
 import {
   approve, choose, goToCard, isBehind, leaveForm, noteShown, openForm, openPage, refuse, unlessOwn, withCard, withRow,
 } from "./acts.js";
-import { startClaims, take } from "./claims.js";
-import { startPresence } from "./presence.js";
+import { startAttention, take } from "./attention.js";
 import { snooze } from "./snooze.js";
 import { undoBulk } from "./bulk_undo.js";
 import { showProgress, showToast, undoNewest } from "./toasts.js";
@@ -385,8 +384,7 @@ function decidesInBulk() {
 }
 
 if (desk) {
-  startPresence();
-  startClaims();
+  startAttention();
   startFolding();
   offerEarlierUndo();
   desk.querySelector("[data-snooze-button]").addEventListener("click", () => selectedRow() && snoozeRow(selectedRow()));

@@ -9,11 +9,12 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.accounts.models import Membership, Role
-from agents.approvals import claims, decisions
+from agents.approvals import attention, decisions
 from agents.approvals.models import Claim
 from agents.platform.refusals import Claimed, Conflict, Forbidden, NotFound
 from agents.runs.models import Approval, ApprovalStatus
 from tests.features import feature
+from tests.source_tree import ROOT, assert_none
 from tests.world import World, change, make_world
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -28,7 +29,7 @@ def world() -> World:
 def card(world: World) -> Approval:
     """A card that the approver has taken."""
     card = world.card()
-    claims.claim(world.member("approver"), card.pk)
+    attention.take(world.member("approver"), card.pk)
     return card
 
 
@@ -47,7 +48,7 @@ def end_time() -> None:
 @feature(
     "The inbox",
     "Everybody sees who has taken a card, and others are warned before they decide it",
-    "agents/approvals/claims.py",
+    "agents/approvals/attention.py",
 )
 @pytest.mark.parametrize("action", ["approve", "deny", "edit"])
 def test_another_person_decides_only_after_the_warning(world: World, card: Approval, action: str) -> None:
@@ -72,7 +73,7 @@ def test_expired_card_cannot_be_taken(world: World) -> None:
     assert "Take for 15 min" in world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
     Approval.objects.filter(pk=card.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
     with pytest.raises(Conflict, match="the card has expired"):
-        claims.claim(world.member("approver"), card.pk)
+        attention.take(world.member("approver"), card.pk)
     assert "Take for 15 min" not in world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
 
 
@@ -85,8 +86,23 @@ def test_it_ends_after_fifteen_minutes(world: World, card: Approval) -> None:
     left = Claim.objects.get().until - timezone.now()
     assert timedelta(minutes=14) < left <= timedelta(minutes=15)
     end_time()
-    assert claims.find_claims(world.acme.pk) == {}
+    assert attention.find_claims(world.acme.pk) == {}
     assert decide_as_admin(world, card, "approve").status == ApprovalStatus.APPROVED
+
+
+@pytest.mark.parametrize("folder", ["templates", "static/js"])
+def test_only_one_place_says_how_long_it_lasts(folder: str) -> None:
+    files = [path for path in (ROOT / folder).rglob("*") if path.suffix in {".html", ".js"}]
+    repeated = [str(path) for path in files if f"{attention.CLAIM_MINUTES} min" in path.read_text(encoding="utf-8")]
+    assert len(files) > 20
+    assert_none(repeated, "pages take the minutes of a claim from `agents.approvals.attention`")
+    assert f"for {attention.CLAIM_MINUTES} minutes" in (ROOT / "docs" / "inbox.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("content", [None, 7, [], {}, {"looking_at": "7"}, {"looking_at": True}, {"looking_at": 0}])
+def test_anything_else_than_the_id_of_a_card_is_no_look(content: object) -> None:
+    assert attention.Look.read("ada", content) is None
+    assert attention.Look.read("ada", {"looking_at": 7}) == attention.Look("ada", "7")
 
 
 def test_it_holds_for_the_card_that_replaces_it(world: World, card: Approval) -> None:
@@ -98,43 +114,43 @@ def test_it_holds_for_the_card_that_replaces_it(world: World, card: Approval) ->
 def test_nobody_takes_a_card_of_another_person_until_it_is_released(world: World, card: Approval) -> None:
     admin = world.member("admin")
     with pytest.raises(Claimed):
-        claims.claim(admin, card.pk)
-    claims.release(admin, card.pk)
+        attention.take(admin, card.pk)
+    attention.release(admin, card.pk)
     assert Claim.objects.get().user.get_username() == "approver"
-    claims.release(world.member("approver"), card.pk)
-    claims.claim(admin, card.pk)
+    attention.release(world.member("approver"), card.pk)
+    attention.take(admin, card.pk)
     assert Claim.objects.get().user.get_username() == "admin"
 
 
 def test_each_card_is_released_alone_and_no_other_organization_sees_either(world: World, card: Approval) -> None:
     other = world.card()
-    claims.claim(world.member("approver"), other.pk)
-    claims.release(world.member("approver"), card.pk)
-    assert list(claims.find_claims(world.acme.pk)) == [other.tool_call_id]
-    assert claims.find_claims(world.globex.pk) == {}
+    attention.take(world.member("approver"), other.pk)
+    attention.release(world.member("approver"), card.pk)
+    assert list(attention.find_claims(world.acme.pk)) == [other.tool_call_id]
+    assert attention.find_claims(world.globex.pk) == {}
 
 
 def test_the_claim_of_somebody_who_may_decide_no_more_warns_nobody(world: World, card: Approval) -> None:
     Membership.objects.filter(pk=world.member("approver").pk).update(role=Role.OPERATOR)
-    assert claims.find_claims(world.acme.pk) == {}
+    assert attention.find_claims(world.acme.pk) == {}
     assert decide_as_admin(world, card, "approve").status == ApprovalStatus.APPROVED
 
 
 def test_taking_it_again_renews_it(world: World, card: Approval) -> None:
     Claim.objects.update(until=timezone.now() + timedelta(seconds=5))
-    claims.claim(world.member("approver"), card.pk)
+    attention.take(world.member("approver"), card.pk)
     assert Claim.objects.get().until > timezone.now() + timedelta(minutes=14)
 
 
 def test_only_approvers_take_waiting_cards_of_their_organization(world: World) -> None:
     card = world.card()
     with pytest.raises(Forbidden):
-        claims.claim(world.member("operator"), card.pk)
+        attention.take(world.member("operator"), card.pk)
     with pytest.raises(NotFound):
-        claims.claim(world.member("outsider"), card.pk)
+        attention.take(world.member("outsider"), card.pk)
     decide_as_admin(world, card, "deny")
     with pytest.raises(Conflict):
-        claims.claim(world.member("approver"), card.pk)
+        attention.take(world.member("approver"), card.pk)
     assert not Claim.objects.exists()
 
 
@@ -170,7 +186,7 @@ class TestPages:
 
     def test_a_form_from_before_the_claim_is_refused_and_the_next_one_decides(self, world: World) -> None:
         card, client = world.card(), world.client("admin")
-        claims.claim(world.member("approver"), card.pk)
+        attention.take(world.member("approver"), card.pk)
         refused = client.post(f"/approvals/{card.pk}/approve/", {"digest": card.digest})
         assert refused.status_code == 409
         assert 'name="despite_claim_of" value="approver"' in refused.content.decode()

@@ -1,20 +1,31 @@
-"""Claims: a person takes a card for 15 minutes. Others see it, and decide it only after a warning."""
+"""People on a card: one has taken it, which the database keeps for a while; others look at it, which nothing keeps.
 
+Neither holds anybody off: whoever decides a taken card is warned first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
-
-from django.utils import timezone
+from typing import Any
 
 from agents.accounts.models import Membership
 from agents.approvals.models import Claim
 from agents.approvals.own_cards import lock_own_card
 from agents.platform.refusals import Claimed, Conflict
+from agents.platform.row_ids import LARGEST_ID
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
+from tools.contract import RateLimit
 
-DURATION = timedelta(minutes=15)
+CLAIM_MINUTES = 15
+CLAIM_LASTS = timedelta(minutes=CLAIM_MINUTES)
+LOOKS = RateLimit(1, 1.0)
+"""How often a page may say at which card its viewer looks, so that it cannot flood the others."""
 
 
-def claim(member: Membership, approval_id: int) -> Claim:
-    """Take a waiting card for 15 minutes from now.
+def take(member: Membership, approval_id: int) -> Claim:
+    """Take a waiting card for CLAIM_MINUTES from now.
 
     Raises:
         Forbidden, NotFound
@@ -27,7 +38,7 @@ def claim(member: Membership, approval_id: int) -> Claim:
         if card.expires_at <= tx.now:
             raise Conflict("the card has expired", approval_status=ApprovalStatus.EXPIRED)
         refuse_claimed(card)
-        values = {"user": member.user, "until": timezone.now() + DURATION}
+        values = {"user": member.user, "until": tx.now + CLAIM_LASTS}
         tx.inbox_changed = True
         return Claim.objects.update_or_create(tool_call_id=card.tool_call_id, defaults=values)[0]
 
@@ -45,8 +56,7 @@ def release(member: Membership, approval_id: int) -> None:
 
 def find_claims(organization_id: int) -> dict[int, Claim]:
     """Find the claims that hold now in the organization, by call id."""
-    own = Claim.by_deciders(organization_id)
-    active = own.filter(tool_call__organization_id=organization_id, until__gt=timezone.now())
+    active = Claim.select_active(organization_id).filter(tool_call__organization_id=organization_id)
     return {each.tool_call_id: each for each in active.select_related("user").order_by("pk")}
 
 
@@ -60,3 +70,29 @@ def refuse_claimed(card: Approval, known: str = "") -> None:
     name: str | None = getattr(card, "claimed_by", None)
     if name is not None and name != known:
         raise Claimed(f"{name} has taken this card", claimed_by=name, approval_status=card.status)
+
+
+@dataclass(frozen=True)
+class Look:
+    """A person looks at a card, which only open inboxes learn. It is a hint from one process to all others."""
+
+    username: str
+    card_id: str
+
+    @classmethod
+    def read(cls, username: str, content: Any) -> Look | None:
+        """Read the message of a page, `{"looking_at": ID}`; None for anything else."""
+        card_id = content.get("looking_at") if isinstance(content, dict) else None
+        return cls(username, str(card_id)) if type(card_id) is int and 0 < card_id <= LARGEST_ID else None
+
+    @classmethod
+    def from_hint(cls, hint: Mapping[str, Any]) -> Look | None:
+        return cls(hint["user"], hint["card"]) if hint["type"] == "presence" else None
+
+    @property
+    def hint(self) -> dict[str, str]:
+        return {"type": "presence", "user": self.username, "card": self.card_id}
+
+    def to_json(self) -> dict[str, Any]:
+        """Build the message for pages."""
+        return {"type": "presence", "payload": {"user": self.username, "card": self.card_id}}
