@@ -184,6 +184,11 @@ class Toolbox:
         found = self._by_id.get(name) if "@" in name else self._by_name.get(name)
         return found or find_asked_action(name)
 
+    def get_granted_tool(self, name: str, grants: Grants) -> Tool | None:
+        """Return the tool like `get_tool`, but for its name alone in the version to which the employee is pinned."""
+        version = grants.pinned.get(name)
+        return self.get_tool(f"{name}@{version}" if version else name)
+
     def get_mode_set(self, mode: str) -> list[Tool]:
         """List the tools of a mode, sorted by name; system tools belong to no mode.
 
@@ -223,8 +228,8 @@ class Toolbox:
         In a mode that does not exist, it may use none.
         """
         rules, granted = policy or self.policy, grants.tools
-        offered = (tool for name, tool in self._by_name.items() if name in granted)
-        return [tool for tool in offered if find_refusal(tool, grants, rules) is None]
+        offered = (self.get_granted_tool(name, grants) for name in self._by_name if name in granted)
+        return [tool for tool in offered if tool is not None and find_refusal(tool, grants, rules) is None]
 
     def definitions(self, grants: Grants, policy: Policy | None = None) -> list[dict[str, Any]]:
         """List the definitions of `available_tools` for the model, always in the same order."""
@@ -250,7 +255,7 @@ class Toolbox:
         self, name: str, params: str | dict[str, Any], context: ToolContext, grants: Grants
     ) -> ToolResult:
         """Look up, judge and execute one call, and check its result. A call that needs approval is refused."""
-        tool = self.get_tool(name)
+        tool = self.get_granted_tool(name, grants)
         verdict = judge_call(tool, params, replace(grants, mode=context.mode), self.policy, name)
         if tool is None or verdict.error is not None:
             return ToolResult.failed(verdict.error or _build_approval_error(name))
