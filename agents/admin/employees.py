@@ -52,6 +52,7 @@ class EmployeeForm(ConfirmationForm):
         '{"think": false, "keep_alive": "30m"}. It cannot replace the conversation, the tools or the model.',
     )
     pinned_versions = LinesField(
+        label="Pinned versions",
         help_text="Versions that the employee keeps when newer ones are installed, one per line, e.g. mail.send@1.2. "
         "Every other tool is used in its newest version.",
         longest=161,
