@@ -4,7 +4,8 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -82,6 +83,7 @@ class Toolbox:
         self._started = False
         self._not_started: dict[str, str] = {}
         self._left_out: tuple[str, ...] = ()
+        self._at_shutdown: list[tuple[str, Callable[[], None]]] = []
 
     @property
     def not_started(self) -> Mapping[str, str]:
@@ -243,9 +245,16 @@ class Toolbox:
             self._start(tool)
 
     def shutdown(self) -> None:
-        """Shut down every tool, even if others fail."""
+        """Shut down every tool, and what they came from, even if others fail."""
         for tool in self.tools():
             _shut_down(tool)
+        for name, work in self._at_shutdown:
+            with suppress(ToolError):
+                run_isolated(Unnamed(name), "shutdown", work)
+
+    def call_at_shutdown(self, name: str, work: Callable[[], None]) -> None:
+        """Call the work after the tools were shut down; a failure of it is logged under this name."""
+        self._at_shutdown.append((name, work))
 
     def get_timeout(self, tool: Tool) -> float:
         """Return the seconds that one call of the tool may take."""
