@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -52,6 +53,12 @@ class EmployeeForm(ConfirmationForm):
         help_text='Advanced: a JSON object that is added to every model request, e.g. {"top_p": 0.9}. For Ollama: '
         '{"think": false, "keep_alive": "30m"}. It cannot replace the conversation, the tools or the model.',
     )
+    pinned_versions = LinesField(
+        label="Pinned versions",
+        help_text="Versions that the employee keeps when newer ones are installed, one per line, e.g. mail.send@1.2. "
+        "Every other tool is used in its newest version.",
+        longest=161,
+    )
     limits = LimitsField()
     delegates = build_delegates_field()
     capabilities = LinesField(help_text="Capabilities that tools can require, one per line.", longest=60)
@@ -91,6 +98,7 @@ class EmployeeForm(ConfirmationForm):
             absent = set(granted) - {tool.name for tool in catalog}
             field.offer(catalog, granted, explain_unavailable(self.instance.organization_id, absent) if absent else {})
         grants = list(self.instance.grants.all()) if self.instance.pk else []
+        self.initial["pinned_versions"] = [f"{grant.tool}@{grant.version}" for grant in grants if grant.version]
         self.limits_before = list_limits(grants)
         self.initial["limits"] = list_rows(grants, {tool.name: tool for tool in catalog})
         limits = self.fields.get("limits")
@@ -113,11 +121,25 @@ class EmployeeForm(ConfirmationForm):
             raise forms.ValidationError(f"No tool names the mode {mode!r} any more. Choose another one.")
         return mode
 
+    def clean_pinned_versions(self) -> list[str]:
+        """Refuse versions that are not installed, unless they were pinned before, and two versions of one tool."""
+        lines: list[str] = self.cleaned_data["pinned_versions"]
+        known = {*(tool.id for tool in self.catalog), *self.initial["pinned_versions"]}
+        if unknown := [line for line in lines if line not in known]:
+            raise forms.ValidationError(f"{unknown[0]!r} is not an installed version. Write it like mail.send@1.2.")
+        if repeated := sorted(name for name, count in Counter(map(_get_name, lines)).items() if count > 1):
+            raise forms.ValidationError(f"{repeated[0]} has several versions. Keep one.")
+        return lines
+
     def clean(self) -> dict[str, Any]:
         """Check that the tools and the provider belong to the organization, and that it has the model or script."""
         cleaned = super().clean() or {}
         self._check_tools(cleaned.get("allowed_tools", ()), cleaned.get("limits", {}))
         self._check_delegates(cleaned)
+        for name in sorted({_get_name(line) for line in cleaned.get("pinned_versions", ())}):
+            if name not in cleaned.get("allowed_tools", ()):
+                message = f"{name} is pinned, but is not ticked above. Tick it or remove the line."
+                self.add_error("pinned_versions", message)
         provider = cleaned.get("provider")
         organization = cleaned.get("organization") or getattr(self.instance, "organization", None)
         if organization is not None:
@@ -197,6 +219,10 @@ class EmployeeForm(ConfirmationForm):
                 yield f"{name} is no longer limited by: {tool}: {sentence}"
 
 
+def _get_name(tool_id: str) -> str:
+    return tool_id.partition("@")[0]
+
+
 def set_grants(employee: Employee, names: list[str]) -> None:
     """Grant the employee exactly these tools; call it in a transaction."""
     wanted = set(names)
@@ -222,7 +248,10 @@ class EmployeeAdmin(ConfigurationAdmin):
         ("Model", {"fields": ("provider", "model", "max_passes", "run_minutes")}),
         ("Model settings", {"fields": ("temperature", "max_tokens", "num_ctx", "context_tokens", "extra_body")}),
         ("Budgets", {"fields": BUDGETS}),
-        ("Allowed tools", {"fields": ("mode", "allowed_tools", "limits", "delegates", "capabilities")}),
+        (
+            "Allowed tools",
+            {"fields": ("mode", "allowed_tools", "pinned_versions", "limits", "delegates", "capabilities")},
+        ),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -237,6 +266,9 @@ class EmployeeAdmin(ConfigurationAdmin):
         """Turn the ticked names into grants before the change is recorded."""
         set_grants(form.instance, form.cleaned_data["allowed_tools"])
         grants = [apply_limits(grant, form.cleaned_data["limits"]) for grant in form.instance.grants.all()]
-        Grant.objects.bulk_update(grants, ["level", "conditions"])
+        versions = {_get_name(line): line.partition("@")[2] for line in form.cleaned_data["pinned_versions"]}
+        for grant in grants:
+            grant.version = versions.get(grant.tool, "")
+        Grant.objects.bulk_update(grants, ["level", "conditions", "version"])
         set_delegates(form.instance, form.cleaned_data["delegates"])
         super().save_related(request, form, formsets, change)

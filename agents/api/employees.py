@@ -49,6 +49,7 @@ def _summarize(employee: Employee) -> EmployeeSummary:
         provider=employee.provider.name,
         model=employee.model,
         allowed_tools=[grant.tool for grant in employee.grants.all()],
+        pinned_versions={grant.tool: grant.version for grant in employee.grants.all() if grant.version},
         example_tasks=[str(task) for task in employee.example_tasks],
         is_active=employee.is_active,
     )

@@ -281,6 +281,7 @@ class EmployeeSummary(BaseModel):
     provider: str
     model: str
     allowed_tools: list[str]
+    pinned_versions: dict[str, str] = Field(description="By tool, the only version that the employee uses.")
     example_tasks: list[str]
     is_active: bool
 

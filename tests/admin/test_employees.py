@@ -14,6 +14,7 @@ from agents.employees.toolboxes import get_installed_toolbox
 from tests.admin.rows import address, faults, filled_form, make_admin_world
 from tests.scripts import write_script
 from tests.tools.toolbox.sample_tools import Echo
+from tests.web.pages import read_page
 from tests.world import DELETE, SCRIPT, SEARCH, UPDATE, World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -84,6 +85,26 @@ def test_modes_that_tools_name_are_choices_and_any_other_is_an_error(world: Worl
     assert "sales" in dict(admin.get(path).context["adminform"].form.fields["mode"].choices)
     answer = admin.post(path, filled_form(admin, path, mode="sales"))
     assert faults(answer)["mode"] == ["No tool names the mode 'sales' any more. Choose another one."]
+
+
+def test_a_version_is_pinned_and_released_in_the_form(world: World, admin: Client) -> None:
+    path, pin = address(world.employee, "change"), f"{SEARCH}@1.0"
+    allowed = [SEARCH, "data.getStats"]
+    assert admin.post(path, filled_form(admin, path, allowed_tools=allowed, pinned_versions=pin)).status_code == 302
+    assert dict(world.employee.grants.values_list("tool", "version")) == {SEARCH: "1.0", "data.getStats": ""}
+    assert filled_form(admin, path)["pinned_versions"] == pin
+    assert "pinned to version 1.0" in read_page(world.client("viewer"), f"/employees/{world.employee.pk}/")
+    shown = world.client("viewer").get(f"/api/employees/{world.employee.pk}").json()
+    assert shown["pinned_versions"] == {SEARCH: "1.0"}
+    for lines, fault in (
+        (f"{SEARCH}@9.9", f"'{SEARCH}@9.9' is not an installed version. Write it like mail.send@1.2."),
+        (SEARCH, f"'{SEARCH}' is not an installed version. Write it like mail.send@1.2."),
+        (f"{UPDATE}@1.0", f"{UPDATE} is pinned, but is not ticked above. Tick it or remove the line."),
+    ):
+        answer = admin.post(path, filled_form(admin, path, pinned_versions=lines))
+        assert faults(answer)["pinned_versions"] == [fault]
+    assert admin.post(path, filled_form(admin, path, pinned_versions="")).status_code == 302
+    assert set(world.employee.grants.values_list("version", flat=True)) == {""}
 
 
 def test_ticked_tools_become_grants_and_unticked_ones_end(world: World, admin: Client) -> None:

@@ -65,9 +65,15 @@ def test_the_random_calls_use_every_kind_of_fact_and_get_every_verdict() -> None
 def test_the_traits_and_the_rules_have_every_field() -> None:
     declared = {name for name, value in vars(ToolTraits).items() if isinstance(value, property)}
     assert {each.name for each in fields(RecordedTraits)} == declared
-    stored = RecordedRules.of(Grants(), Policy(modes=frozenset()), {}).as_json()
+    stored = RecordedRules.of(Grants(pinned={"a": "1"}), Policy(modes=frozenset()), {}).as_json()
     assert stored["grants"].keys() == {each.name for each in fields(Grants)}
     assert stored["policy"].keys() == {each.name for each in fields(Policy)}
+
+
+def test_rules_without_pins_and_lost_modes_are_stored_as_they_always_were() -> None:
+    stored = RecordedRules.of(Grants(), Policy(modes=frozenset({"general"})), {}).as_json()
+    assert "pinned" not in stored["grants"]
+    assert "modes" not in stored["policy"]
 
 
 @pytest.mark.parametrize("taken", ["hosts", "own_data", "error", "params"])

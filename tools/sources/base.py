@@ -1,13 +1,14 @@
 """The interface of a tool source."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tools.contract import Tool
 
 
+@runtime_checkable
 class ToolSource(Protocol):
-    """A supplier of tools: the built-in ones, a plugin, or several sources combined.
+    """A supplier of tools: the built-in ones, a plugin, an API, an MCP server, or several sources combined.
 
     Attributes:
         name: its name for people, e.g. "built in".
@@ -23,7 +24,7 @@ class ToolSource(Protocol):
     def tools(self) -> list[Tool]:
         """Return all tools, once started."""
 
-    def find_tool(self, name: str) -> Tool | None:
+    def tool(self, name: str) -> Tool | None:
         """Return the first tool of that name, or None."""
         return next((tool for tool in self.tools() if tool.name == name), None)
 

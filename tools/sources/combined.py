@@ -12,16 +12,22 @@ logger = logging.getLogger("gadget.tools")
 
 
 class CombinedSource(ToolSource):
-    """The tools of several sources, in order. Two sources with the same name are an error.
+    """The tools of several sources, in order. Two sources with a tool of the same name are an error.
 
     Names are compared, not ids: a name refers to its highest version, so another source's `mail.send@2.0` would
     silently replace `mail.send@1.0`. One source may have several versions.
+
+    Args:
+        by_precedence: the order of the sources is their precedence: of equal names, those of the first source count,
+            and the others are left out.
     """
 
     name = "combined"
 
-    def __init__(self, sources: Sequence[ToolSource]) -> None:
+    def __init__(self, sources: Sequence[ToolSource], *, by_precedence: bool = False) -> None:
         self._sources = tuple(sources)
+        self._by_precedence = by_precedence
+        self.left_out: Sequence[str] = ()
         self._started = ExitStack()
         self._tools: list[Tool] | None = None
 
@@ -50,11 +56,16 @@ class CombinedSource(ToolSource):
 
     def _collect_tools(self) -> list[Tool]:
         owners: dict[str, ToolSource] = {}
+        left_out = [sentence for source in self._sources for sentence in source.left_out]
         for source in self._sources:
             for name in {tool.name: None for tool in source.tools()}:
-                if (other := owners.setdefault(name, source)) is not source:
+                if (other := owners.setdefault(name, source)) is source:
+                    continue
+                if not self._by_precedence:
                     raise ValueError(f"{name} comes from both {other.name!r} and {source.name!r}: remove one")
-        return [tool for source in self._sources for tool in source.tools()]
+                left_out.append(f"{name} of {source.name!r} is left out: {other.name!r} comes first and has it, too")
+        self.left_out = left_out
+        return [tool for source in self._sources for tool in source.tools() if owners[tool.name] is source]
 
 
 def fill_toolbox(toolbox: Toolbox, sources: Sequence[ToolSource]) -> None:
@@ -65,8 +76,8 @@ def fill_toolbox(toolbox: Toolbox, sources: Sequence[ToolSource]) -> None:
     """
     combined = CombinedSource(sources)
     combined.start()
-    for source in sources:
-        toolbox.leave_out(source.left_out)
+    toolbox.leave_out(combined.left_out)
+    toolbox.call_at_shutdown("sources", combined.shutdown)
     for tool in combined.tools():
         try:
             toolbox.register(tool)

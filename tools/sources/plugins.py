@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from email.utils import parseaddr
 from importlib.metadata import EntryPoint, entry_points
@@ -38,7 +39,7 @@ class BrokenPlugin:
 
 
 class PluginSource(ToolSource):
-    """The tools of one entry point: a list of tools and tool classes, or a function without params that returns one.
+    """The tools of one entry point: a list of tools and tool classes, a source, or a function that returns either.
 
     A tool that is wrong in itself is left out; the others work. In the catalog, each tool shows this plugin as its
     source and, unless it names an author, the package's author. The tools of a shipped plugin count as built in.
@@ -56,10 +57,11 @@ class PluginSource(ToolSource):
         self._entry_point = entry_point
         self._taken = taken
         self._tools: list[Tool] = []
+        self._own: ToolSource | None = None
         self.left_out: Sequence[str] = ()
 
     def start(self) -> None:
-        """Import the package and create its tools.
+        """Import the package and create its tools; start the source that it brings.
 
         Raises:
             PluginError: the entry point names something other than tools, no usable tool, or a name that is taken.
@@ -67,27 +69,45 @@ class PluginSource(ToolSource):
         """
         if self._tools:
             return
+        with ExitStack() as failed:
+            failed.callback(self.shutdown)
+            tools, left_out = self._prepare_tools()
+            if not tools:
+                raise PluginError(next(iter(left_out), "it has no tools"))
+            _refuse_duplicates(tools)
+            if repeated := sorted({tool.name for tool in tools if tool.name in self._taken}):
+                raise PluginError(f"these names are already taken: {', '.join(repeated)}")
+            failed.pop_all()
+        self._tools, self.left_out = tools, left_out
+        for problem in left_out:
+            logger.error("the plugin %s: a tool was left out: %s", self.name, problem)
+
+    def _prepare_tools(self) -> tuple[list[Tool], list[str]]:
+        """Return the tools, and a sentence for each that is left out."""
         origin = _find_origin(self._entry_point)
-        tools, left_out = list[Tool](), list[str]()
-        for each in _list_tools(self._entry_point.load()):
+        named = _call_function(self._entry_point.load())
+        if isinstance(named, ToolSource):
+            self._own = named
+            named.start()
+        listed = named.tools() if isinstance(named, ToolSource) else _list_tools(named)
+        left_out = [_shorten(str(each)) for each in named.left_out] if isinstance(named, ToolSource) else []
+        tools = list[Tool]()
+        for each in listed:
             try:
                 tools.append(_prepare_tool(each, origin))
             except InvalidTool as error:
                 left_out.append(_shorten(str(error)))
-        if not tools:
-            raise PluginError(next(iter(left_out), "it has no tools"))
-        _refuse_duplicates(tools)
-        if repeated := sorted({tool.name for tool in tools if tool.name in self._taken}):
-            raise PluginError(f"these names are already taken: {', '.join(repeated)}")
-        self._tools, self.left_out = tools, left_out
-        for problem in left_out:
-            logger.error("the plugin %s: a tool was left out: %s", self.name, problem)
+        return tools, left_out
 
     def tools(self) -> list[Tool]:
         return list(self._tools)
 
     def shutdown(self) -> None:
+        """Forget the tools, and shut down the source that the package brought."""
         self._tools = []
+        own, self._own = self._own, None
+        if own is not None:
+            own.shutdown()
 
 
 def start_plugins(
@@ -130,9 +150,14 @@ def _find_entry_point(name: str) -> EntryPoint:
     return found[0]
 
 
-def _list_tools(named: Any) -> Iterable[Any]:
-    """Return the list behind the entry point, calling it if it is a function."""
-    listed = named() if callable(named) and not isinstance(named, type | Tool) else named
+def _call_function(named: Any) -> Any:
+    """Return what the entry point names; call it if it is a function or the class of a source."""
+    is_source_class = isinstance(named, type) and ToolSource in named.__mro__
+    return named() if is_source_class or (callable(named) and not isinstance(named, type | Tool)) else named
+
+
+def _list_tools(listed: Any) -> Iterable[Any]:
+    """Return the list behind the entry point."""
     if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):
         raise PluginError(f"expected a list of tools, not {type(listed).__name__}")
     return listed

@@ -41,6 +41,7 @@ class Grants:
         conditions: conditions on the params, by tool name.
         stopped: names of stopped tools, each with the name of the person who stopped it.
         delegates: ids of the employees to whom it may delegate tasks.
+        pinned: the only version that the employee may use, by tool name; without one, the newest.
     """
 
     tools: frozenset[str] = frozenset()
@@ -51,6 +52,7 @@ class Grants:
     conditions: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
     stopped: Mapping[str, str] = field(default_factory=dict)
     delegates: frozenset[int] = frozenset()
+    pinned: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -220,15 +222,12 @@ def find_refusal(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolError 
         return _build_refusal(
             ErrorCode.NOT_PERMITTED, f"You may not use the tool {tool.name!r}: it was not granted to you."
         )
-    if tool.is_system:
-        return _build_refusal(ErrorCode.NOT_PERMITTED, f"The tool {tool.name!r} is for the platform only.")
-    if not policy.has_mode(grants.mode):
-        return _build_refusal(ErrorCode.NOT_PERMITTED, f"There is no mode {grants.mode!r}, so no tool can be used.")
-    if not is_in_mode(tool, grants.mode):
-        return _build_refusal(
-            ErrorCode.NOT_PERMITTED, f"The tool {tool.name!r} is not part of the mode {grants.mode!r}."
-        )
-    return _refuse_missing_capabilities(tool, grants, policy) or _refuse_missing_features(tool, grants, policy)
+    return (
+        _refuse_other_version(tool, grants)
+        or _refuse_other_mode(tool, grants, policy)
+        or _refuse_missing_capabilities(tool, grants, policy)
+        or _refuse_missing_features(tool, grants, policy)
+    )
 
 
 def determine_level(tool: ToolTraits, grants: Grants) -> Level:
@@ -249,6 +248,27 @@ def _refuse_disabled(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolEr
     if stopped_by is None:
         return None
     return _build_refusal(ErrorCode.TOOL_DISABLED, f"The tool {tool.name!r} was stopped by {stopped_by}.")
+
+
+def _refuse_other_version(tool: ToolTraits, grants: Grants) -> ToolError | None:
+    pinned = grants.pinned.get(tool.name)
+    if pinned is None or tool.id == f"{tool.name}@{pinned}":
+        return None
+    message = f"You may use the tool {tool.name!r} only in version {pinned}."
+    return _build_refusal(ErrorCode.NOT_PERMITTED, message)
+
+
+def _refuse_other_mode(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolError | None:
+    mode = grants.mode
+    if tool.is_system:
+        message = f"The tool {tool.name!r} is for the platform only."
+    elif not policy.has_mode(mode):
+        message = f"There is no mode {mode!r}, so no tool can be used."
+    elif not is_in_mode(tool, mode):
+        message = f"The tool {tool.name!r} is not part of the mode {mode!r}."
+    else:
+        return None
+    return _build_refusal(ErrorCode.NOT_PERMITTED, message)
 
 
 def _refuse_missing_capabilities(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolError | None:
@@ -337,6 +357,9 @@ def _forbid(level: Level, error: ToolError) -> Verdict:
 def _build_not_found_error(name: str, grants: Grants, policy: Policy) -> ToolError:
     if name in policy.withheld and name in grants.tools:
         return _build_refusal(ErrorCode.TOOL_NOT_FOUND, policy.withheld[name])
+    if name in grants.pinned:
+        message = f"The tool {name!r} is not installed in version {grants.pinned[name]}, the only one that you may use."
+        return _build_refusal(ErrorCode.TOOL_NOT_FOUND, message)
     return _build_refusal(ErrorCode.TOOL_NOT_FOUND, f"There is no tool {name!r}." if name else "There is no such tool.")
 
 

@@ -116,6 +116,7 @@ def _dump_grants(grants: Grants) -> dict[str, Any]:
         "conditions": {tool: [each.as_json() for each in found] for tool, found in grants.conditions.items()},
         "stopped": dict(grants.stopped),
         "delegates": sorted(grants.delegates),
+        **({"pinned": dict(grants.pinned)} if grants.pinned else {}),
     }
 
 
@@ -129,6 +130,7 @@ def _load_grants(stored: Mapping[str, Any]) -> Grants:
         conditions={tool: tuple(map(Condition.from_json, found)) for tool, found in stored["conditions"].items()},
         stopped=dict(stored["stopped"]),
         delegates=frozenset(stored["delegates"]),
+        pinned=dict(stored.get("pinned", {})),
     )
 
 

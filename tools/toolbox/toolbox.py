@@ -4,7 +4,8 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -82,6 +83,7 @@ class Toolbox:
         self._started = False
         self._not_started: dict[str, str] = {}
         self._left_out: tuple[str, ...] = ()
+        self._at_shutdown: list[tuple[str, Callable[[], None]]] = []
 
     @property
     def not_started(self) -> Mapping[str, str]:
@@ -184,6 +186,11 @@ class Toolbox:
         found = self._by_id.get(name) if "@" in name else self._by_name.get(name)
         return found or find_asked_action(name)
 
+    def get_granted_tool(self, name: str, grants: Grants) -> Tool | None:
+        """Return the tool like `get_tool`, but for its name alone in the version to which the employee is pinned."""
+        version = grants.pinned.get(name)
+        return self.get_tool(f"{name}@{version}" if version else name)
+
     def get_mode_set(self, mode: str) -> list[Tool]:
         """List the tools of a mode, sorted by name; system tools belong to no mode.
 
@@ -223,8 +230,8 @@ class Toolbox:
         In a mode that does not exist, it may use none.
         """
         rules, granted = policy or self.policy, grants.tools
-        offered = (tool for name, tool in self._by_name.items() if name in granted)
-        return [tool for tool in offered if find_refusal(tool, grants, rules) is None]
+        offered = (self.get_granted_tool(name, grants) for name in self._by_name if name in granted)
+        return [tool for tool in offered if tool is not None and find_refusal(tool, grants, rules) is None]
 
     def definitions(self, grants: Grants, policy: Policy | None = None) -> list[dict[str, Any]]:
         """List the definitions of `available_tools` for the model, always in the same order."""
@@ -238,9 +245,16 @@ class Toolbox:
             self._start(tool)
 
     def shutdown(self) -> None:
-        """Shut down every tool, even if others fail."""
+        """Shut down every tool, and what they came from, even if others fail."""
         for tool in self.tools():
             _shut_down(tool)
+        for name, work in self._at_shutdown:
+            with suppress(ToolError):
+                run_isolated(Unnamed(name), "shutdown", work)
+
+    def call_at_shutdown(self, name: str, work: Callable[[], None]) -> None:
+        """Call the work after the tools were shut down; a failure of it is logged under this name."""
+        self._at_shutdown.append((name, work))
 
     def get_timeout(self, tool: Tool) -> float:
         """Return the seconds that one call of the tool may take."""
@@ -250,7 +264,7 @@ class Toolbox:
         self, name: str, params: str | dict[str, Any], context: ToolContext, grants: Grants
     ) -> ToolResult:
         """Look up, judge and execute one call, and check its result. A call that needs approval is refused."""
-        tool = self.get_tool(name)
+        tool = self.get_granted_tool(name, grants)
         verdict = judge_call(tool, params, replace(grants, mode=context.mode), self.policy, name)
         if tool is None or verdict.error is not None:
             return ToolResult.failed(verdict.error or _build_approval_error(name))

@@ -202,6 +202,7 @@ class Grant(models.Model):
     """An employee's permission to use one tool, by its exact name.
 
     Attributes:
+        version: the version that the employee is pinned to; empty for the newest.
         delegates: for employee.delegate, the ids of the employees that it may delegate to; nobody by default.
     """
 
@@ -212,6 +213,7 @@ class Grant(models.Model):
     )
     conditions = models.JSONField(default=list, help_text="JSON of tools.toolbox.Condition.")
     delegates = models.JSONField(default=list)
+    version = models.CharField(max_length=40, blank=True, default="", db_default="")
 
     class Meta:
         ordering = ("tool",)

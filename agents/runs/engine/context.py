@@ -62,7 +62,7 @@ class RunContext:
         self, tool_name: str, arguments: str | dict[str, object], occasion: Occasion = NOW
     ) -> tuple[Tool | None, Verdict]:
         """Return the tool of that name, and the verdict about a call with these arguments."""
-        tool = self.toolbox.get_tool(tool_name)
+        tool = self.toolbox.get_granted_tool(tool_name, self.grants)
         if tool is None and (refused := self._refuse_wire_name(tool_name)) is not None:
             return refused
         earlier = EmployeeCalls(self.run, occasion)
@@ -252,6 +252,7 @@ def _make_grants(unconverted: tuple[GrantRow, ...], mode: str) -> Grants:
         conditions={row.tool: tuple(map(Condition.from_json, row.conditions)) for row in rows if row.conditions},
         stopped={row.tool: row.stopped_by for row in rows if row.stopped_by is not None},
         delegates=frozenset(pk for row in rows if row.tool == DELEGATE for pk in row.delegates),
+        pinned={row.tool: row.version for row in rows if row.version},
     )
 
 

@@ -387,5 +387,5 @@ def _get_error_code(call: ToolCall) -> str:
 
 def is_volatile(call: ToolCall) -> bool:
     """Return True for a call of a tool whose equal calls never count as duplicates."""
-    tool = load_toolbox(call.organization_id).get_tool(call.tool)
+    tool = find_call_tool(call)
     return tool is not None and tool.volatile

@@ -70,6 +70,7 @@ class GrantRow(NamedTuple):
     level: str
     conditions: list[dict[str, Any]]
     delegates: list[int]
+    version: str
     level_for_all: str | None
     stopped_by: str | None
     organization_id: int

@@ -365,8 +365,9 @@ def _group_by_call(approvals: list[Approval]) -> dict[int, list[Approval]]:
 
 
 def find_call_tool(call: ToolCall) -> Tool | None:
-    """Return the organization's current version of the tool; None if it is no longer installed."""
-    return load_toolbox(call.organization_id).get_tool(call.tool)
+    """Return the tool in the version that was judged, else its newest; None if it is no longer installed."""
+    toolbox = load_toolbox(call.organization_id)
+    return toolbox.get_tool(f"{call.tool}@{call.version}") or toolbox.get_tool(call.tool)
 
 
 def _find_previous(approval: Approval, cards: list[Approval]) -> Approval | None:

@@ -47,6 +47,7 @@ class AllowedTool:
         tool: the installed tool; None if it is unavailable.
         obstacle: the reason why calls are refused; empty if they are not.
         limits: the conditions on its params, in words.
+        version: the version to which the employee is pinned.
     """
 
     name: str
@@ -54,6 +55,7 @@ class AllowedTool:
     tool: Tool | None
     obstacle: str
     limits: tuple[str, ...] = ()
+    version: str = ""
 
     @property
     def category(self) -> str:
@@ -232,13 +234,15 @@ def _load_toolset(employee: Employee) -> Toolset:
 
 
 def _build_allowed_tool(toolbox: Toolbox, name: str, grants: Grants, reason: str) -> AllowedTool:
-    tool = toolbox.get_tool(name)
+    tool = toolbox.get_granted_tool(name, grants)
     if tool is None:
-        return AllowedTool(name, "", None, reason)
+        pinned = f"version {grants.pinned[name]} is not installed" if name in grants.pinned else ""
+        return AllowedTool(name, "", None, reason or pinned)
     refusal = find_refusal(tool, grants, toolbox.policy)
     limits = tuple(condition.describe() for condition in grants.conditions.get(name, ()))
     level = determine_level(tool, grants).value
-    return AllowedTool(name, level, tool, refusal.message if refusal else "", limits)
+    version = grants.pinned.get(name, "")
+    return AllowedTool(name, level, tool, refusal.message if refusal else "", limits, version)
 
 
 def _get_sort_key(allowed: AllowedTool) -> tuple[bool, str, int, str]:

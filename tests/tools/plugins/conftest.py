@@ -36,6 +36,8 @@ PROMISES = {
     "@tool('curious.look')\ndef look(organization_id: int) -> str:\n    'Look.'\n    return ''\n\nTOOLS = [look]\n",
     "lazy": tool_named("lazy.hello")
     + "    def start(self):\n        raise OSError('the disk with the key is not there')\n\nTOOLS = [Hello]\n",
+    "away": "class Own:\n    name, left_out = 'own', ()\n    def tools(self): return []\n    tool = shutdown = tools\n"
+    "    def start(self): raise OSError('the register is away')\n\nTOOLS = Own()\n",
     "failing": "def make():\n    raise OSError('no table')\n",
 }
 """Modules of one package, by the name of their entry point too."""

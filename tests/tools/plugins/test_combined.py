@@ -58,10 +58,10 @@ def test_all_tools_come_in_the_order_of_their_sources() -> None:
     assert source.tools() == []
     source.start()
     assert ids(source) == ["mail.send@1.0", "mail.send@2.0", "crm.find@1.0"]
-    found = source.find_tool("crm.find")
+    found = source.tool("crm.find")
     assert found is not None
     assert found.id == "crm.find@1.0"
-    assert source.find_tool("crm.delete") is None
+    assert source.tool("crm.delete") is None
 
 
 @feature("Plugins", "Several sources act as one, and equal names are an error", "tools/sources/combined.py")

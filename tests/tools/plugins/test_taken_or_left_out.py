@@ -28,6 +28,7 @@ LEFT_OUT = {
     "speechless": "mute.hello has no description for the model",
     "curious": "the parameter 'organization_id' comes from the run (context), never from the model",
     "failing": "OSError: no table",
+    "away": "OSError: the register is away",
     "maker": "maker.hello@1.0 exists twice",
     "twofold": "several packages have an entry point of this name: gadget-double, gadget-other",
     "absent": "no installed package has an entry point of this name; available: abstract, again,",
@@ -46,7 +47,7 @@ def test_the_example_brings_its_tools_and_says_whose_they_are() -> None:
     assert run_tool(check, {"number": "DE98 3704 0044 0532 0130 00"}).data["fits"] is False
     country.start()
     assert run_tool(country, {"number": "nl"}).data == {"country": "Netherlands", "length": 18}
-    assert source.find_tool("iban.findCountry") is country
+    assert source.tool("iban.findCountry") is country
 
 
 @feature(

@@ -33,7 +33,7 @@ def test_there_is_nothing_else_in_the_package() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_its_test_runs() -> None:
-    _, code = blocks(GUIDE, "python")
+    _, code, _ = blocks(GUIDE, "python")
     assert code.count("assert ") == 4
     names: dict[str, Any] = {"__name__": "guide"}
     exec(compile(code, GUIDE, "exec"), names)

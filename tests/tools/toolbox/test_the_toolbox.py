@@ -198,7 +198,7 @@ def test_what_ships_fits_into_a_toolbox() -> None:
     source = BuiltinSource(OFFICE_TOOLS)
     fill_toolbox(toolbox, [source])
     assert {"utility.calculate", "utility.now"} <= {tool.name for tool in toolbox.tools()}
-    assert source.find_tool("utility.now") is toolbox.get_tool("utility.now")
+    assert source.tool("utility.now") is toolbox.get_tool("utility.now")
 
 
 class TestExtended:

@@ -118,4 +118,4 @@ def test_what_a_model_cannot_fill_is_refused_when_the_tool_is_made() -> None:
 def test_a_list_may_hold_classes_and_functions() -> None:
     source = BuiltinSource([forecast])
     source.start()
-    assert source.find_tool("weather.forecast") is forecast
+    assert source.tool("weather.forecast") is forecast

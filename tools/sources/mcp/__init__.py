@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from tools.sources.mcp.connection import has_tool_list_changed
     from tools.sources.mcp.definitions import Definition, McpToolList, SkippedTool, suggest_level
     from tools.sources.mcp.process_pool import PROCESS_POOL
+    from tools.sources.mcp.source import McpSource
     from tools.sources.mcp.tool import McpTool
 
 __all__ = [
     "PROCESS_POOL",
     "Definition",
     "HttpServer",
+    "McpSource",
     "McpTool",
     "McpToolList",
     "Server",
@@ -33,6 +35,7 @@ __all__ = [
 _LAZY = {
     "PROCESS_POOL": "process_pool",
     "Definition": "definitions",
+    "McpSource": "source",
     "McpTool": "tool",
     "SkippedTool": "definitions",
     "McpToolList": "definitions",

@@ -11,6 +11,7 @@ from tools.sources.openapi.operations import (
     SecurityScheme,
     SkippedOperation,
 )
+from tools.sources.openapi.source import OpenAPISource
 from tools.sources.openapi.tool import ApiConnection, OpenAPITool
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "AuthenticationSettings",
     "DocumentError",
     "DocumentLimits",
+    "OpenAPISource",
     "OpenAPITool",
     "OperationBody",
     "Placement",
