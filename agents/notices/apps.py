@@ -1,4 +1,4 @@
-"""The Django app of this folder's models, which listens to the facts that other subjects tell."""
+"""The Django app of this folder's models, which reads the events of runs and organizations."""
 
 from django.apps import AppConfig
 
@@ -8,10 +8,10 @@ class NoticesConfig(AppConfig):
     verbose_name = "Notices"
 
     def ready(self) -> None:
-        from agents.accounts import notice_facts
         from agents.approvals import break_glass
+        from agents.notices import outbox
         from agents.notices.channels import can_reach_admins
-        from agents.notices.outbox import write_facts
+        from agents.readers import reading
 
-        notice_facts.LISTENERS.append(write_facts)
+        reading.READERS.extend(outbox.READERS)
         break_glass.REACHES.append(can_reach_admins)

@@ -4,6 +4,7 @@ from agents.accounts.models.audit import AuditEntry, AuditHead
 from agents.accounts.models.credential import Credential
 from agents.accounts.models.invitation import Invitation, PasswordReset
 from agents.accounts.models.organization import DECIDERS, ApiToken, Membership, Organization, Role
+from agents.accounts.models.organization_event import OrganizationEvent
 
 __all__ = [
     "DECIDERS",
@@ -14,6 +15,7 @@ __all__ = [
     "Invitation",
     "Membership",
     "Organization",
+    "OrganizationEvent",
     "PasswordReset",
     "Role",
 ]
