@@ -1,11 +1,13 @@
-"""Facts that people are told: any subject tells them, and the notices, which know the people, write them down."""
+"""Facts of organizations that people are told: any subject writes them to the log, and the notices read them there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from django.db import models
+from django.db import models, transaction
+
+from agents.accounts.models.organization_event import OrganizationEvent
+from agents.platform import notify
 
 MAX_NAME = 80
 
@@ -34,34 +36,26 @@ class NoticeKind(models.TextChoices):
 
 @dataclass(frozen=True)
 class NoticeFact:
-    """A fact of an organization.
+    """A fact of an organization that belongs to no run.
 
     Attributes:
-        key: makes it unique among those of its kind, such as `17`.
+        key: makes it unique among those of its kind, such as `17`; a fact that was told is not told again.
+        detail: what it is about: a name that a person gave, never a model's words.
         user_id: the only person that it is for; None if its kind says who that is.
-        detail: what it is about besides run and card: a name that a person gave, never a model's words.
-        is_repeatable: the same fact may have been told before, and is then told no second time.
     """
 
     kind: NoticeKind
     organization_id: int
     key: str
-    run_id: int | None = None
-    approval_id: int | None = None
-    user_id: int | None = None
     detail: str = ""
-    is_repeatable: bool = True
+    user_id: int | None = None
 
 
-Listener = Callable[[Sequence[NoticeFact]], None]
-LISTENERS: list[Listener] = []
-"""What writes the facts down; `agents.notices` adds itself when it is ready."""
-
-
-def tell(*facts: NoticeFact) -> None:
-    """Tell facts, in the transaction that makes them true."""
-    for listen in LISTENERS:
-        listen(facts)
+def tell(fact: NoticeFact) -> None:
+    """Write the fact to the log of its organization, in the transaction that makes it true."""
+    payload = {"key": fact.key, "detail": fact.detail, "user_id": fact.user_id}
+    OrganizationEvent.objects.create(organization_id=fact.organization_id, type=fact.kind, payload=payload)
+    transaction.on_commit(notify.request_reading)
 
 
 def clean_name(name: str) -> str:

@@ -10,7 +10,6 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from agents.accounts.models import Membership
-from agents.accounts.notice_facts import NoticeKind
 from agents.approvals.attention import refuse_claimed
 from agents.approvals.break_glass import require_glass
 from agents.approvals.closed_cards import find_next_card, refuse_closed
@@ -110,7 +109,6 @@ def approve_locked(tx: Transaction, member: Membership, card: Approval, decision
     _move_call(card.tool_call, CallStatus.APPROVED)
     publish_and_audit(tx, member, card, decision.reason)
     if decision.breaks_glass:
-        tx.tell(NoticeKind.BREAK_GLASS, card)
         by = f"user:{member.user.get_username()}"
         tx.audit(by, "glass_broken", f"approval:{card.pk}", reason=decision.reason)
 
@@ -281,7 +279,6 @@ def expire(approval_id: int) -> bool:
         end_unexecuted(tx, call, CallStatus.EXPIRED, error)
         card.status = ApprovalStatus.EXPIRED
         publish_decision(tx, card, error.message)
-        tx.tell(NoticeKind.CARD_EXPIRED, card)
         tx.audit("gadget", "card_expired", f"approval:{card.pk}")
         next_step.wake_if_possible(tx)
         return True

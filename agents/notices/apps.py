@@ -1,4 +1,4 @@
-"""The Django app of this folder's models, which listens to facts, and sends by mail, push and chat."""
+"""The Django app of this folder's models, which reads events, and sends by mail, push and chat."""
 
 from django.apps import AppConfig
 
@@ -8,15 +8,16 @@ class NoticesConfig(AppConfig):
     verbose_name = "Notices"
 
     def ready(self) -> None:
-        from agents.accounts import notice_facts, preferences
+        from agents.accounts import preferences
         from agents.approvals import break_glass
         from agents.deliveries.outboxes import register
+        from agents.notices import outbox
         from agents.notices.channels import can_reach_admins
         from agents.notices.choices import find_time_zone
-        from agents.notices.outbox import write_facts
         from agents.notices.sending import OUTBOXES_OF_NOTICES
+        from agents.readers import reading
 
-        notice_facts.LISTENERS.append(write_facts)
+        reading.READERS.extend(outbox.READERS)
         preferences.TIME_ZONES.append(find_time_zone)
         break_glass.REACHES.append(can_reach_admins)
         register(*OUTBOXES_OF_NOTICES)

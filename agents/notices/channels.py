@@ -19,11 +19,11 @@ from django.utils.module_loading import import_string
 
 from agents.accounts import audit
 from agents.accounts.models import AuditEntry, Membership, Organization, Role
-from agents.accounts.notice_facts import NoticeKind, clean_name
+from agents.accounts.notice_facts import NoticeFact, NoticeKind, clean_name, tell
 from agents.deliveries.channels import mail
 from agents.deliveries.channels.push import Subscription
 from agents.notices.models import Channel, ChannelKind, Delivery, Notice
-from agents.notices.outbox import add_fact, send_soon
+from agents.notices.outbox import send_soon
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 
 MAX_CHANNELS = 5
@@ -187,10 +187,9 @@ def find_break_glass_channel(organization: Organization) -> Channel | None:
 def forget_channel(channel: Channel) -> None:
     """Remove a channel whose address is gone, and tell its person by their other channels."""
     with transaction.atomic():
-        key = f"{NoticeKind.CHANNEL_LOST}:{channel.pk}"
-        lost = Notice(organization_id=channel.membership.organization_id, key=key, kind=NoticeKind.CHANNEL_LOST)
-        lost.user_id, lost.detail = channel.membership.user_id, channel.label[:200]
-        add_fact(lost)
+        key = str(channel.pk)
+        about = {"detail": channel.label[:200], "user_id": channel.membership.user_id}
+        tell(NoticeFact(NoticeKind.CHANNEL_LOST, channel.membership.organization_id, key, **about))
         entry = audit.NewEntry("gadget", "channel_removed", f"channel:{channel.pk}", {"kind": channel.kind})
         audit.append(channel.membership.organization_id, [entry])
         Channel.objects.filter(pk=channel.pk).delete()

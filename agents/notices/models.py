@@ -36,7 +36,7 @@ ADMIN_KINDS = (
 
 
 class Notice(models.Model):
-    """A fact that people are told, written in the transaction of the fact.
+    """A fact that people are told, written after the commit of its event.
 
     Attributes:
         key: makes it unique, such as `card:17`.

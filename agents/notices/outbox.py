@@ -1,52 +1,164 @@
-"""The outbox: notices that are written together with their facts, and sent later by workers."""
+"""The outbox: readers of events that write notices, which workers send later."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
 
-from agents.accounts.notice_facts import NoticeFact, NoticeKind
-from agents.notices.models import Notice
+from agents.accounts.models.organization_event import OrganizationEvent
+from agents.accounts.notice_facts import NoticeKind
+from agents.notices.models import FollowedRun, Notice
 from agents.platform import notify
-from agents.platform.queries.writes import insert_rows
-from agents.runs.models import Approval, Run
-from agents.runs.notice_facts import build_card_fact, build_run_fact
+from agents.readers.reading import Reader
+from agents.runs.models import (
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    Event,
+    EventType,
+    ExitReason,
+    Origin,
+    Run,
+    RunStatus,
+)
+from tools.contract import ErrorCode
 
 MAX_DETAIL = 200
+_CARD_TYPES = (
+    *(EventType.APPROVAL_REQUESTED, EventType.APPROVAL_DECIDED, EventType.QUESTION_ASKED),
+    EventType.LATE_EFFECT,
+)
+"""The types of events that name their card."""
+_ORIGINS_OF_PEOPLE = (Origin.TASK, Origin.SCHEDULE, Origin.TRIGGER, Origin.MCP)
+"""Origins of runs whose end somebody may want to be told."""
+_CARD_COLUMNS = ("organization_id", "run_id", "tool_call_id", "standing_grant_id", "broke_glass")
 
 
-def build_notice(fact: NoticeFact) -> Notice:
-    """Build the notice of a fact."""
-    return Notice(
-        organization_id=fact.organization_id,
-        key=f"{fact.kind}:{fact.key}",
-        kind=fact.kind,
-        run_id=fact.run_id,
-        approval_id=fact.approval_id,
-        user_id=fact.user_id,
-        detail=fact.detail[:MAX_DETAIL],
-    )
+@dataclass(frozen=True)
+class EventRows:
+    """The rows that some events are about.
+
+    Attributes:
+        cards: by the id of the card.
+        unknown: the cards that ask for the outcome of a call, by the id of the call.
+        followed: the ids of the runs that somebody follows.
+    """
+
+    cards: Mapping[int, Approval]
+    unknown: Mapping[int, Approval]
+    followed: frozenset[int]
+
+    @classmethod
+    def load(cls, events: Sequence[Event]) -> EventRows:
+        """Load them with three queries for any number of events."""
+        card_ids = [int(event.payload["approval_id"]) for event in events if event.type in _CARD_TYPES]
+        call_ids = [int(event.payload["call_id"]) for event in events if event.type == EventType.TOOL_RESULT]
+        ended = [event.run_id for event in events if event.type == EventType.RUN_FINISHED]
+        cards = Approval.objects.filter(run_id__in={event.run_id for event in events}).only(*_CARD_COLUMNS)
+        unknown = cards.filter(tool_call_id__in=call_ids, kind=ApprovalKind.UNKNOWN).order_by("-pk")
+        return cls(
+            {card.pk: card for card in cards.filter(pk__in=card_ids)} if card_ids else {},
+            {card.tool_call_id: card for card in unknown} if call_ids else {},  # the first one of each call counts
+            frozenset(FollowedRun.objects.filter(run_id__in=ended).values_list("run_id", flat=True) if ended else ()),
+        )
+
+    def list_notices(self, event: Event) -> Iterator[Notice]:
+        """List the notices that follow from an event."""
+        match event.type:
+            case EventType.RUN_FINISHED:
+                yield from self._list_ends(event)
+            case EventType.TOOL_RESULT:
+                card = self.unknown.get(int(event.payload["call_id"]))
+                if card is not None:
+                    yield build_card_notice(NoticeKind.UNKNOWN, card)
+            case _:
+                card = self.cards.get(int(event.payload["approval_id"]))
+                if card is not None and (kind := _find_card_kind(event, card)) is not None:
+                    yield build_card_notice(kind, card)
+
+    def _list_ends(self, event: Event) -> Iterator[Notice]:
+        run, payload = event.run, event.payload
+        if run.origin in _ORIGINS_OF_PEOPLE or run.pk in self.followed:
+            has_failed = payload["status"] == RunStatus.FAILED
+            kind = NoticeKind.RUN_FAILED if has_failed else NoticeKind.RUN_ENDED
+            yield build_run_notice(kind, run, event.seq)
+        if payload["exit_reason"] == ExitReason.BUDGET_EXHAUSTED:
+            yield build_budget_notice(event)
 
 
-def write_facts(facts: Sequence[NoticeFact]) -> None:
-    """Write the notices of these facts inside the caller's transaction, and ask the workers to send them."""
-    insert_rows([build_notice(fact) for fact in facts if not fact.is_repeatable])
-    repeatable = [build_notice(fact) for fact in facts if fact.is_repeatable]
-    if repeatable:
-        Notice.objects.bulk_create(repeatable, ignore_conflicts=True)
-    send_soon()
+def _find_card_kind(event: Event, card: Approval) -> NoticeKind | None:
+    """Find the kind of notice that follows from an event that names its card; None if nobody is told."""
+    match event.type, event.payload.get("status"):
+        case EventType.APPROVAL_REQUESTED, _:
+            return NoticeKind.CARD if card.standing_grant_id is None else None
+        case EventType.QUESTION_ASKED, _:
+            return NoticeKind.QUESTION
+        case EventType.LATE_EFFECT, _:
+            return NoticeKind.UNKNOWN
+        case EventType.APPROVAL_DECIDED, ApprovalStatus.EXPIRED:
+            return NoticeKind.CARD_EXPIRED
+        case EventType.APPROVAL_DECIDED, ApprovalStatus.APPROVED:
+            return NoticeKind.BREAK_GLASS if card.broke_glass else None
+    return None
+
+
+def select_events() -> QuerySet[Event]:
+    """Select the events from which notices may follow, with their runs and employees."""
+    unknown = Q(type=EventType.TOOL_RESULT, payload__result__error__code=ErrorCode.OUTCOME_UNKNOWN.value)
+    events = Event.objects.filter(Q(type__in=(*_CARD_TYPES, EventType.RUN_FINISHED)) | unknown)
+    return events.select_related("run__employee")
+
+
+def write_notices(events: Sequence[Event]) -> None:
+    """Write the notices of these events of runs."""
+    rows = EventRows.load(events)
+    add_notices([notice for event in events for notice in rows.list_notices(event)])
+
+
+def write_organization_notices(events: Sequence[OrganizationEvent]) -> None:
+    """Write the notices of these events of organizations; a person whose account was removed is not told."""
+    for_one = {event.payload["user_id"] for event in events} - {None}
+    users = {None, *User.objects.filter(pk__in=for_one).values_list("pk", flat=True)}
+    add_notices([build_organization_notice(event) for event in events if event.payload["user_id"] in users])
+
+
+def add_notices(notices: Sequence[Notice]) -> None:
+    """Write the notices that are not there, inside the caller's transaction, and ask the workers to send them."""
+    if notices:
+        Notice.objects.bulk_create(notices, ignore_conflicts=True)
+        send_soon()
 
 
 def build_card_notice(kind: NoticeKind, card: Approval) -> Notice:
     """Build the notice of a card; there is one of each kind for each card."""
-    return build_notice(build_card_fact(kind, card))
+    about = {"run_id": card.run_id, "approval_id": card.pk}
+    return Notice(organization_id=card.organization_id, kind=kind, key=f"{kind}:{card.pk}", **about)
 
 
-def build_run_notice(kind: NoticeKind, run: Run) -> Notice:
-    """Build the notice of a run that ended."""
-    return build_notice(build_run_fact(kind, run))
+def build_run_notice(kind: NoticeKind, run: Run, seq: int) -> Notice:
+    """Build the notice that a run ended with the event of this number; one that was continued may end again."""
+    return Notice(organization_id=run.organization_id, kind=kind, key=f"{kind}:{run.pk}:{seq + 1}", run_id=run.pk)
+
+
+def build_budget_notice(end: Event) -> Notice:
+    """Build the notice that the employee's runs end for lack of a budget; there is one in each month."""
+    run, kind = end.run, NoticeKind.BUDGET
+    key = f"{kind}:{run.employee_id}:{end.created_at:%Y-%m}"
+    detail = f"runs of {run.employee.name}"[:MAX_DETAIL]
+    return Notice(organization_id=run.organization_id, kind=kind, key=key, detail=detail)
+
+
+def build_organization_notice(event: OrganizationEvent) -> Notice:
+    """Build the notice of an event of an organization."""
+    payload = event.payload
+    about = {"user_id": payload["user_id"], "detail": payload["detail"][:MAX_DETAIL]}
+    key = f"{event.type}:{payload['key']}"
+    return Notice(organization_id=event.organization_id, kind=event.type, key=key, **about)
 
 
 def add_notice(notice: Notice) -> bool:
@@ -62,10 +174,15 @@ def add_notice(notice: Notice) -> bool:
 
 def add_fact(notice: Notice) -> None:
     """Write the notice unless it is there, inside the caller's transaction."""
-    Notice.objects.bulk_create([notice], ignore_conflicts=True)
-    send_soon()
+    add_notices([notice])
 
 
 def send_soon() -> None:
     """Ask the workers to send what is due, after the commit; they look every few seconds without being asked."""
     transaction.on_commit(partial(notify.request_delivery))
+
+
+READERS = (
+    Reader("notices", Event, select_events, write_notices),
+    Reader("notices of organizations", OrganizationEvent, OrganizationEvent.objects.all, write_organization_notices),
+)

@@ -19,7 +19,7 @@ from agents.readers.models import ReaderCursor
 from agents.runs.engine.timing import timing
 
 AT_ONCE = 200
-"""The most rows in one transaction, which keeps other writers waiting on SQLite."""
+"""The most rows in one transaction, which on SQLite keeps other writers waiting."""
 PATIENCE_S = 5.0
 """Time for which a reader waits for a missing row; a row that comes later is read then, after others."""
 
@@ -65,19 +65,22 @@ def _read(reader: Reader) -> bool:
         return _read_batch(reader, AT_ONCE)
     if failure.outage:
         return False
-    with log_and_continue(f"reading one row for {reader.name}, which is given up") as failure:
-        return _read_batch(reader, 1)
-    return not failure.outage and _read_batch(reader, 1, gives_up=True)
+    for _ in range(AT_ONCE):  # one row after the other, up to the one that fails
+        with log_and_continue(f"reading one row for {reader.name}, which is given up") as failure:
+            _read_batch(reader, 1)
+        if failure.is_failed:
+            return not failure.outage and _read_batch(reader, 1, gives_up=True)
+    return True
 
 
 def _read_batch(reader: Reader, most: int, *, gives_up: bool = False) -> bool:
-    """Read up to so many rows in one transaction; return False if there was nothing to read.
+    """Read up to so many rows in one transaction; return True if there may be more.
 
-    With nothing new, no lock is taken.
+    Nothing is locked or written before there is a row that the reader wants, or a whole batch to pass over.
     """
     cursor, _ = ReaderCursor.objects.get_or_create(reader=reader.name)
-    rows = reader.log._default_manager.order_by("pk")
-    if not cursor.holes and not rows.filter(pk__gt=cursor.position).exists():
+    new = list(_list_ids(reader.log, cursor.position)[:most])
+    if not cursor.holes and len(new) < most and not reader.select().filter(pk__in=new).exists():
         return False
     with transaction.atomic():
         locked = ReaderCursor.objects.select_for_update(skip_locked=True).filter(pk=cursor.pk).first()
@@ -87,21 +90,24 @@ def _read_batch(reader: Reader, most: int, *, gives_up: bool = False) -> bool:
         if ids and not gives_up:
             reader.write(list(reader.select().filter(pk__in=ids).order_by("pk")))
         locked.save()
-    return bool(ids)
+    return len(ids) >= most
+
+
+def _list_ids(log: type[Model], after: int) -> QuerySet[Any, int]:
+    return log._default_manager.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)
 
 
 def _advance(cursor: ReaderCursor, log: type[Model], most: int) -> list[int]:
     """Move the cursor; return the ids of the rows to read: first those that appeared late, then the next ones."""
-    rows = log._default_manager.order_by("pk").values_list("pk", flat=True)
-    ahead = rows.filter(pk__gt=cursor.position)
+    ahead = _list_ids(log, cursor.position)
     ids = list(ahead[:most])
     if not cursor.holes and not list_gaps(cursor.position, ids):
-        cursor.position = ids[-1]
+        cursor.position = max([cursor.position, *ids])
         return ids
     writers = find_writers(log)
     holes = [Hole(*each) for each in cursor.holes]
     passed = [hole for hole in holes if hole.last <= cursor.position]
-    late = list(rows.filter(_match(passed))[:most]) if passed else []
+    late = list(_list_ids(log, 0).filter(_match(passed))[:most]) if passed else []
     pieces = [piece for hole in passed for piece in hole.shrink(late, writers)]
     left = [piece for piece in pieces if piece.writers or len(late) == most]
     if ids:  # once more, because missing ones may have been committed before the writers were found

@@ -33,7 +33,7 @@ from tests.approvals.test_votes import add_member, make_rule
 from tests.features import feature
 from tests.mail_server import MailServer
 from tests.recorder import Recorder
-from tests.workshop import Workshop, asking, call
+from tests.workshop import Workshop, asking, call, read_everything
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -91,6 +91,7 @@ def test_card_audit_and_a_notice_tell_of_it(workshop: Workshop, card: Approval, 
     assert (card.broke_glass, card.reason) == (True, REASON)
     entry = AuditEntry.objects.get(action="glass_broken")
     assert (entry.actor, entry.subject, entry.payload["reason"]) == ("user:ada", f"approval:{card.pk}", REASON)
+    read_everything()
     assert Notice.objects.get(kind=NoticeKind.BREAK_GLASS).approval_id == card.pk
 
 
@@ -104,6 +105,7 @@ def test_an_ordinary_approval_breaks_no_glass(workshop: Workshop, recorder: Reco
     workshop.approve(card, by=ada)
     card.refresh_from_db()
     assert not card.broke_glass
+    read_everything()
     assert not Notice.objects.filter(kind=NoticeKind.BREAK_GLASS).exists()
 
 
@@ -160,6 +162,7 @@ def test_the_notice_goes_at_once_to_whoever_was_an_admin_then(card: Approval, ad
     zoe = Membership.objects.get(user__username="zoe")
     NoticeChoices.objects.create(membership=zoe, quiet_from=time(0), quiet_until=time(23, 59))
     break_glass(ada, card)
+    read_everything()
     spread_notices()
     Membership.objects.filter(pk=zoe.pk).update(role=Role.VIEWER)
     send_next(ChannelKind.EMAIL)
@@ -249,6 +252,7 @@ class TestWithOneAdmin:
 
     def test_the_address_is_told(self, card: Approval, alone: Membership, mail: MailServer) -> None:
         break_glass(alone, card)
+        read_everything()
         while spread_notices() or send_next(ChannelKind.EMAIL):
             pass
         (told,) = [each for each in mail.received if each.recipient == self.ADDRESS]

@@ -1,17 +1,17 @@
-"""The time from a notice's commit to its arrival at the mail server."""
+"""The time from the commit of a fact to the arrival of its notice at the mail server."""
 
 from __future__ import annotations
 
 import random
 import time
+from dataclasses import replace
 
 from django.db import transaction
 
-from agents.accounts.notice_facts import NoticeKind
 from agents.notices.channels import add_known_email
-from agents.notices.models import Notice
-from agents.notices.outbox import send_soon
-from agents.runs.models import Approval
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.events import RunFinished
+from agents.runs.models import Approval, Run, RunStatus
 from tests.awaiting import await_that
 from tests.bench.figures import Figure, latency
 from tests.bench.site import worksite
@@ -26,28 +26,24 @@ WRITE = {"calls": [{"tool": "probe.effect", "params": {"name": "never approved"}
 
 
 def told(_: Installation, mail: MailServer, samples: int) -> list[Figure]:
-    """Write one notice at a time about a waiting card, at irregular moments, and measure when its e-mail arrives."""
+    """Write one event about a failed run at a time, at irregular moments, and measure when its e-mail arrives."""
     with worksite([WRITE]) as site:
         run, seconds = site.submit(), []
         await_that(Approval.objects.filter(run=run).exists, "a card waits")
-        card = Approval.objects.get(run=run)
         add_known_email(site.member, "bench@example.com")
-        for number in range(samples + WARM_UP):
+        for _ in range(samples + WARM_UP):
             time.sleep(random.uniform(0, REST_S))
             known = len(mail.received)
-            committed = _write(card, number)
+            committed = _write(run)
             mail.wait_for(known + 1)
             seconds.append(time.time() - committed)
-    return [latency("commit of a notice → mail server", seconds[WARM_UP:], AIM_MS)]
+    return [latency("commit of a fact → mail server", seconds[WARM_UP:], AIM_MS)]
 
 
-def _write(card: Approval, number: int) -> float:
-    """Write a notice; return the wall-clock time right after its commit."""
+def _write(run: Run) -> float:
+    """Write the event of an end, without ending the run; return the wall-clock time right after its commit."""
     committed: list[float] = []
-    with transaction.atomic():
+    with run_transaction(run.pk) as tx:
         transaction.on_commit(lambda: committed.append(time.time()))
-        key = f"bench:{card.pk}:{number}"
-        about = {"run_id": card.run_id, "approval": card, "key": key}
-        Notice.objects.create(organization=card.organization, kind=NoticeKind.CARD, **about)
-        send_soon()
+        tx.publish(replace(RunFinished.of(tx.run, None), status=RunStatus.FAILED.value))
     return committed[0]

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import connection, transaction
-from django.db.models import Max
 
+from agents.notices.models import Notice
 from agents.readers.models import ReaderCursor
+from agents.readers.reading import READERS
 from agents.runs.descriptions import describe
 from agents.runs.event_facts import FactKind
-from agents.runs.models import Event, RunStatus
+from agents.runs.models import Event, EventType, RunStatus
 from agents.webhooks.changes import WebhookTerms, make_webhook
 from agents.webhooks.models import WebhookDelivery, WebhookKind
 from tests.awaiting import await_that
@@ -54,16 +55,21 @@ def is_blocked() -> bool:
 
 
 def is_all_read() -> bool:
-    newest = Event.objects.aggregate(newest=Max("pk"))["newest"]
-    return ReaderCursor.objects.filter(reader="webhooks", position=newest, holes=[]).exists()
+    cursors = {each.reader: each for each in ReaderCursor.objects.all()}
+    return all(
+        reader.name in cursors
+        and not cursors[reader.name].holes
+        and not reader.select().filter(pk__gt=cursors[reader.name].position).exists()
+        for reader in READERS
+    )
 
 
 @feature(
     "Agents elsewhere",
-    "A killed reader of events neither loses nor repeats a delivery",
+    "A killed reader of events neither loses nor repeats a delivery or a notice",
     "agents/readers/reading.py",
 )
-def test_a_killed_reader_neither_loses_nor_repeats_a_delivery(site: Site) -> None:
+def test_a_killed_reader_neither_loses_nor_repeats_anything(site: Site) -> None:
     make_webhook(site.workshop.admin, WebhookTerms("Other", "https://example.com/x", WebhookKind.values))
     for number in range(KILLS):
         site.have_workers(1)
@@ -86,3 +92,5 @@ def test_a_killed_reader_neither_loses_nor_repeats_a_delivery(site: Site) -> Non
     ]
     assert sorted(told) == sorted(facts)
     assert len(told) == 3 * KILLS, "run started, call executed, run finished"
+    ends = Event.objects.filter(type=EventType.RUN_FINISHED).values_list("run_id", flat=True)
+    assert sorted(Notice.objects.values_list("run_id", flat=True)) == sorted(ends)

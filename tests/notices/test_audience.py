@@ -32,7 +32,7 @@ def addresses(world: World) -> None:
 
 def tell(kind: NoticeKind, about: Approval | Run) -> list[str]:
     """Spread a notice; return the names of the people that it is for."""
-    assert add_notice(build_run_notice(kind, about) if isinstance(about, Run) else build_card_notice(kind, about))
+    assert add_notice(build_run_notice(kind, about, 1) if isinstance(about, Run) else build_card_notice(kind, about))
     assert spread_notices() == 1
     rows = Delivery.objects.filter(notice=Notice.objects.latest("pk"))
     return sorted(rows.values_list("channel__membership__user__username", flat=True))

@@ -103,7 +103,7 @@ class TestForTheWholeOrganization:
         self, world: World, server: ChatServer, shared: Channel
     ) -> None:
         tell_card(world)
-        add_notice(build_run_notice(NoticeKind.RUN_FAILED, world.run(RunStatus.FAILED)))
+        add_notice(build_run_notice(NoticeKind.RUN_FAILED, world.run(RunStatus.FAILED), 1))
         assert spread_notices() == 1
         assert not send_next(ChannelKind.CHAT)
         assert len(server.bodies) == 1

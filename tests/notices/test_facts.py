@@ -1,4 +1,4 @@
-"""The facts that people are told, each written with its fact by the engine or the sweeper."""
+"""The facts that people are told, each read from the events of runs and organizations."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from agents.notices.rule_watch import RuleWatch
 from agents.notices.spreading import spread_notices
 from agents.runs import schedules, stops
 from agents.runs.engine.transaction import run_transaction
+from agents.runs.events import LateEffect
 from agents.runs.models import Approval, ExitReason, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
 from tests.notices.conftest import add_address
-from tests.workshop import Workshop, asking, call, expire_card
+from tests.workshop import Workshop, asking, call, expire_card, read_everything
 from tests.workshop.colleagues import ASK
 from tools.schedules.models import Schedule
 
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def list_kinds() -> list[str]:
+    read_everything()
     return list(Notice.objects.order_by("pk").values_list("kind", flat=True))
 
 
@@ -37,6 +39,7 @@ def list_receivers(workshop: Workshop) -> list[str]:
     """Give everybody an address, and list the people whom the newest notice goes to."""
     for member in Membership.objects.select_related("user"):
         add_address(member)
+    read_everything()
     while spread_notices():
         pass
     rows = Delivery.objects.filter(notice=Notice.objects.latest("pk"))
@@ -51,7 +54,9 @@ def add_group(workshop: Workshop, name: str, *members: Membership) -> ApproverGr
 
 def make_card(workshop: Workshop) -> Approval:
     workshop.play(asking(call("probe.effect", name="a")))
-    return workshop.card(workshop.work())
+    card = workshop.card(workshop.work())
+    read_everything()
+    return card
 
 
 def age(card: Approval, *, lived: timedelta, left: timedelta) -> None:
@@ -60,6 +65,7 @@ def age(card: Approval, *, lived: timedelta, left: timedelta) -> None:
 
 def test_a_card_is_told_with_its_run(workshop: Workshop) -> None:
     card = make_card(workshop)
+    read_everything()
     notice = Notice.objects.get()
     assert (notice.kind, notice.approval_id, notice.run_id) == (NoticeKind.CARD, card.pk, card.run_id)
     assert notice.organization_id == card.organization_id
@@ -70,7 +76,8 @@ def test_a_fact_that_is_rolled_back_is_not_told(workshop: Workshop) -> None:
 
     def fail() -> None:
         with run_transaction(card.run_id) as tx:
-            tx.tell(NoticeKind.UNKNOWN, card)
+            tx.publish(LateEffect(str(card.tool_call_id), str(card.pk), "", "", []))
+            tx.write()
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -144,6 +151,7 @@ def test_a_card_that_escalates_is_told_once_to_both_groups(workshop: Workshop) -
     assert [RuleWatch().tell_if_due(), RuleWatch().tell_if_due()] == [1, 0]
     for member in (workshop.approver, workshop.admin):
         add_address(member)
+    read_everything()
     Notice.objects.filter(kind=NoticeKind.CARD).delete()
     spread_notices()
     assert Delivery.objects.filter(notice__kind=NoticeKind.ESCALATED).count() == 2
@@ -177,6 +185,7 @@ def test_a_watch_goes_through_all_cards(workshop: Workshop, monkeypatch: pytest.
 )
 def test_a_stop_is_told_to_admins(workshop: Workshop) -> None:
     stops.stop_employee(workshop.operator, workshop.employee.pk)
+    read_everything()
     notice = Notice.objects.get()
     assert (notice.kind, notice.detail) == (NoticeKind.STOPPED, "Dana, by acme-operator")
     assert list_receivers(workshop) == ["acme-admin"]
@@ -195,6 +204,7 @@ def test_a_schedule_that_does_not_start_is_told_to_its_maker(workshop: Workshop)
     Schedule.objects.filter(pk=schedule.pk).update(next_at=Now() - timedelta(minutes=1))
     Employee.objects.filter(pk=workshop.employee.pk).update(is_active=False)
     sweep_once()
+    read_everything()
     notice = Notice.objects.get()
     assert (notice.kind, notice.user, notice.detail) == (
         NoticeKind.SCHEDULE,

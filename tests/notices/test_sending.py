@@ -330,7 +330,7 @@ def test_notices_of_two_organizations_stay_apart(world: World, mail: MailServer)
         organization=world.globex, employee=world.others_employee, created_by=world.users["outsider"], task="x"
     )
     tell_card(world)
-    add_notice(build_run_notice(NoticeKind.RUN_FAILED, other))
+    add_notice(build_run_notice(NoticeKind.RUN_FAILED, other, 1))
     send_all()
     told = {each.recipient: each.subject for each in mail.received}
     assert told == {

@@ -37,6 +37,7 @@ from tests.awaiting import await_that
 from tests.features import feature
 from tests.notices.conftest import add_address
 from tests.push_service import BrowserKeys, PushService, from_base64, to_base64
+from tests.workshop import read_everything
 from tests.world import World, change
 from tools.contract import PrivateHosts
 
@@ -162,6 +163,7 @@ def test_person_who_lost_a_browser_is_told_by_their_other_channels(
     tell_card(world)
     for _ in range(3):
         send_all()
+    read_everything()
     spread_notices()
     told = Delivery.objects.get(notice__kind=NoticeKind.CHANNEL_LOST)
     assert (told.channel.kind, told.channel.membership) == (ChannelKind.EMAIL, world.member("approver"))

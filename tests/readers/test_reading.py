@@ -119,16 +119,26 @@ class TestOrder:
     def test_a_backlog_is_read_in_batches(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(reading, "AT_ONCE", 2)
         added = [add(run) for _ in range(5)]
-        counts: list[int] = []
-        while read_logs():
-            counts.append(len(list_read()))
-        assert counts == [2, 4, 5]
+        counts = [(read_logs(), len(list_read())) for _ in range(4)]
+        assert counts == [(True, 2), (True, 4), (False, 5), (False, 5)]
         assert list_read() == added
 
     def test_rows_that_the_reader_does_not_want_are_passed_over(self, run: Run) -> None:
         wanted = [add(run), add(run, EventType.TOOL_PROGRESS), add(run)]
         assert read_all() == [wanted[0], wanted[2]]
         assert ReaderCursor.objects.get().position == wanted[2]
+
+    def test_the_cursor_moves_only_for_a_wanted_row_or_a_whole_batch(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reading, "AT_ONCE", 3)
+        before = ReaderCursor.objects.get().position
+        added = [add(run, EventType.TOOL_PROGRESS) for _ in range(2)]
+        read_all()
+        assert ReaderCursor.objects.get().position == before
+        added.append(add(run, EventType.TOOL_PROGRESS))
+        read_all()
+        assert ReaderCursor.objects.get().position == added[-1]
 
     def test_a_reader_without_a_cursor_begins_with_the_first_row(self, run: Run) -> None:
         added = [add(run), add(run)]

@@ -19,7 +19,7 @@ from agents.runs.models import Origin, Run, RunStatus
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
 from tests.gadget_site.backups.confirmed import confirm_all
-from tests.workshop import Workshop, all_at_once, build_workshop, payloads
+from tests.workshop import Workshop, all_at_once, build_workshop, payloads, read_everything
 from tools.schedules.cron_times import parse_cron
 from tools.schedules.models import Schedule
 
@@ -169,6 +169,7 @@ class TestClocksAndMissedTimes:
         assert (reload(schedule).next_at, reload(schedule).problem) == (expected, schedules.CLOCK_WAS_AHEAD)
         entry = AuditEntry.objects.get(action="schedule_corrected")
         assert (entry.payload["time"], entry.payload["instead_of"]) == (expected.isoformat(), late.isoformat())
+        read_everything()
         told = Notice.objects.get(kind=NoticeKind.SCHEDULE)
         assert (told.user, told.detail) == (workshop.operator.user, f"schedule {schedule.pk}")
 

@@ -4,6 +4,7 @@ from agents.accounts.models.audit import AuditEntry, AuditHead
 from agents.accounts.models.credential import Credential
 from agents.accounts.models.invitation import Invitation, PasswordReset
 from agents.accounts.models.organization import DECIDERS, ApiToken, Membership, Organization, Role
+from agents.accounts.models.organization_event import OrganizationEvent
 from agents.accounts.models.preferences import Preferences, Units
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Invitation",
     "Membership",
     "Organization",
+    "OrganizationEvent",
     "PasswordReset",
     "Preferences",
     "Role",

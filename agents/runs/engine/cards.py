@@ -14,7 +14,6 @@ from django.db import connection
 from django.db.models import Max
 from django.db.models.functions import Now
 
-from agents.accounts.notice_facts import NoticeKind
 from agents.platform.database_connections import release_connection
 from agents.runs.engine.card_sentences import (
     CallEffect,
@@ -184,8 +183,6 @@ def approve_by_grant(card: Approval, grant: Any, now: datetime) -> None:
 def publish_card(tx: Transaction, call: ToolCall, card: Approval, days: float) -> None:
     """Publish that the card was created; its line in the panel always shows the card's current state."""
     tx.publish(ApprovalRequested.of(card, call, tx.now + timedelta(days=days)))
-    if card.status == ApprovalStatus.PENDING:
-        tx.tell(NoticeKind.CARD, card)
     tx.inbox_changed = True
 
 

@@ -6,7 +6,6 @@ from functools import partial
 from django.db import transaction
 from django.db.models import QuerySet
 
-from agents.accounts.notice_facts import NoticeKind, tell
 from agents.platform import notify
 from agents.providers.base import CutOff
 from agents.runs import budgets
@@ -23,13 +22,11 @@ from agents.runs.models import (
     ApprovalStatus,
     CallStatus,
     ExitReason,
-    Origin,
     Run,
     RunStatus,
     ToolCall,
 )
 from agents.runs.models.outcome import CALL_KIND_COLUMNS, CallKind, judge_outcome
-from agents.runs.notice_facts import build_budget_fact
 from agents.runs.queries.engine import OPEN_OR_LAST_CALLS
 from tools.contract import ErrorCode, ToolError
 
@@ -41,8 +38,6 @@ _CUT_OFF_REASONS: dict[str, ExitReason] = {
     CutOff.LENGTH: ExitReason.ANSWER_CUT,
     CutOff.FILTER: ExitReason.ANSWER_FILTERED,
 }
-_OF_PEOPLE = (Origin.TASK, Origin.SCHEDULE, Origin.TRIGGER, Origin.MCP)
-"""Origins of runs whose end somebody may want to be told."""
 _SUCCESSES = (ExitReason.FINAL_ANSWER, ExitReason.ALL_TOOLS_DUPLICATE, ExitReason.SESSION_ENDED)
 
 
@@ -115,10 +110,6 @@ def end_run(tx: Transaction, ending: Ending) -> None:
     run.finished_at = tx.now
     run.outcome = judge_outcome(_list_call_kinds(run))
     tx.publish(RunFinished.of(run, budgets.to_currency(budgets.compute_run_cost(run))))
-    if run.origin in _OF_PEOPLE or run.followers.exists():
-        tx.tell(NoticeKind.RUN_FAILED if status == RunStatus.FAILED else NoticeKind.RUN_ENDED)
-    if reason == ExitReason.BUDGET_EXHAUSTED:
-        tell(build_budget_fact(run, tx.now))
     if run.parent_id is not None:
         transaction.on_commit(partial(notify.wake_run, run.parent_id))
 

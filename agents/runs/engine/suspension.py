@@ -6,7 +6,6 @@ from typing import Any
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from agents.accounts.notice_facts import NoticeKind
 from agents.employees.models import Employee
 from agents.runs.engine.cards import compute_digest, find_next_sequence
 from agents.runs.engine.context import RunContext, list_colleagues, load_context, load_grants
@@ -121,7 +120,6 @@ def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
     )
     expires_at = (tx.now + timedelta(days=days)).isoformat()
     tx.publish(QuestionAsked(str(card.pk), str(call.pk), text, choices, expires_at))
-    tx.tell(NoticeKind.QUESTION, card)
     tx.inbox_changed = True
 
 

@@ -12,13 +12,11 @@ from typing import Any
 from django.db import transaction
 
 from agents.accounts import audit
-from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.platform import notify
 from agents.platform.queries.writes import insert_rows, update_rows
 from agents.runs.events import RunEvent
-from agents.runs.models import Approval, Event, ExitReason, Run, RunStatus
+from agents.runs.models import Event, ExitReason, Run, RunStatus
 from agents.runs.models.event import AWAITED
-from agents.runs.notice_facts import build_card_fact, build_run_fact
 from agents.runs.queries.runs import LOCKED_RUN, LOCKED_RUN_IF_FREE
 from tools.contract.correlation import get_correlation_id
 
@@ -87,7 +85,6 @@ class Transaction:
         self._before = {name: getattr(run, name) for name in _RUN_FIELDS}
         self._events: list[Event] = []
         self._entries: list[audit.NewEntry] = []
-        self._facts: list[NoticeFact] = []
 
     @property
     def is_late(self) -> bool:
@@ -104,10 +101,6 @@ class Transaction:
     def audit(self, actor: str, action: str, subject: str, **payload: Any) -> None:
         """Add an entry to the audit chain, to be written last."""
         self._entries.append(audit.NewEntry(actor, action, subject, payload))
-
-    def tell(self, kind: NoticeKind, card: Approval | None = None) -> None:
-        """Tell people on exit of a stored card, or of the run."""
-        self._facts.append(build_card_fact(kind, card) if card else build_run_fact(kind, self.run))
 
     def release_lease(self) -> None:
         """Release the driver's lease."""
@@ -126,8 +119,6 @@ class Transaction:
         run = self.run
         changed = {name: value for name in _RUN_FIELDS if (value := getattr(run, name)) != self._before[name]}
         insert_rows(self._events)
-        if self._facts:
-            tell(*self._facts)
         if changed:
             expected = {name: self._before[name] for name in ("lease_epoch", "next_event_seq")}
             if update_rows(Run, changed, {"id": run.pk, **expected}) != 1:

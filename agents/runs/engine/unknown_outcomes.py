@@ -6,7 +6,6 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.db.models.functions import Now
 
-from agents.accounts.notice_facts import NoticeKind
 from agents.runs.engine.cards import compute_digest, find_next_sequence
 from agents.runs.engine.results import publish_result
 from agents.runs.engine.transaction import Transaction
@@ -53,7 +52,7 @@ def show_unknown_card(tx: Transaction, call: ToolCall, outcome: UnknownOutcome) 
     effect = last.preview if last else Preview.impossible("There is no preview.").as_json()
     done = last.sentence if last else call.tool
     tx.inbox_changed = True
-    card = Approval.objects.create(
+    return Approval.objects.create(
         organization_id=call.organization_id,
         run_id=call.run_id,
         tool_call=call,
@@ -68,8 +67,6 @@ def show_unknown_card(tx: Transaction, call: ToolCall, outcome: UnknownOutcome) 
         digest=compute_digest(call, effect),
         expires_at=Now() + _NEVER,
     )
-    tx.tell(NoticeKind.UNKNOWN, card)
-    return card
 
 
 def close_unknown_card(call: ToolCall, reason: str, by: User | None = None) -> None:

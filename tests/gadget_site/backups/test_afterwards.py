@@ -34,7 +34,7 @@ from tests.gadget_site.backups.confirmed import confirm_all
 from tests.notices.conftest import add_address
 from tests.recorder import Recorder
 from tests.triggers.conftest import add_trigger
-from tests.workshop import Workshop, again, asking, call, make_due, write_in_flight
+from tests.workshop import Workshop, again, asking, call, make_due, read_everything, write_in_flight
 from tools.contract import canonical_json
 
 Take = Callable[[], Manifest]
@@ -229,14 +229,27 @@ def test_the_command_for_other_kinds_of_backups_does_the_same(workshop: Workshop
     assert again(card.run).stopped_because == "Restoring a backup stopped everything."
 
 
+def test_events_from_before_are_not_told_afterwards(workshop: Workshop) -> None:
+    waiting(workshop, "a")
+    restored.settle()
+    read_everything()
+    assert not Notice.objects.exists()
+    lift(workshop)
+    waiting(workshop, "b")
+    read_everything()
+    assert Notice.objects.filter(kind="card").count() == 1, "what happens since is told"
+
+
 @feature("The gate", "A restore drops unsent notices", "agents/notices/deliveries.py")
 def test_unsent_notices_are_dropped(workshop: Workshop) -> None:
     first, second = waiting(workshop, "a", "b")
     channel = add_address(workshop.approver)
+    read_everything()
     told = Notice.objects.get(approval=first)
     Notice.objects.filter(pk=told.pk).update(spread_at=Now())
     Delivery.objects.create(notice=told, channel=channel, due_at=timezone.now())
     restored.settle()
     delivery = Delivery.objects.get()
     assert (delivery.status, delivery.problem) == (DeliveryStatus.DROPPED, "a backup was restored")
+    read_everything()
     assert spread_notices() == 0, f"card {second.pk} was told before or after the backup"

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("employees", "0004_texts"),
+        ("employees", "0005_scripts_in_files"),
     ]
 
     operations = [

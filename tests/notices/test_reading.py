@@ -1,0 +1,150 @@
+"""Notices follow from events after their commit: each once, and nothing in the transactions of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from agents.accounts.models import Membership, Organization, OrganizationEvent
+from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
+from agents.approvals import decisions
+from agents.notices.models import Notice
+from agents.readers.models import ReaderCursor
+from agents.readers.reading import read_logs
+from agents.runs import actions, stops
+from agents.runs.engine.recovery import record_late_effect
+from agents.runs.engine.transaction import run_transaction
+from agents.runs.models import Approval, ApprovalKind, ToolCall
+from tests.features import feature
+from tests.recorder import Recorder
+from tests.standing_grants.granting import answered, equals, grant
+from tests.workshop import Workshop, asking, call, read_everything
+from tools.contract import ToolResult
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def list_kinds() -> list[str]:
+    read_everything()
+    return list(Notice.objects.order_by("pk").values_list("kind", flat=True))
+
+
+def list_statements_about_notices(act: Callable[[], object]) -> list[str]:
+    with CaptureQueriesContext(connection) as queries:
+        act()
+    assert queries.captured_queries
+    return [one["sql"] for one in queries if "notices_" in one["sql"]]
+
+
+@feature(
+    "The gate",
+    "Notices are written after the commit of their fact, without a statement in the run's own transactions",
+    "agents/notices/outbox.py",
+)
+def test_a_card_and_an_end_have_no_statement_about_notices(workshop: Workshop) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.submit()
+    assert list_statements_about_notices(lambda: workshop.drive(run)) == []
+    card = workshop.card(run)
+    assert list_statements_about_notices(lambda: workshop.deny(card)) == []
+    assert list_statements_about_notices(lambda: workshop.drive(run)) == []
+    assert list_kinds() == ["card", "run_ended"]
+
+
+def test_a_batch_costs_the_same_statements_however_many_events_it_has(workshop: Workshop) -> None:
+    counts = []
+    for runs in (1, 1, 4):  # the first one makes the cursor
+        for number in range(runs):
+            workshop.play(asking(call("probe.effect", name=f"{runs}-{number}")))
+            workshop.work()
+        with CaptureQueriesContext(connection) as queries:
+            read_logs()
+        counts.append(len(queries))
+    assert counts[1] == counts[2]
+    assert Notice.objects.count() == 6
+
+
+def test_a_card_that_a_standing_grant_approved_is_told_to_nobody(workshop: Workshop, recorder: Recorder) -> None:
+    grant(workshop, "probe.effect", equals("name", "a"))
+    workshop.play(asking(call("probe.effect", name="a")))
+    run = workshop.work()
+    assert answered(run)
+    assert sum(recorder.effects.values()) == 1
+    assert list_kinds() == ["run_ended"]
+
+
+def test_each_end_of_a_run_that_was_continued_is_told(workshop: Workshop) -> None:
+    workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
+    run = workshop.work()
+    actions.continue_run(workshop.operator, run.pk)
+    assert workshop.drive(run).has_ended
+    assert list_kinds() == ["run_ended", "run_ended"]
+
+
+def test_the_unknown_outcome_and_the_late_report_of_a_call_are_told_with_their_own_cards(workshop: Workshop) -> None:
+    workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
+    run = workshop.work()
+    workshop.approve(workshop.card(run))
+    workshop.drive(run)
+    unknown = ToolCall.objects.get(run=run)
+    workshop.resolve(unknown, "not_done")
+    with run_transaction(run.pk) as tx:
+        assert unknown.exec_epoch is not None
+        assert record_late_effect(tx, ToolCall.objects.get(run=run), unknown.exec_epoch, ToolResult.ok({}, "Done"))
+    read_everything()
+    told = Notice.objects.filter(kind=NoticeKind.UNKNOWN).order_by("pk").values_list("approval_id", flat=True)
+    cards = Approval.objects.filter(kind=ApprovalKind.UNKNOWN).order_by("pk").values_list("pk", flat=True)
+    assert len(cards) == 2
+    assert list(told) == list(cards)
+
+
+def test_a_notice_that_an_older_process_wrote_is_not_written_again(workshop: Workshop) -> None:
+    workshop.play(asking(call("probe.effect", name="a")))
+    card = workshop.card(workshop.work())
+    Notice.objects.create(organization=workshop.organization, kind="card", key=f"card:{card.pk}", approval=card)
+    assert list_kinds() == ["card"]
+
+
+class TestOrganizations:
+    def test_a_stop_is_an_event_of_its_organization(self, workshop: Workshop) -> None:
+        stops.stop_everything(workshop.operator)
+        event = OrganizationEvent.objects.get()
+        assert (event.organization, event.type) == (workshop.organization, "stopped")
+        assert event.payload["detail"] == "everything, by acme-operator"
+        assert list_kinds() == ["stopped"]
+
+    def test_a_fact_that_was_told_is_not_told_again(self, workshop: Workshop) -> None:
+        for key in ("1", "1", "2"):
+            tell(NoticeFact(NoticeKind.QUARANTINE, workshop.organization.pk, key))
+        assert list_kinds() == ["quarantine", "quarantine"]
+
+    def test_a_person_whose_account_was_removed_keeps_no_other_untold(self, workshop: Workshop) -> None:
+        removed = workshop.members["viewer"].user
+        for user in (removed, workshop.operator.user):
+            tell(NoticeFact(NoticeKind.SCHEDULE, workshop.organization.pk, str(user.pk), user_id=user.pk))
+        Membership.objects.filter(user=removed).delete()
+        removed.delete()
+        read_everything()
+        assert Notice.objects.get().user == workshop.operator.user
+
+    def test_both_logs_have_a_cursor(self, workshop: Workshop) -> None:
+        workshop.work()
+        stops.stop_employee(workshop.operator, workshop.employee.pk)
+        read_everything()
+        names = set(ReaderCursor.objects.values_list("reader", flat=True))
+        assert names == {"notices", "notices of organizations", "webhooks"}
+
+
+def test_an_ordinary_undo_of_a_broken_glass_is_told_once(workshop: Workshop) -> None:
+    Organization.objects.update(break_glass=True)
+    workshop.play(asking(call("probe.effect", name="a")))
+    card = workshop.card(workshop.work())
+    decision = decisions.Decision(card.digest, reason="an emergency at night", grace_s=30)
+    decisions.approve(workshop.approver, card.pk, decision)
+    Approval.objects.filter(pk=card.pk).update(broke_glass=True, start_after=timezone.now())
+    decisions.undo(workshop.approver, card.pk)
+    assert list_kinds() == ["card", "break_glass", "card"]
