@@ -187,9 +187,8 @@ def find_break_glass_channel(organization: Organization) -> Channel | None:
 def forget_channel(channel: Channel) -> None:
     """Remove a channel whose address is gone, and tell its person by their other channels."""
     with transaction.atomic():
-        key = str(channel.pk)
-        about = {"detail": channel.label[:200], "user_id": channel.membership.user_id}
-        tell(NoticeFact(NoticeKind.CHANNEL_LOST, channel.membership.organization_id, key, **about))
+        key, whose, detail = str(channel.pk), channel.membership, channel.label[:200]
+        tell(NoticeFact(NoticeKind.CHANNEL_LOST, whose.organization_id, key, detail, whose.user_id))
         entry = audit.NewEntry("gadget", "channel_removed", f"channel:{channel.pk}", {"kind": channel.kind})
         audit.append(channel.membership.organization_id, [entry])
         Channel.objects.filter(pk=channel.pk).delete()

@@ -108,7 +108,7 @@ def test_a_plugin_brings_an_api(crm: Outside, monkeypatch: pytest.MonkeyPatch, f
     api = OpenAPISource(ApiConnection("crm", crm.url), lambda: DESCRIPTION)
     plugin = bring(monkeypatch, api if form == "instance" else lambda: api)
     toolbox = Toolbox()
-    fill_toolbox(toolbox, [BuiltinSource(), plugin])
+    fill_toolbox(toolbox, [BuiltinSource([]), plugin])
     tool = toolbox.get_tool("crm.listCustomers")
     assert tool is not None
     assert tool.source == "own"
