@@ -38,7 +38,7 @@ class ChosenPreferences(Mapping[str, str]):
         mine = Preferences.objects.filter(
             membership__organization_id=self.organization_id, membership__user_id=self.user_id
         )
-        found = mine.values("language", "units").first() or {}
+        found: dict[str, str] = mine.values("language", "units").first() or {}
         zones = [find(self.organization_id, self.user_id) for find in TIME_ZONES]
         return {name: value for name, value in {**found, "time_zone": "".join(zones)}.items() if value}
 
