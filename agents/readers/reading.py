@@ -61,10 +61,11 @@ def skip_unread() -> None:
 
 def _read(reader: Reader) -> bool:
     """Read the next batch; give a row up that cannot be read, so that it never stands in the way of others."""
+    has_more = False
     with log_and_continue(f"reading for {reader.name}") as failure:
-        return _read_batch(reader, AT_ONCE)
-    if failure.outage:
-        return False
+        has_more = _read_batch(reader, AT_ONCE)
+    if not failure.is_failed or failure.outage:
+        return has_more
     for _ in range(AT_ONCE):  # one row after the other, up to the one that fails
         with log_and_continue(f"reading one row for {reader.name}, which is given up") as failure:
             _read_batch(reader, 1)

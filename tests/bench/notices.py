@@ -31,7 +31,7 @@ def told(_: Installation, mail: MailServer, samples: int) -> list[Figure]:
         run, seconds = site.submit(), []
         await_that(Approval.objects.filter(run=run).exists, "a card waits")
         add_known_email(site.member, "bench@example.com")
-        for _ in range(samples + WARM_UP):
+        for _sample in range(samples + WARM_UP):
             time.sleep(random.uniform(0, REST_S))
             known = len(mail.received)
             committed = _write(run)

@@ -30,11 +30,27 @@ def test_the_summary_shows_the_sum() -> None:
     assert run_tool(Calculate, {"operation": "divide", "a": 84, "b": 2}).summary == "84 / 2 = 42"
 
 
-def test_a_division_by_zero_is_explained() -> None:
-    error = run_tool(Calculate, {"operation": "divide", "a": 84, "b": 0}).error
+@pytest.mark.parametrize("zero", [0, 0.0, -0.0])
+def test_a_division_by_zero_is_explained(zero: float) -> None:
+    error = run_tool(Calculate, {"operation": "divide", "a": 84, "b": zero}).error
     assert error is not None
     assert error.code is ErrorCode.INVALID_OPERATION
-    assert "84 cannot be divided by zero." in error.text
+    assert error.text == (
+        "TOOL ERROR: INVALID_OPERATION\n84 cannot be divided by zero.\nPARAMETER: b\nEXPECTED: a divisor other than 0\n"
+        "RECOVERY HINT: Check the source of the zero, or use another operation."
+    )
+
+
+@feature(
+    "Built-in tools",
+    "The calculator adds, subtracts, multiplies and divides by these names, and explains a zero",
+    "tools/builtin/utility.py",
+)
+def test_the_model_is_offered_the_documented_names() -> None:
+    operations = Calculate().parameters[0].schema["enum"]
+    assert operations == ["add", "subtract", "multiply", "divide"]
+    results = [run_tool(Calculate, {"operation": name, "a": 84, "b": 2}).data["value"] for name in operations]
+    assert results == [86, 82, 168, 42]
 
 
 @pytest.mark.parametrize(
