@@ -36,7 +36,7 @@ FLOORS = {
         ("sources",),
         ("builtin", "testing"),
         ("config", "files", "network", "records", "schedules", "toolbox"),
-        ("contract",),
+        ("caches", "contract"),
     ),
 }
 """The folders, highest floor first: each imports from floors below its own, and so never in a circle.

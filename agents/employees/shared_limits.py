@@ -35,12 +35,19 @@ return math.max(1, oldest[2] + window - now)
 """
 
 
-@lru_cache(maxsize=1)
 def get_shared_guards() -> Guards:
     """Return the guards of this process, always the same instance."""
-    client = redis.Redis.from_url(
-        settings.REDIS_URL, socket_timeout=SOCKET_TIMEOUT_S, socket_connect_timeout=SOCKET_TIMEOUT_S
-    )
+    return _get_guards(settings.REDIS_URL)
+
+
+@lru_cache(maxsize=1)
+def _get_guards(url: str) -> Guards:
+    return connect_guards(url)
+
+
+def connect_guards(url: str) -> Guards:
+    """Build guards with a client of their own for the Redis at this address."""
+    client = redis.Redis.from_url(url, socket_timeout=SOCKET_TIMEOUT_S, socket_connect_timeout=SOCKET_TIMEOUT_S)
     return Guards(_RedisCache(client), _RedisLimiter(client))
 
 

@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock
 
+from tools.caches import register
+
 MINUTE_S = 60.0
 
 
@@ -19,6 +21,7 @@ class MinuteCounter:
         self._lock = Lock()
         self._times: dict[str, deque[float]] = {}
         self._pruned_at = 0.0
+        register(self)
 
     def count_or_wait(self, subject: str, most: int) -> int:
         """Count one more of this subject, unless `most` were counted in the last minute.
@@ -36,8 +39,8 @@ class MinuteCounter:
                 return 0
             return max(1, math.ceil(times[0] + MINUTE_S - now)) if times else math.ceil(MINUTE_S)
 
-    def forget_all(self) -> None:
-        """Forget all counts, so that a test does not see those of another one."""
+    def clear(self) -> None:
+        """Forget all counts."""
         with self._lock:
             self._times.clear()
 
@@ -50,4 +53,3 @@ class MinuteCounter:
 
 _counter = MinuteCounter()
 count_or_wait = _counter.count_or_wait
-forget_counts = _counter.forget_all
