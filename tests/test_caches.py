@@ -43,9 +43,9 @@ def list_growing_mappings(module: Module) -> Iterator[str]:
         if isinstance(node, ast.Assign | ast.AnnAssign) and is_empty_mapping(node.value):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             yield f"{module.place} {ast.unparse(target)}"
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Call) and find_name(node.func) == "OrderedDict":
-            yield f"{module.place}:{node.lineno} OrderedDict"
+    for call in ast.walk(module.tree):
+        if isinstance(call, ast.Call) and find_name(call.func) == "OrderedDict":
+            yield f"{module.place}:{call.lineno} OrderedDict"
 
 
 def is_empty_mapping(value: ast.expr | None) -> bool:

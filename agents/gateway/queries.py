@@ -76,7 +76,7 @@ class AgentCall(NamedTuple):
 _CARDS = Approval.objects.filter(
     tool_call=OuterRef("pk"), status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
 ).order_by("-sequence")
-CARD_COLUMNS = {"card_id": Subquery(_CARDS.values("pk")[:1]), "expires_at": Subquery(_CARDS.values("expires_at")[:1])}
+CARD_ID, CARD_END = Subquery(_CARDS.values("pk")[:1]), Subquery(_CARDS.values("expires_at")[:1])
 CALL_OF_KEY = CompiledQuery(
     AgentCall,
     lambda call_id, key_id: ToolCall.objects.filter(
@@ -84,8 +84,8 @@ CALL_OF_KEY = CompiledQuery(
     ).order_by(),
     call=ModelColumns(ToolCall),
     run=ModelColumns(Run, "run__"),
-    card_id=CARD_COLUMNS["card_id"],
-    expires_at=CARD_COLUMNS["expires_at"],
+    card_id=CARD_ID,
+    expires_at=CARD_END,
 )
 """A call that this key has requested itself."""
 

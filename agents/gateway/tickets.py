@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from agents.gateway.models import AgentKey
-from agents.gateway.queries import CALL_OF_KEY, CARD_COLUMNS
+from agents.gateway.queries import CALL_OF_KEY, CARD_END, CARD_ID
 from agents.platform.refusals import NotFound
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs.engine.ending import cancel_waiting_call
@@ -96,7 +96,7 @@ def load_ticket(call_id: int) -> Ticket:
     Raises:
         ToolCall.DoesNotExist
     """
-    call = ToolCall.objects.select_related("run").annotate(**CARD_COLUMNS).get(pk=call_id)
+    call = ToolCall.objects.select_related("run").annotate(card_id=CARD_ID, expires_at=CARD_END).get(pk=call_id)
     return _build_ticket(call, call.card_id, call.expires_at)
 
 

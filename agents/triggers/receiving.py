@@ -165,9 +165,9 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
     """
     same_key = ReceivedMessage.objects.filter(trigger=trigger, key=key, status=MessageStatus.STARTED)
     newest_first = same_key.order_by("-pk").annotate(now=Now())
-    earlier = list(newest_first.values_list("received_at", "run_id", "now", named=True))
+    earlier = list(newest_first.values_list("received_at", "run_id", "now"))
     generation = f":{len(earlier)}" if window else ""  # before the look, or an equal message in between would count
-    repeated = [row.run_id for row in earlier if not window or row.received_at > row.now - window]
+    repeated = [run_id for received_at, run_id, now in earlier if not window or received_at > now - window]
     if repeated and (same := Run.objects.filter(pk=repeated[0] or 0).first()) is not None:
         return Taken(same)
     if (reason := _find_filter(trigger, payload)) != "":
