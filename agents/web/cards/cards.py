@@ -29,7 +29,7 @@ from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.origins import ValueOrigins, describe_origins
 from agents.web.cards.questions import AskedQuestion, read_question
 from agents.web.cards.source_names import find_source_name
-from agents.web.cards.surroundings import Surroundings, load_surroundings
+from agents.web.cards.surroundings import CardFacts, Surroundings, load_surroundings
 from agents.web.panel.child_runs import describe_delegations
 from agents.web.text.safe_text import quote_employee
 from tools.builtin.record_sentences import format_name
@@ -314,13 +314,16 @@ class Card(OfAgents):
         return find_differences(self.previous, self.approval)
 
 
-def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False) -> list[Card]:
+def load_cards(
+    approvals: Iterable[Approval], *, all_targets: bool = False, listed: CardFacts | None = None
+) -> list[Card]:
     """Load the card of each approval of one organization, whose call and run are loaded already, in the same order.
 
     The number of queries does not depend on the number of cards, except for the surroundings of waiting ones.
 
     Args:
         all_targets: see `Card`.
+        listed: the facts about a list that may hold these cards.
     """
     approvals = list(approvals)
     waiting = [
@@ -334,7 +337,7 @@ def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False) -> l
     standings = find_standings(asking[0].run.organization, asking) if asking else {}
     texts = _load_pass_texts({(approval.run_id, approval.tool_call.pass_number) for approval in approvals})
     words = {card.pk: texts.get((card.run_id, card.tool_call.pass_number), "") for card in approvals}
-    around = load_surroundings(asking, words)
+    around = load_surroundings(asking, words, listed)
     by_call = _group_by_call(approvals)
     return [
         Card(
