@@ -11,17 +11,12 @@ from django.conf import settings
 from pytest_django import DjangoDbBlocker
 from xdist.scheduler import LoadScopeScheduling
 
-from agents.accounts.models import organization_versions
-from agents.approvals.warnings import employee_words, marks
-from agents.employees import toolboxes
-from agents.platform.rate_limits import forget_counts
-from agents.platform.writability import DATABASE, FILES
-from agents.runs.snapshots import clear_snapshot_cache
 from gadget_site.garbage_collection import freeze_loaded_objects
 from tests import sampling, services
 from tests.emptying import empty_tables_after_tests
 from tests.frozen_rows import freeze_ended_rows
 from tests.processes import Installation
+from tools import caches
 
 LONGEST = ("tests/journeys/", "tests/faults/", "tests/hostile", "tests/tools/sources")
 """Tests at these paths run first, in this order; otherwise one process would run them while the others are idle."""
@@ -98,15 +93,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 @pytest.fixture(autouse=True)
 def clear_caches() -> None:
     """Clear the caches: organizations of the next test may have the ids of the last one's."""
-    organization_versions.clear_versions()
-    toolboxes.clear_toolbox_cache()
-    toolboxes.clear_credentials_cache()
-    clear_snapshot_cache()
-    forget_counts()
-    marks.clear_readings()
-    employee_words.clear_imitations()
-    DATABASE.forget()
-    FILES.forget()
+    caches.clear_caches()
 
 
 @pytest.fixture(scope="session")

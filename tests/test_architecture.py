@@ -37,7 +37,7 @@ FLOORS = {
         ("builtin", "testing"),
         ("files", "records"),
         ("config", "network", "registries", "schedules", "toolbox"),
-        ("contract",),
+        ("caches", "contract"),
         ("schemas",),
     ),
 }

@@ -17,12 +17,19 @@ from tools.toolbox import MAX_CACHED_CHARACTERS, Guards
 SOCKET_TIMEOUT_S = 2.0
 
 
-@lru_cache(maxsize=1)
 def get_shared_guards() -> Guards:
     """Return the guards of this process, always the same instance."""
-    client = redis.Redis.from_url(
-        settings.REDIS_URL, socket_timeout=SOCKET_TIMEOUT_S, socket_connect_timeout=SOCKET_TIMEOUT_S
-    )
+    return _get_guards(settings.REDIS_URL)
+
+
+@lru_cache(maxsize=1)
+def _get_guards(url: str) -> Guards:
+    return connect_guards(url)
+
+
+def connect_guards(url: str) -> Guards:
+    """Build guards with a client of their own for the Redis at this address."""
+    client = redis.Redis.from_url(url, socket_timeout=SOCKET_TIMEOUT_S, socket_connect_timeout=SOCKET_TIMEOUT_S)
     return Guards(_RedisCache(client), SharedRateLimiter(client))
 
 

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +15,7 @@ from agents.accounts.models import Credential, Organization
 from agents.accounts.models.organization_versions import OrganizationVersions, correct_versions, get_newest_versions
 from agents.employees.shared_limits import get_shared_guards
 from agents.platform.known_secrets import KNOWN_SECRETS
+from tools.caches import Cache
 from tools.config import Config, ToolSettings
 from tools.connections.connected_tools import load_connected_tools
 from tools.contract import ErrorCode, NetworkAccess, PrivateHosts, ToolError, collect_secrets
@@ -80,8 +80,7 @@ class _OrganizationTools:
     network_access: NetworkAccess
 
 
-_cache: dict[int, _OrganizationTools] = {}
-_lock = threading.Lock()
+_tools: Cache[int, _OrganizationTools] = Cache(MAX_TOOLBOXES)
 
 
 def load_toolbox(organization_id: int) -> Toolbox:
@@ -97,15 +96,9 @@ def load_network_access(organization_id: int) -> NetworkAccess:
     return _load_tools(organization_id).network_access
 
 
-def clear_toolbox_cache() -> None:
-    """Forget all cached toolboxes; for tests, which reuse organization ids."""
-    with _lock:
-        _cache.clear()
-
-
 def _load_tools(organization_id: int) -> _OrganizationTools:
     seen = get_newest_versions(organization_id)
-    cached = _cache.get(organization_id)
+    cached = _tools.get(organization_id)
     if cached is not None and cached.versions == seen:
         return cached
     if seen is not None and not seen.tools:
@@ -113,8 +106,8 @@ def _load_tools(organization_id: int) -> _OrganizationTools:
     loaded = _read_tools(organization_id)
     if loaded.versions != seen:
         correct_versions(organization_id, seen, loaded.versions)
-    if loaded.versions.tools and not connection.in_atomic_block:
-        _add_to_cache(organization_id, loaded)
+    if loaded.versions.tools and not connection.in_atomic_block:  # a transaction may still be rolled back
+        _tools.put(organization_id, loaded)
     return loaded
 
 
@@ -150,15 +143,6 @@ def _read_tools(organization_id: int) -> _OrganizationTools:
     offered = load_connected_tools(organization_id, own_credentials, network_access)
     toolbox = get_installed_toolbox().with_tools(offered.tools, network_access.allowed, offered.withheld)
     return _OrganizationTools(versions, toolbox, network_access)
-
-
-def _add_to_cache(organization_id: int, loaded: _OrganizationTools) -> None:
-    """Cache the tools. They must be committed, because a transaction may still be rolled back."""
-    with _lock:
-        _cache.pop(organization_id, None)
-        while len(_cache) >= MAX_TOOLBOXES:
-            _cache.pop(next(iter(_cache)))
-        _cache[organization_id] = loaded
 
 
 Fields = Mapping[str, str]
@@ -213,7 +197,7 @@ def load_credentials(organization: Organization) -> Mapping[str, Fields]:
     shared = get_installed_toolbox().environment.credentials
     if not organization.credentials_version:
         return shared
-    own = _read_own_credentials(organization.pk, organization.credentials_version)
+    own = _load_own_credentials(organization.pk, organization.credentials_version)
     replaced = own.readable.keys() | own.unreadable
     inherited = {service: fields for service, fields in shared.items() if service not in replaced}
     return OrganizationCredentials({**inherited, **own.readable}, own.unreadable)
@@ -229,18 +213,13 @@ def load_own_credentials(organization_id: int, version: int) -> Mapping[str, Fie
     """
     if not version:
         return {}
-    own = _read_own_credentials(organization_id, version)
+    own = _load_own_credentials(organization_id, version)
     return OrganizationCredentials(own.readable, own.unreadable)
 
 
 def bump_credentials_version(organization_id: int) -> None:
     """Make every process read the credentials again; call this in the transaction of the change."""
     Organization.objects.filter(pk=organization_id).update(credentials_version=F("credentials_version") + 1)
-
-
-def clear_credentials_cache() -> None:
-    """Forget all cached credentials; for tests, which reuse organization ids."""
-    _read_own_credentials.cache_clear()
 
 
 def parse_fields(stored: str) -> dict[str, str] | None:
@@ -252,8 +231,14 @@ def parse_fields(stored: str) -> dict[str, str] | None:
     return fields if isinstance(fields, dict) else None
 
 
-@lru_cache(maxsize=MAX_ORGANIZATIONS)
-def _read_own_credentials(organization_id: int, _version: int) -> _OwnCredentials:
+_credentials: Cache[tuple[int, int], _OwnCredentials] = Cache(MAX_ORGANIZATIONS)
+
+
+def _load_own_credentials(organization_id: int, version: int) -> _OwnCredentials:
+    return _credentials.get_or_load((organization_id, version), lambda: _read_own_credentials(organization_id))
+
+
+def _read_own_credentials(organization_id: int) -> _OwnCredentials:
     rows = Credential.objects.filter(organization_id=organization_id).order_by().values_list("service", "fields")
     found = {service: parse_fields(stored) for service, stored in rows}
     readable = {service: fields for service, fields in found.items() if fields is not None}

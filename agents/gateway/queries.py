@@ -1,6 +1,6 @@
-"""The compiled queries of a request from elsewhere: its key, the run that takes it, and the state of its call."""
+"""The queries of a request from elsewhere: its key, the run that takes it, and the state of its call."""
 
-from collections.abc import Callable
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
 from agents.accounts.models import Membership, Organization
 from agents.employees.models import Employee
 from agents.gateway.models import AgentKey, AgentRun
-from agents.platform.queries.compiled import CompiledListQuery, CompiledQuery, ModelColumns
+from agents.platform.queries.compiled import CompiledQuery, ModelColumns
 from agents.runs.models import ENDED, Approval, ApprovalStatus, CallStatus, Event, EventType, Origin, Run, ToolCall
 from tools.contract import Level
 
@@ -76,48 +76,26 @@ class AgentCall(NamedTuple):
 _CARDS = Approval.objects.filter(
     tool_call=OuterRef("pk"), status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
 ).order_by("-sequence")
-
-
-def _compile_call(build: Callable[..., QuerySet[ToolCall]]) -> CompiledQuery[AgentCall]:
-    return CompiledQuery(
-        AgentCall,
-        build,
-        call=ModelColumns(ToolCall),
-        run=ModelColumns(Run, "run__"),
-        card_id=Subquery(_CARDS.values("pk")[:1]),
-        expires_at=Subquery(_CARDS.values("expires_at")[:1]),
-    )
-
-
-AGENT_CALL = _compile_call(lambda call_id: ToolCall.objects.filter(pk=call_id).order_by())
-CALL_OF_KEY = _compile_call(
+CARD_ID, CARD_END = Subquery(_CARDS.values("pk")[:1]), Subquery(_CARDS.values("expires_at")[:1])
+CALL_OF_KEY = CompiledQuery(
+    AgentCall,
     lambda call_id, key_id: ToolCall.objects.filter(
         pk=call_id, run__agent_run__key_id=key_id, parent_call=None
-    ).order_by()
+    ).order_by(),
+    call=ModelColumns(ToolCall),
+    run=ModelColumns(Run, "run__"),
+    card_id=CARD_ID,
+    expires_at=CARD_END,
 )
-"""The same, if this key has requested it itself."""
+"""A call that this key has requested itself."""
 
 
-class AwaitedCall(NamedTuple):
-    """The status of a call that somebody waits for."""
-
-    pk: int
-    status: str
+def read_statuses(call_ids: Collection[int]) -> dict[int, str]:
+    """Read the statuses of calls that somebody waits for, by id."""
+    return dict(ToolCall.objects.filter(pk__in=call_ids).values_list("pk", "status"))
 
 
-AWAITED_CALLS = CompiledListQuery(AwaitedCall, lambda call_id: ToolCall.objects.filter(pk__in=[call_id]).order_by())
-
-
-class ProgressReport(NamedTuple):
-    """An event in which a call reports its progress."""
-
-    seq: int
-    payload: dict[str, Any]
-
-
-PROGRESS_SINCE = CompiledQuery(
-    ProgressReport,
-    lambda run_id, after: Event.objects.filter(run_id=run_id, type=EventType.TOOL_PROGRESS, seq__gt=after).order_by(
-        "seq"
-    ),
-)
+def list_progress(run_id: int, after: int) -> list[tuple[int, dict[str, Any]]]:
+    """List the number and payload of the run's events after this one in which a call reports its progress."""
+    reports = Event.objects.filter(run_id=run_id, type=EventType.TOOL_PROGRESS, seq__gt=after)
+    return list(reports.order_by("seq").values_list("seq", "payload"))

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from agents.gateway.models import AgentKey
-from agents.gateway.queries import AGENT_CALL, CALL_OF_KEY, AgentCall
+from agents.gateway.queries import CALL_OF_KEY, CARD_END, CARD_ID
 from agents.platform.refusals import NotFound
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs.engine.ending import cancel_waiting_call
@@ -96,10 +96,8 @@ def load_ticket(call_id: int) -> Ticket:
     Raises:
         ToolCall.DoesNotExist
     """
-    row = AGENT_CALL.fetch_one(call_id)
-    if row is None:
-        raise ToolCall.DoesNotExist(f"call {call_id}")
-    return _build_ticket(row)
+    call = ToolCall.objects.select_related("run").annotate(card_id=CARD_ID, expires_at=CARD_END).get(pk=call_id)
+    return _build_ticket(call, call.card_id, call.expires_at)
 
 
 def find_ticket(key: AgentKey, ticket: str) -> Ticket:
@@ -112,16 +110,15 @@ def find_ticket(key: AgentKey, ticket: str) -> Ticket:
     row = CALL_OF_KEY.fetch_one(call_id, key.pk) if call_id is not None else None
     if row is None:
         raise NotFound("there is no such ticket for this key")
-    return _build_ticket(row)
+    row.call.run = row.run
+    return _build_ticket(row.call, row.card_id, row.expires_at)
 
 
-def _build_ticket(row: AgentCall) -> Ticket:
-    call = row.call
-    call.run = row.run
+def _build_ticket(call: ToolCall, card_id: int | None, expires_at: datetime | None) -> Ticket:
     status = _WAITING.get(CallStatus(call.status), call.status)
     if call.status in TERMINAL_CALLS:
         return Ticket(call, status)
-    return Ticket(call, status, row.card_id, row.expires_at if call.status == CallStatus.AWAITING_APPROVAL else None)
+    return Ticket(call, status, card_id, expires_at if call.status == CallStatus.AWAITING_APPROVAL else None)
 
 
 def cancel_ticket(key: AgentKey, ticket: str) -> Ticket:

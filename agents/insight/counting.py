@@ -21,7 +21,7 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Now
 
 from agents.insight.figure_queries import (
-    FIGURES_DUE,
+    FIGURES_NOT_DUE,
     KEYS,
     LARGEST,
     CountedError,
@@ -128,10 +128,8 @@ def count_if_due() -> None:
     """Count a batch if the last one was some seconds ago or left rows uncounted; for sweepers."""
     if connection.in_atomic_block:
         return  # the bounds must be read before the transaction gets its number
-    head = FIGURES_DUE.fetch_one()
-    if head is None:
+    if not FIGURES_NOT_DUE.fetch_all():
         FiguresHead.objects.get_or_create(pk=FiguresHead.ONLY, defaults={"looked_at": Now(), "due_at": Now()})
-    if head is None or head.is_due:
         count_batch()
 
 

@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import BooleanField, ExpressionWrapper, Model, Q
+from django.db.models import Model
 from django.db.models.functions import Now
 
 from agents.insight.models import EmployeeFigures, EmployeeUse, FiguresHead, ToolFigures, TotalFigures, TotalUse
-from agents.platform.queries.compiled import CompiledQuery
+from agents.platform.queries.compiled import compile_ids
 
 Key = tuple[Any, ...]
 
@@ -92,14 +92,4 @@ def _compose_change(table: str, column: str) -> str:
     return f"{table}.{column} + excluded.{column}"
 
 
-class FiguresDueRow(NamedTuple):
-    """A row that says whether it is time to count again."""
-
-    is_due: bool
-
-
-FIGURES_DUE = CompiledQuery(
-    FiguresDueRow,
-    lambda: FiguresHead.objects.filter(pk=FiguresHead.ONLY),
-    is_due=ExpressionWrapper(Q(due_at__lte=Now()), BooleanField()),
-)
+FIGURES_NOT_DUE = compile_ids(lambda: FiguresHead.objects.filter(due_at__gt=Now()))

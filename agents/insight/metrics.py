@@ -33,6 +33,7 @@ from agents.platform.writability import BackgroundCheck
 from agents.runs.budgets import MICROS
 from agents.runs.models import IS_PENDING, PARKED, Approval, ApprovalKind, Event, Run, RunStatus
 from agents.webhooks.models import WebhookDelivery, WebhookDeliveryStatus
+from tools.caches import Cache
 
 CACHED_S = 2.0
 """The time for which a response is reused, so that many requests do not load the database."""
@@ -42,27 +43,19 @@ _OPEN = (RunStatus.QUEUED, RunStatus.RUNNING, *PARKED)
 _FINISHED = {"succeeded": "runs_succeeded", "failed": "runs_failed", "cancelled": "runs_cancelled"}
 
 
-class _MetricsCache:
-    """Caches this process's newest response; requests wait while it is computed."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._text, self._until = b"", 0.0
-
-    def get_text(self) -> bytes:
-        """Return all metrics, at most CACHED_S old."""
-        with self._lock:
-            if time.monotonic() >= self._until:
-                self._text = render_metrics()
-                self._until = time.monotonic() + CACHED_S
-            return self._text
-
-    def clear(self) -> None:
-        """Compute the metrics again at the next request."""
-        self._until = 0.0
+_response: Cache[str, tuple[float, bytes]] = Cache(1)
+"""This process's newest response, and when it ends by the monotonic clock."""
+_rendering = threading.Lock()
 
 
-metrics_cache = _MetricsCache()
+def get_metrics() -> bytes:
+    """Return all metrics, at most CACHED_S old; requests wait while they are computed."""
+    with _rendering:
+        until, text = _response.get("") or (0.0, b"")
+        if time.monotonic() >= until:
+            text = render_metrics()
+            _response.put("", (time.monotonic() + CACHED_S, text))
+        return text
 
 
 def render_metrics() -> bytes:

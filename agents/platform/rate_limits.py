@@ -8,6 +8,7 @@ import uuid
 import redis
 from django.conf import settings
 
+from tools.caches import register
 from tools.contract import RateLimit
 from tools.toolbox import ProcessRateLimiter
 
@@ -44,7 +45,7 @@ class SharedRateLimiter:
 
 
 _limiter = ProcessRateLimiter()
-forget_counts = _limiter.forget_all
+register(_limiter)
 
 
 def count_or_wait(key: str, most: int, seconds: float = 60.0) -> int:

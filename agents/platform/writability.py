@@ -20,6 +20,7 @@ from agents.platform.database_outages import UNREACHABLE, describe_outage
 from agents.platform.models import WriteProbe
 from agents.platform.refusals import NotMigrated, Unavailable
 from agents.platform.schema_version import NotMigratedError, check_migrated
+from tools.caches import register
 
 FILLER_BYTES = {"sqlite": 64 * 1024, "postgresql": 8 * 1024}
 """More than fits into the free space inside a nearly full database. PostgreSQL also logs them, so it gets fewer."""
@@ -43,7 +44,7 @@ class Writability:
     files: str = ""
 
 
-@dataclass
+@dataclass(eq=False)
 class BackgroundCheck(Generic[T]):
     """Runs a check in its own thread, one at a time, so that a hanging check blocks no caller.
 
@@ -61,6 +62,9 @@ class BackgroundCheck(Generic[T]):
     _result: tuple[float, T] | None = None
     _started_at: float | None = None
     _threads: int = 0
+
+    def __post_init__(self) -> None:
+        register(self)
 
     def start(self) -> None:
         """Start a check, unless there is a fresh result or a check in progress."""
@@ -85,7 +89,7 @@ class BackgroundCheck(Generic[T]):
                 return self.fallback
             return self._result[1]
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Start a new check next time, and ignore the result of one in progress."""
         with self._changed:
             self._result = self._started_at = None

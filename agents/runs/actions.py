@@ -23,7 +23,6 @@ from agents.runs.models.run import (
     TRIGGER_REQUEST_PREFIX,
     make_title,
 )
-from agents.runs.queries.runs import EMPLOYEE, RUN, RUN_OF_REQUEST
 from tools.toolbox.toolbox import MODES
 
 MAX_TEXT = 20_000
@@ -85,11 +84,10 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
     task = check_text("task", submission.task)
     _check_request_id(submission)
     _check_mode(member, submission.mode)
-    row = EMPLOYEE.fetch_one(member.organization_id, submission.employee_id)
-    if row is None:
+    ours = Employee.objects.filter(organization_id=member.organization_id).select_related("organization")
+    employee = ours.filter(pk=submission.employee_id).first()
+    if employee is None:
         raise NotFound(f"there is no employee {submission.employee_id}")
-    employee = row.employee
-    employee.organization = row.organization
     if not employee.is_active:
         raise Conflict(f"{employee.name} is not active")
     stops.refuse_stopped(employee)
@@ -119,7 +117,7 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
         if earlier is None:
             raise
         return earlier, False
-    return RUN.fetch_all(run.pk)[0].run, True
+    return Run.objects.get(pk=run.pk), True
 
 
 def _describe_start(member: Membership, submission: Submission) -> RunStarted:
@@ -162,8 +160,8 @@ def _check_request_id(submission: Submission) -> None:
 def _find_same_request(run: Run) -> Run | None:
     if not run.client_request_id:
         return None
-    same = RUN_OF_REQUEST.fetch_one(run.organization_id, run.client_request_id)
-    return None if same is None else same.run
+    same = Run.objects.filter(organization_id=run.organization_id, client_request_id=run.client_request_id)
+    return same.first()
 
 
 def cancel(member: Membership, run_id: int) -> Run:

@@ -5,21 +5,18 @@ remembers what it has stored: a pass under known rules runs no statement, and on
 """
 
 import json
-import threading
-from collections import OrderedDict
 from functools import partial
-from typing import Any, Generic, TypeVar
 
 from django.db import connection, transaction
 
 from agents.platform.error_boundary import log_and_continue
 from agents.runs.models import PolicySnapshot
+from tools.caches import Cache
 from tools.contract import canonical_json, fingerprint
 from tools.toolbox import Grants, Toolbox
 from tools.toolbox.snapshots import RecordedRules
 
 MAX_REMEMBERED = 1_000
-Value = TypeVar("Value")
 
 
 class UnreadableSnapshot(Exception):
@@ -34,34 +31,9 @@ class UnreadableSnapshot(Exception):
         self.is_missing = is_missing
 
 
-class _NewestValues(Generic[Value]):
-    """The values that were used last, by key; safe to use from many threads."""
-
-    def __init__(self) -> None:
-        self._values: OrderedDict[Any, Value] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Any) -> Value | None:
-        with self._lock:
-            if key not in self._values:
-                return None
-            self._values.move_to_end(key)
-            return self._values[key]
-
-    def put(self, key: Any, value: Value) -> None:
-        with self._lock:
-            self._values[key] = value
-            while len(self._values) > MAX_REMEMBERED:
-                self._values.popitem(last=False)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._values.clear()
-
-
-_hashes: _NewestValues[tuple[str, tuple[object, ...]]] = _NewestValues()
+_hashes: Cache[tuple[object, ...], tuple[str, tuple[object, ...]]] = Cache(MAX_REMEMBERED)
 """The hash of rules by the `id()` of their parts. The parts are kept too, so that no id is used again."""
-_stored: _NewestValues[bool] = _NewestValues()
+_stored: Cache[tuple[int, str], bool] = Cache(MAX_REMEMBERED)
 """The committed snapshots, by organization and hash."""
 
 
@@ -119,9 +91,3 @@ def load_snapshot(organization_id: int, name: str) -> RecordedRules:
     if not is_genuine:
         raise UnreadableSnapshot(f"snapshot {name[:12]} was changed: its content has another hash", is_missing=False)
     return rules
-
-
-def clear_snapshot_cache() -> None:
-    """Forget the stored snapshots: for tests, which reuse organization ids, and after rows were deleted."""
-    _hashes.clear()
-    _stored.clear()

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from django.db import transaction
 from django.db.models import Model
+from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Role
 from agents.platform.log_context import log_for_organization
@@ -19,7 +20,7 @@ from agents.runs.models import Origin, Run, RunStatus
 from agents.runs.models.run import TRIGGER_REQUEST_PREFIX
 from agents.triggers.models import MessageStatus, ReceivedMessage, Scheme, Trigger
 from agents.triggers.payloads import read_payload
-from agents.triggers.queries import ACTIVE_MEMBER, ACTIVE_TRIGGER, EARLIER_MESSAGES
+from agents.triggers.queries import ACTIVE_TRIGGER
 from agents.triggers.schemes import Incoming, Proof, find_fault, find_key
 from agents.triggers.templates import attach_payload, fill_template
 from tools.contract.canonical import storable_json
@@ -163,9 +164,11 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
     Args:
         window: the time in which the same key means the same message; 0 for ever.
     """
-    earlier = EARLIER_MESSAGES.fetch_all(trigger.pk, key)
+    same_key = ReceivedMessage.objects.filter(trigger=trigger, key=key, status=MessageStatus.STARTED)
+    newest_first = same_key.order_by("-pk").annotate(now=Now())
+    earlier = list(newest_first.values_list("received_at", "run_id", "now"))
     generation = f":{len(earlier)}" if window else ""  # before the look, or an equal message in between would count
-    repeated = [row.run_id for row in earlier if not window or row.received_at > row.now - window]
+    repeated = [run_id for received_at, run_id, now in earlier if not window or received_at > now - window]
     if repeated and (same := Run.objects.filter(pk=repeated[0] or 0).first()) is not None:
         return Taken(same)
     if (filtered := _find_filter(trigger, payload)) is not None:
@@ -222,11 +225,12 @@ def _find_member(trigger: Trigger) -> Membership:
     Raises:
         Conflict: there is none any more, or it may not start runs.
     """
-    row = ACTIVE_MEMBER.fetch_one(trigger.organization_id, trigger.created_by_id or 0)
-    if row is None or not row.member.may(Role.OPERATOR):
+    members = Membership.objects.filter(organization=trigger.organization, user__is_active=True)
+    member = members.filter(user=trigger.created_by_id).select_related("user").first()
+    if member is None or not member.may(Role.OPERATOR):
         raise Conflict("the person this trigger works for can no longer start runs; someone else must save it")
-    row.member.organization, row.member.user = trigger.organization, row.user
-    return row.member
+    member.organization = trigger.organization
+    return member
 
 
 def _refuse_flood(trigger: Trigger) -> None:

@@ -17,7 +17,6 @@ from pydantic import BaseModel
 from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry, Credential, Organization
-from agents.employees import toolboxes
 from agents.employees.models import Grant
 from agents.employees.toolboxes import bump_credentials_version, load_credentials
 from agents.gateway.requests import ToolRequest, record_request
@@ -32,6 +31,7 @@ from tests.features import feature
 from tests.gateway.conftest import make_key
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import Workshop, again, asking, call, error_code, last_call
+from tools.caches import clear_caches
 from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult
 from tools.toolbox.toolbox import Toolbox
 
@@ -72,13 +72,6 @@ class Babbler(Tool):
 class BabblingWrite(Babbler):
     name = "probe.babbleWrite"
     level = Level.WRITE
-
-
-@pytest.fixture(autouse=True)
-def _nothing_kept() -> Iterator[None]:
-    toolboxes._read_own_credentials.cache_clear()
-    yield
-    toolboxes._read_own_credentials.cache_clear()
 
 
 @pytest.fixture
@@ -137,7 +130,7 @@ class TestWhatToolsGet:
         other = Organization.objects.create(name="Globex", slug="globex")
         keep(other, "github", token=OTHERS)
         keep(other, "jira", token=OTHERS)
-        toolboxes.clear_credentials_cache()
+        clear_caches()
         assert given(workshop) == {"github": {"token": OWN}, "slack": {"token": SHARED}}
         assert load_credentials(other)["github"] == {"token": OTHERS}
 
@@ -188,7 +181,7 @@ class TestWhatToolsGet:
         run = babble.work()
         assert (last_call(run).status, error_code(last_call(run))) == ("rejected", "UNAUTHORIZED")
         settings.GADGET_ENCRYPTION_KEYS = keys
-        toolboxes._read_own_credentials.cache_clear()
+        clear_caches()
         assert given(babble)["github"]["token"] == OWN
 
 

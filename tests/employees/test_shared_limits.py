@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
-from agents.employees.shared_limits import get_shared_guards
+from agents.employees.shared_limits import connect_guards
 from tests.features import feature
 from tools.contract import RateLimit
 from tools.toolbox import MAX_CACHED_CHARACTERS, Guards
@@ -17,14 +16,9 @@ pytestmark = pytest.mark.once
 
 
 @pytest.fixture
-def workers(redis_url: str) -> Iterator[list[Guards]]:
+def workers(redis_url: str) -> list[Guards]:
     """Two workers' views of the same Redis."""
-    made = []
-    for _ in range(2):
-        get_shared_guards.cache_clear()
-        made.append(get_shared_guards())
-    yield made
-    get_shared_guards.cache_clear()
+    return [connect_guards(redis_url) for _ in range(2)]
 
 
 def waits(guards: Guards, key: str, limit: RateLimit) -> float:
@@ -75,15 +69,10 @@ def test_a_result_is_kept_for_all_until_its_time_is_over(workers: list[Guards]) 
     assert second.get("huge") is None
 
 
-def test_without_redis_nothing_is_kept_and_each_counts_for_itself(settings: object) -> None:
-    settings.REDIS_URL = "redis://127.0.0.1:9/0"  # type: ignore[attr-defined]
-    get_shared_guards.cache_clear()
-    try:
-        guards = get_shared_guards()
-        assert guards.cache is not None
-        guards.cache.put("a", {"data": 1}, 60)
-        assert guards.cache.get("a") is None
-        assert waits(guards, "1:alone", RateLimit(1, 60)) == 0
-        assert 59 < waits(guards, "1:alone", RateLimit(1, 60)) <= 60
-    finally:
-        get_shared_guards.cache_clear()
+def test_without_redis_nothing_is_kept_and_each_counts_for_itself() -> None:
+    guards = connect_guards("redis://127.0.0.1:9/0")
+    assert guards.cache is not None
+    guards.cache.put("a", {"data": 1}, 60)
+    assert guards.cache.get("a") is None
+    assert waits(guards, "1:alone", RateLimit(1, 60)) == 0
+    assert 59 < waits(guards, "1:alone", RateLimit(1, 60)) <= 60

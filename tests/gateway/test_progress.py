@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.gateway.models import AgentKey
-from agents.gateway.queries import AWAITED_CALLS, PROGRESS_SINCE
+from agents.gateway.queries import list_progress, read_statuses
 from agents.gateway.sessions import find_or_create_session
 from agents.runs.models import CallStatus, Event, EventType
 from tests.gateway.test_requests import EFFECT, request
@@ -11,8 +11,7 @@ from tests.gateway.test_requests import EFFECT, request
 
 def test_only_the_awaited_calls_are_read(key: AgentKey) -> None:
     one, two, _ = (request(key, EFFECT, name=name) for name in "abc")
-    found = AWAITED_CALLS.fetch_matching([one.pk, two.pk])
-    assert sorted(found) == [(one.pk, CallStatus.AWAITING_APPROVAL), (two.pk, CallStatus.AWAITING_APPROVAL)]
+    assert read_statuses({one.pk, two.pk}) == dict.fromkeys((one.pk, two.pk), CallStatus.AWAITING_APPROVAL)
 
 
 def test_only_new_progress_of_the_run_is_read(key: AgentKey) -> None:
@@ -26,5 +25,5 @@ def test_only_new_progress_of_the_run_is_read(key: AgentKey) -> None:
             (other, 104, EventType.TOOL_PROGRESS),
         )
     ]
-    assert PROGRESS_SINCE.fetch_all(run.pk, 101) == [(102, {"number": 102})]
+    assert list_progress(run.pk, 101) == [(102, {"number": 102})]
     Event.objects.filter(pk__in=[each.pk for each in added]).delete()

@@ -36,13 +36,6 @@ BOUND_S = 3.0
 """An answer within two seconds, and the request itself on a busy machine."""
 
 
-@pytest.fixture(autouse=True)
-def _anew(settings: Settings) -> Iterator[None]:
-    metrics.metrics_cache.clear()
-    yield
-    metrics.metrics_cache.clear()
-
-
 @pytest.fixture
 def world(db: None, redis_url: str) -> Iterator[World]:
     """A healthy installation."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -27,6 +26,7 @@ from tests.features import feature
 from tests.notices.conftest import add_address
 from tests.web.counted import count_calls, count_passes, last_error, sweep_at
 from tests.world import SEARCH, World, make_world, nobody
+from tools.caches import clear_caches
 
 pytestmark = pytest.mark.django_db
 
@@ -35,11 +35,8 @@ Samples = dict[tuple[str, tuple[str, ...]], float]
 
 
 @pytest.fixture(autouse=True)
-def _anew(settings: Settings) -> Iterator[None]:
+def _anew(settings: Settings) -> None:
     settings.GADGET_METRICS_TOKEN, settings.GADGET_ONLY_LOCAL = "", True
-    metrics.metrics_cache.clear()
-    yield
-    metrics.metrics_cache.clear()
 
 
 @pytest.fixture
@@ -49,7 +46,7 @@ def world() -> World:
 
 def samples() -> Samples:
     """Values by name and the values of the labels, in alphabetical order."""
-    metrics.metrics_cache.clear()
+    clear_caches()
     answer = nobody().get("/metrics")
     assert answer.status_code == 200, answer.content
     families = text_string_to_metric_families(answer.content.decode())

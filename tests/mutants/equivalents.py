@@ -75,9 +75,6 @@ EQUIVALENT: dict[str, str] = {
     "agents/triggers/receiving.py _start_or_refuse: repeated[0] or 0 -> ((repeated[0]))": (
         "A message whose run was deleted finds none either way."
     ),
-    "agents/triggers/receiving.py _find_member: trigger.created_by_id or 0 -> ((trigger.created_by_id))": (
-        "Where there is no person, no member is found either way."
-    ),
     "agents/triggers/receiving.py find_message: run.origin != Origin.TRIGGER -> False": (
         "A run of another origin has no message; the check spares a query."
     ),
@@ -104,9 +101,6 @@ EQUIVALENT: dict[str, str] = {
     ),
     "agents/gateway/tickets.py Ticket.result: self.has_ended and self.call.result -> ((self.call.result))": (
         "A call has no result before it has ended."
-    ),
-    "agents/gateway/tickets.py load_ticket: row is None -> False": (
-        "Calls are never deleted alone; without the check, another error rises."
     ),
     "agents/gateway/sessions.py end_session: AgentRun.objects.filter(session=session).exclude(run__status__in=ENDED)"
     " -> AgentRun.objects.filter(session=session).exclude()": (
@@ -179,8 +173,8 @@ EQUIVALENT: dict[str, str] = {
     f"agents/runs/queries/due.py _select_answered_calls: {_OPEN_ONES}": (
         "A suspended call is open anyway; the condition only leads the database to the index of these."
     ),
-    "agents/triggers/queries.py module: ReceivedMessage.objects.filter( trigger_id=trigger_id, key=key,"
-    " status=MessageStatus.STARTED ) -> ReceivedMessage.objects.filter(trigger_id=trigger_id, key=key)": (
+    "agents/triggers/receiving.py _start_or_refuse: ReceivedMessage.objects.filter(trigger=trigger, key=key,"
+    " status=MessageStatus.STARTED) -> ReceivedMessage.objects.filter(trigger=trigger, key=key)": (
         "A message that started no run names none to answer with; the condition lets an index be used."
     ),
     "agents/api/ask_waiting.py _find_undecided: state is not None"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
-from django.db.models.functions import Now
 
 from agents.accounts.models import Organization
-from agents.platform.queries.compiled import CompiledListQuery, CompiledQuery, ModelColumns
+from agents.platform.queries.compiled import CompiledQuery, ModelColumns
 
 pytestmark = pytest.mark.django_db
 
@@ -64,25 +63,3 @@ def test_a_value_that_the_query_does_not_use_is_refused() -> None:
     query = CompiledQuery(Found, lambda unused: Organization.objects.order_by(), title="name", organization="id")
     with pytest.raises(ValueError, match="do not all reach the query"):
         query.fetch_all(1)
-
-
-def test_a_list_takes_any_number_of_values(organization: Organization) -> None:
-    other = Organization.objects.create(name="Mill", slug="mill")
-    query = CompiledListQuery(
-        Found,
-        lambda slug: Organization.objects.filter(slug__in=[slug], created_at__lte=Now()).order_by("pk"),
-        placeholders=("a slug",),
-        title="name",
-        organization=ModelColumns(Organization, only=("slug",)),
-    )
-    assert query.fetch_matching([]) == []
-    assert [row.organization for row in query.fetch_matching(["mill"])] == [other]
-    both = query.fetch_matching({"hill", "mill", "nobody"})
-    assert [(row.title, row.plan_features) for row in both] == [("Hill Bakery", ["sql"]), ("Mill", [])]
-
-
-def test_a_list_of_another_shape_is_refused() -> None:
-    build = lambda slug: Organization.objects.filter(slug=slug)  # noqa: E731
-    query = CompiledListQuery(Found, build, placeholders=("a slug",), title="name", organization="id")
-    with pytest.raises(ValueError, match="exactly one list"):
-        query.fetch_matching(["hill"])

@@ -19,12 +19,13 @@ from agents.policy import replay as replays
 from agents.policy.recorded_calls import CallFilter
 from agents.policy.replay import ReplayReport, find_bounds, replay
 from agents.runs.models import Pass, PolicySnapshot, RunStatus, ToolCall
-from agents.runs.snapshots import UnreadableSnapshot, clear_snapshot_cache, load_snapshot
+from agents.runs.snapshots import UnreadableSnapshot, load_snapshot
 from tests.employees.random_permissions import World
 from tests.features import feature
 from tests.policy.random_runs import RandomRuns
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, call
+from tools.caches import clear_caches
 from tools.contract import Level
 from tools.toolbox.toolbox import Toolbox
 
@@ -179,7 +180,7 @@ def test_a_snapshot_that_cannot_be_stored_stops_no_run(workshop: Workshop, monke
 
 def test_a_snapshot_that_another_process_stored_is_not_stored_again(workshop: Workshop) -> None:
     two_runs(workshop)
-    clear_snapshot_cache()
+    clear_caches()
     workshop.work()
     assert PolicySnapshot.objects.count() == 1
 

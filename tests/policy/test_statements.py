@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.employees.models import ToolRule
 from agents.runs.engine import context
-from agents.runs.snapshots import clear_snapshot_cache
 from tests.workshop import Workshop, asking, call
+from tools.caches import clear_caches
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,5 +46,5 @@ def test_new_rules_cost_one_statement(workshop: Workshop) -> None:
     changed = count_statements(workshop)
     assert changed["snapshot"] == 1
     assert changed["query"] == known["query"]
-    clear_snapshot_cache()
+    clear_caches()
     assert count_statements(workshop)["snapshot"] == 1, "another process stores none twice"

@@ -16,6 +16,7 @@ from agents.runs.models import CallStatus, RunStatus
 from tests.features import feature
 from tests.workshop import Workshop, again, asking, call, calls, error_code, make_due
 from tests.world import World, make_world
+from tools import caches
 from tools.builtin import BUILTIN_TOOLS
 from tools.files.changes import write_file
 from tools.office.tools import OFFICE_TOOLS
@@ -27,7 +28,7 @@ SHIPPED = {tool.name for tool in OFFICE_TOOLS}
 def _forget() -> None:
     toolboxes.get_installed_toolbox.cache_clear()
     toolboxes.get_installed_plugins.cache_clear()
-    toolboxes.clear_toolbox_cache()
+    caches.clear_caches()
 
 
 def _list_installed() -> set[str]:

@@ -18,6 +18,7 @@ from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.tools.plugins import wrong_tools
 from tests.workshop import Workshop, calls, error_code, make_due, passes
+from tools.caches import clear_caches
 from tools.contract import Tool
 
 ENTRY = "[gadget.tools]\nwrong = tests.tools.plugins.wrong_tools:TOOLS\n"
@@ -37,7 +38,7 @@ PAGES = (
 def _forget() -> None:
     toolboxes.get_installed_toolbox.cache_clear()
     toolboxes.get_installed_plugins.cache_clear()
-    toolboxes.clear_toolbox_cache()
+    clear_caches()
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
-from agents.platform.rate_limits import forget_counts
 from agents.platform.refusals import Conflict, Invalid, NotFound, TooManyRequests
 from agents.runs.models import ExitReason, Message, Origin, Run, RunStatus
 from agents.runs.stops import release_everything, stop_everything
@@ -30,6 +29,7 @@ from agents.triggers.receiving import (
 from tests.features import feature
 from tests.triggers.conftest import DOWN, SECRET, add_trigger, send, sign
 from tests.workshop import Workshop
+from tools.caches import clear_caches
 from tools.contract.canonical import MAX_DEPTH
 
 MOST_STATEMENTS = 13
@@ -185,7 +185,7 @@ class TestKeepingRefusals:
             with pytest.raises(Conflict):
                 send(trigger, DOWN, str(number))
         for _ in range(3):
-            forget_counts()
+            clear_caches()
             for _ in range(MAX_NOTED_REFUSALS):
                 with pytest.raises(Unproved):
                     receive(trigger.public_id, {}, b"{}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -18,7 +17,7 @@ from agents.accounts.models import Organization
 from agents.employees.models import Employee, Grant
 from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus
 from agents.web.charts.bar_charts import HEIGHT, build_charts, build_table
-from agents.web.charts.daily_counts import DAYS, DailyCounts, Day, clear_cache, load_last_days
+from agents.web.charts.daily_counts import DAYS, DailyCounts, Day, load_last_days
 from agents.web.lists.run_pages import PAGE_SIZE, RunListFilter, load_run_page
 from tests.web.pages import read_page
 from tests.world import World, make_employee, make_world
@@ -31,14 +30,6 @@ BIDI = "\u202e"
 @pytest.fixture
 def world() -> World:
     return make_world()
-
-
-@pytest.fixture(autouse=True)
-def empty_cache() -> Iterator[None]:
-    """Clear the cache, because the ids of organizations repeat after each test."""
-    clear_cache()
-    yield
-    clear_cache()
 
 
 def section(html: str, name: str) -> str:

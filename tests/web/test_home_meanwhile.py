@@ -12,8 +12,9 @@ from django.utils import timezone
 
 from agents.runs.engine.timing import timing
 from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus
-from agents.web.charts.daily_counts import clear_cache, load_last_days
+from agents.web.charts.daily_counts import load_last_days
 from tests.world import World, make_world
+from tools.caches import clear_caches
 
 pytestmark = pytest.mark.django_db
 
@@ -66,8 +67,8 @@ def test_an_approval_is_cached_only_once_it_can_no_longer_be_undone(world: World
     approved = Approval.objects.filter(pk=card.pk)
     approved.update(status=ApprovalStatus.APPROVED, decided_at=now, start_after=now, decided_by=world.users["admin"])
     late = now + timing().approval_validity / timing().scale
-    clear_cache()
+    clear_caches()
     assert sum(day.figures.approved for day in load_last_days(world.acme.pk, late)) == 1
     approved.update(status=ApprovalStatus.SUPERSEDED)
     assert sum(day.figures.approved for day in load_last_days(world.acme.pk, late + timedelta(minutes=1))) == 0
-    clear_cache()
+    clear_caches()

@@ -159,7 +159,7 @@ class TestWaiting:
             world.destructive_card()
         client = world.client("approver")
         page(client)
-        with django_assert_max_num_queries(23):
+        with django_assert_max_num_queries(21):
             page(client)
 
 

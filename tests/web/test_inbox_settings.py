@@ -43,6 +43,14 @@ class TestSnooze:
         assert list_rows(approver, "?snoozed=1") == [snoozed.pk]
         assert list_rows(admin) == [snoozed.pk, other.pk]
 
+    def test_beside_the_list_it_has_its_warnings(self, world: World) -> None:
+        card, client = world.card(params=change(world.records[1], "Acrne Corp")), world.client("approver")
+        warning = "looks like the record"
+        assert warning in client.get("/approvals/", {"card": card.pk}).content.decode()
+        snooze(client, card)
+        assert list_rows(client) == []
+        assert warning in client.get("/approvals/", {"card": card.pk}).content.decode()
+
     def test_it_comes_back_after_its_time(self, world: World) -> None:
         card, client = world.card(), world.client("approver")
         snooze(client, card, "tomorrow")

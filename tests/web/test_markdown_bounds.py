@@ -8,9 +8,7 @@ from html import unescape
 
 import pytest
 from django.core.exceptions import SynchronousOnlyOperation
-from django.utils.safestring import SafeString
 
-from agents.web.text.html_cache import HtmlCache
 from agents.web.text.markdown import CUT_NOTE, NOTE, render_markdown, render_uncached
 from tests.hostile.markdown import SHAPES, hostile_texts
 
@@ -64,18 +62,6 @@ def test_ordinary_texts_are_formatted(text: str, tag: str) -> None:
 def test_a_text_is_rendered_once_for_each_heading_level() -> None:
     assert render_markdown("# once", under=1) is render_markdown("# once", under=1)
     assert render_markdown("# once", under=1) != render_markdown("# once", under=2)
-
-
-def test_the_cache_is_bounded_and_evicts_the_least_recently_used() -> None:
-    kept, rendered = HtmlCache(max_characters=10), list[str]()
-
-    def render(text: str) -> SafeString:
-        rendered.append(text)
-        return SafeString(text)
-
-    for text in ("aaaa", "bbbb", "aaaa", "cccc", "aaaa", "bbbb", "x" * 11, "aaaa"):
-        assert kept.get(text, render) == text
-    assert rendered == ["aaaa", "bbbb", "cccc", "bbbb", "x" * 11, "aaaa"]
 
 
 def test_rendering_in_the_event_loop_is_refused() -> None:

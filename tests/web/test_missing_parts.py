@@ -22,11 +22,6 @@ def world() -> World:
     return make_world()
 
 
-@pytest.fixture(autouse=True)
-def no_cached_check() -> None:
-    pages.PRESENCE.forget()
-
-
 @pytest.fixture
 def pulses(redis_url: str) -> Iterator[dict[str, SignOfLife]]:
     running = {part: SignOfLife(part, f"{part}-of-this-test") for part in (WORKER, SWEEPER)}

@@ -15,7 +15,6 @@ from pytest_django import Settings
 
 from agents.accounts import audit, invitations
 from agents.accounts.models import Credential, Organization
-from agents.employees import toolboxes
 from agents.employees.models import Employee, Grant, ToolRule
 from agents.gateway.keys import issue_key
 from agents.insight.models import ToolFigures
@@ -28,6 +27,7 @@ from tests.admin.rows import make_admin_world
 from tests.hostile.agents import add_agents, add_triggers, add_webhooks
 from tests.hostile.world import HostileWorld, Words, fill
 from tests.world import SEARCH, UPDATE, World, streamed
+from tools.caches import clear_caches
 from tools.connections.changes import bump_tools_version
 from tools.connections.models import AllowedHost, Source, SourceKind, SourceTool
 from tools.files.changes import write_file
@@ -76,8 +76,7 @@ def test_rows_of_one_organization_change_no_page_of_another(hostile_world: Hosti
     fill(hostile_world)
     create_rivals(hostile_world.world)
     create_crossing_rows(hostile_world.world)
-    toolboxes.clear_toolbox_cache()
-    toolboxes.clear_credentials_cache()
+    clear_caches()
     assert [address for address in addresses if read_page(client, address) != before[address]] == []
 
 

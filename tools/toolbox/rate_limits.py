@@ -40,8 +40,8 @@ class ProcessRateLimiter:
             times.append(now)
             return 0.0
 
-    def forget_all(self) -> None:
-        """Forget all counts, so that a test does not see those of another one."""
+    def clear(self) -> None:
+        """Forget all counts."""
         with self._lock:
             self._times.clear()
 

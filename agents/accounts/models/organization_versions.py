@@ -3,6 +3,11 @@
 import threading
 from dataclasses import dataclass
 
+from tools.caches import Cache
+
+MAX_ORGANIZATIONS = 10_000
+"""The organizations whose versions a process remembers."""
+
 
 @dataclass(frozen=True)
 class OrganizationVersions:
@@ -12,7 +17,7 @@ class OrganizationVersions:
     credentials: int = 0
 
 
-_seen: dict[int, OrganizationVersions] = {}
+_seen: Cache[int, OrganizationVersions] = Cache(MAX_ORGANIZATIONS)
 _lock = threading.Lock()
 
 
@@ -22,22 +27,18 @@ def record_versions(organization_id: int, tools: int, credentials: int = 0) -> N
     if known is not None and known.tools >= tools and known.credentials >= credentials:
         return
     with _lock:
-        known = _seen.get(organization_id, OrganizationVersions())
-        _seen[organization_id] = OrganizationVersions(max(known.tools, tools), max(known.credentials, credentials))
+        known = _seen.get(organization_id) or OrganizationVersions()
+        newest = OrganizationVersions(max(known.tools, tools), max(known.credentials, credentials))
+        _seen.put(organization_id, newest)
 
 
 def correct_versions(organization_id: int, seen: OrganizationVersions | None, found: OrganizationVersions) -> None:
     """Replace versions that were never committed, or are not yet; do nothing if others have been seen since."""
     with _lock:
         if _seen.get(organization_id) == seen:
-            _seen[organization_id] = found
+            _seen.put(organization_id, found)
 
 
 def get_newest_versions(organization_id: int) -> OrganizationVersions | None:
     """Return the newest versions seen; None if this process has not read the organization's row yet."""
     return _seen.get(organization_id)
-
-
-def clear_versions() -> None:
-    """Forget all versions; for tests, which reuse organization ids."""
-    _seen.clear()

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from django.db.models import OuterRef, Subquery
 
-from agents.approvals.warnings.digest_cache import DigestCache
 from agents.approvals.warnings.imitations import find_imitation
+from agents.approvals.warnings.marks import MAX_CACHED
 from agents.runs.models import Approval, Pass
+from tools.caches import Cache
 
-_IMITATIONS: DigestCache[str] = DigestCache()
-clear_imitations = _IMITATIONS.clear
+_IMITATIONS: Cache[tuple[int, str], str] = Cache(MAX_CACHED)
+"""Imitating words, or empty texts, by organization and digest of the card."""
 
 
 def find_imitations(organization_id: int, digests: Mapping[int, str]) -> dict[int, str]:
@@ -22,11 +23,11 @@ def find_imitations(organization_id: int, digests: Mapping[int, str]) -> dict[in
     Args:
         digests: the digest of each card by its id.
     """
-    found = {pk: _IMITATIONS.find(organization_id, digest) for pk, digest in digests.items()}
+    found = {pk: _IMITATIONS.get((organization_id, digest)) for pk, digest in digests.items()}
     unread = [pk for pk, imitation in found.items() if imitation is None]
     for pk, text in _load_words(organization_id, unread) if unread else ():
         found[pk] = find_imitation(text or "")
-        _IMITATIONS.store(organization_id, digests[pk], found[pk] or "")
+        _IMITATIONS.put((organization_id, digests[pk]), found[pk] or "")
     return {pk: imitation for pk, imitation in found.items() if imitation}
 
 

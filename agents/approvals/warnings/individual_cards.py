@@ -56,16 +56,24 @@ class _Findings:
 
 
 def find_individual_reasons(
-    organization: Organization, cards: Collection[WaitingCard], readings: Mapping[int, CardReading]
+    organization: Organization,
+    cards: Collection[WaitingCard],
+    readings: Mapping[int, CardReading],
+    similar_names: Mapping[int, list[SimilarName]] | None = None,
 ) -> dict[int, tuple[str, ...]]:
     """Find the reasons why cards of one organization are approved individually, as labels by card id.
 
     Two queries, and at most two more: the words of the employees that are not cached, and the number of records if a
     card affects more than five.
+
+    Args:
+        similar_names: those of all these cards, if they are loaded already, which saves one query.
     """
+    if similar_names is None:
+        similar_names = find_similar_names(organization.pk, {pk: each.names for pk, each in readings.items()})
     shown = (record for reading in readings.values() for record in reading.records[:MAX_COMPARED])
     findings = _Findings(
-        similar_names=find_similar_names(organization.pk, {pk: each.names for pk, each in readings.items()}),
+        similar_names=similar_names,
         imitations=find_imitations(organization.pk, {card.pk: card.digest for card in cards}),
         records=load_record_states(organization.pk, shown),
         far_reaching=find_far_reaching(organization, readings),

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from agents.approvals.warnings.digest_cache import DigestCache
 from agents.approvals.warnings.folding import folds_parts
 from agents.approvals.warnings.imitations import find_imitation
 from agents.approvals.warnings.similar_names import CardNames, read_names
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs.models import Approval, ApprovalKind
+from tools.caches import Cache
 from tools.contract import NO_PREVIEW, Preview
 from tools.contract.contacts import (
     ACCOUNT,
@@ -122,8 +122,9 @@ class CardReading:
     is_done: bool = False
 
 
-_READINGS: DigestCache[CardReading] = DigestCache()
-clear_readings = _READINGS.clear
+MAX_CACHED = 4_000
+_READINGS: Cache[tuple[int, str], CardReading] = Cache(MAX_CACHED)
+"""The readings of cards, by organization and digest."""
 
 
 def find_marks(approval: Approval) -> tuple[Mark, ...]:
@@ -133,11 +134,7 @@ def find_marks(approval: Approval) -> tuple[Mark, ...]:
 
 def read_card(approval: Approval) -> CardReading:
     """Read the card's sealed content; cached by digest."""
-    reading = _READINGS.find(approval.organization_id, approval.digest)
-    if reading is None:
-        reading = _read(approval)
-        _READINGS.store(approval.organization_id, approval.digest, reading)
-    return reading
+    return _READINGS.get_or_load((approval.organization_id, approval.digest), lambda: _read(approval))
 
 
 def read_cards(organization_id: int, digests: Mapping[int, str]) -> dict[int, CardReading]:
@@ -146,7 +143,7 @@ def read_cards(organization_id: int, digests: Mapping[int, str]) -> dict[int, Ca
     Args:
         digests: the digest of each card by its id, as a list has loaded them.
     """
-    found = {pk: _READINGS.find(organization_id, digest) for pk, digest in digests.items()}
+    found = {pk: _READINGS.get((organization_id, digest)) for pk, digest in digests.items()}
     unread = [pk for pk, reading in found.items() if reading is None]
     rows = Approval.objects.filter(organization_id=organization_id).select_related("tool_call").in_bulk(unread)
     fresh = {pk: read_card(row) for pk, row in rows.items()}

@@ -14,6 +14,7 @@ from agents.approvals.warnings.marks import (
     IMITATION,
     LABELS,
     LIKENESS,
+    CardReading,
     Mark,
     build_mark,
     find_marks,
@@ -53,30 +54,49 @@ class Surroundings:
     claim: Claim | None = None
 
 
-def load_surroundings(cards: Collection[Approval], words: Mapping[int, str]) -> dict[int, Surroundings]:
+@dataclass(frozen=True)
+class CardFacts:
+    """Facts about open cards that a list and a card of it both show, by card id; claims by call id."""
+
+    cards: Collection[int]
+    similar_names: Mapping[int, list[SimilarName]]
+    claims: Mapping[int, Claim]
+
+
+def load_facts(organization_id: int, readings: Mapping[int, CardReading]) -> CardFacts:
+    """Load the facts about the cards with these readings, in two queries."""
+    names = find_similar_names(organization_id, {pk: reading.names for pk, reading in readings.items()})
+    return CardFacts(readings.keys(), names, find_claims(organization_id))
+
+
+def load_surroundings(
+    cards: Collection[Approval], words: Mapping[int, str], listed: CardFacts | None = None
+) -> dict[int, Surroundings]:
     """Load the surroundings of open cards of one organization by card id.
 
     Args:
         words: the employee's own words by card id.
+        listed: the facts about a list that may hold these cards.
     """
     if not cards:
         return {}
     organization_id = next(iter(cards)).organization_id
     readings, same_targets = {card.pk: read_card(card) for card in cards}, find_same_target_cards(cards)
-    similar_names = find_similar_names(organization_id, {pk: reading.names for pk, reading in readings.items()})
-    claims = find_claims(organization_id)
+    facts = listed
+    if facts is None or not readings.keys() <= set(facts.cards):
+        facts = load_facts(organization_id, readings)
     records = load_record_states(organization_id, (each for reading in readings.values() for each in reading.records))
     staleness = {card.pk: describe_staleness(card, records) for card in cards}
     return {
         card.pk: Surroundings(
             marks=_merge_marks(card, words.get(card.pk, ""), find_contact_likeness(readings[card.pk].records, records)),
-            similar_names=similar_names.get(card.pk, []),
+            similar_names=facts.similar_names.get(card.pk, []),
             new_contacts=find_new_contacts(card),
             same_target_cards=same_targets.get(card.pk, []),
             staleness=staleness[card.pk],
             done=find_done(card, is_stale=bool(staleness[card.pk])),
             total_objects=count_objects(card),
-            claim=claims.get(card.tool_call_id),
+            claim=facts.claims.get(card.tool_call_id),
         )
         for card in cards
     }

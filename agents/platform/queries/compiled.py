@@ -37,7 +37,6 @@ PLACEHOLDERS = (31_011, 31_012, 31_013)
 
 MAX_IDS = 200
 
-_ONE_OF_A_LIST = "IN (%s)"
 _Converters = dict[int, tuple[list[Callable[..., Any]], Any]]
 
 
@@ -126,36 +125,20 @@ class CompiledQuery(Generic[Row]):
 
     def fetch_all(self, *values: Value) -> list[Row]:
         """Return the rows for these values, converted as the ORM would."""
+        if len(values) != len(self._placeholders):
+            raise ValueError(f"{len(values)} values for {len(self._placeholders)} placeholders")
         database = connections[DEFAULT_DB_ALIAS]
-        statement = self._get_statement(database)
-        return self._build_rows(self._execute(database, statement, values), statement, database)
+        statement = self._statements.get(database.vendor) or self._compile(database)
+        with database.cursor() as cursor:
+            cursor.execute(statement.sql, statement.fill_params(values))
+            fetched: Iterable[Iterable[Any]] = cursor.fetchall()
+        if statement.converters:
+            fetched = _convert_rows(fetched, statement.converters, database)
+        return list(map(self._build_row if self._holds_models else self._row_type._make, fetched))
 
     def fetch_one(self, *values: Value) -> Row | None:
         """Return the first row for these values; None if there is none."""
         return next(iter(self.fetch_all(*values)), None)
-
-    def fetch_unconverted(self, *values: Value) -> tuple[Row, ...]:
-        """Return the rows as the database's driver returns them: hashable, so that they can be a cache key."""
-        database = connections[DEFAULT_DB_ALIAS]
-        return tuple(map(self._row_type._make, self._execute(database, self._get_statement(database), values)))
-
-    def convert_rows(self, rows: Iterable[Row]) -> list[Row]:
-        """Convert rows of `fetch_unconverted` as the ORM would."""
-        database = connections[DEFAULT_DB_ALIAS]
-        return list(map(self._row_type._make, _convert_rows(rows, self._get_statement(database).converters, database)))
-
-    def _execute(
-        self, database: BaseDatabaseWrapper, statement: _Statement, values: Sequence[Value]
-    ) -> list[tuple[Any, ...]]:
-        if len(values) != len(self._placeholders):
-            raise ValueError(f"{len(values)} values for {len(self._placeholders)} placeholders")
-        return _fetch(database, statement.sql, statement.fill_params(values))
-
-    def _build_rows(
-        self, fetched: Iterable[Iterable[Any]], statement: _Statement, database: BaseDatabaseWrapper
-    ) -> list[Row]:
-        converted = _convert_rows(fetched, statement.converters, database) if statement.converters else fetched
-        return list(map(self._build_row if self._holds_models else self._row_type._make, converted))
 
     def _build_row(self, values: Iterable[Any]) -> Row:
         left = iter(values)
@@ -165,9 +148,6 @@ class CompiledQuery(Generic[Row]):
                 for column in self._columns
             ]
         )
-
-    def _get_statement(self, database: BaseDatabaseWrapper) -> _Statement:
-        return self._statements.get(database.vendor) or self._compile(database)
 
     def _compile(self, database: BaseDatabaseWrapper) -> _Statement:
         flat: list[str | Combinable] = []
@@ -185,30 +165,6 @@ class CompiledQuery(Generic[Row]):
         converters = compiler.get_converters([column[0] for column in compiler.select])
         statement = self._statements[database.vendor] = _Statement(sql, tuple(params), places, converters)
         return statement
-
-
-class CompiledListQuery(CompiledQuery[Row]):
-    """A query that takes any number of values for one column; `build` filters by `column__in=[value]`."""
-
-    def fetch_matching(self, values: Collection[Value]) -> list[Row]:
-        """Return the rows whose column has one of these values; no query runs without values."""
-        if not values:
-            return []
-        database = connections[DEFAULT_DB_ALIAS]
-        statement = self._get_statement(database)
-        if statement.sql.count(_ONE_OF_A_LIST) != 1:
-            raise ValueError(f"the query has not exactly one list of one value: {statement.sql}")
-        ((place, _),) = statement.places
-        params = [*statement.params[:place], *values, *statement.params[place + 1 :]]
-        sql = statement.sql.replace(_ONE_OF_A_LIST, f"IN ({', '.join(['%s'] * len(values))})")
-        return self._build_rows(_fetch(database, sql, params), statement, database)
-
-
-def _fetch(database: BaseDatabaseWrapper, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-    with database.cursor() as cursor:
-        cursor.execute(sql, params)
-        fetched: list[tuple[Any, ...]] = cursor.fetchall()
-        return fetched
 
 
 def _convert_rows(

@@ -233,25 +233,25 @@ def build_context(run: Run) -> RunContext:
 
 def load_grants(employee_id: int, mode: str) -> Grants:
     """Load the employee's current grants in one query; without a grant, capabilities do not matter."""
-    rows = GRANTS.fetch_unconverted(employee_id)
+    rows = tuple(GRANTS.fetch_all(employee_id))
     if rows:
         record_versions(rows[0].organization_id, rows[0].tools_version)
     return _make_grants(rows, mode)
 
 
 @lru_cache(maxsize=128)
-def _make_grants(unconverted: tuple[GrantRow, ...], mode: str) -> Grants:
+def _make_grants(rows: tuple[GrantRow, ...], mode: str) -> Grants:
     """Make the grants of these rows, cached because two passes of an employee mostly have the same."""
-    rows = GRANTS.convert_rows(unconverted)
+    conditions = {row.tool: tuple(map(Condition.from_json, json.loads(row.conditions))) for row in rows}
     return Grants(
         tools=frozenset(row.tool for row in rows),
         mode=mode,
         capabilities=frozenset(json.loads(rows[0].capabilities) if rows else ()),
         features=frozenset(json.loads(rows[0].features) if rows else ()),
         raised={row.tool: _get_highest(row.level, row.level_for_all) for row in rows if row.level or row.level_for_all},
-        conditions={row.tool: tuple(map(Condition.from_json, row.conditions)) for row in rows if row.conditions},
+        conditions={tool: stored for tool, stored in conditions.items() if stored},
         stopped={row.tool: row.stopped_by for row in rows if row.stopped_by is not None},
-        delegates=frozenset(pk for row in rows if row.tool == DELEGATE for pk in row.delegates),
+        delegates=frozenset(pk for row in rows if row.tool == DELEGATE for pk in json.loads(row.delegates)),
         pinned={row.tool: row.version for row in rows if row.version},
     )
 

@@ -10,7 +10,7 @@ from agents.runs.engine.transaction import MACHINE, Transaction
 from agents.runs.engine.unknown_outcomes import UnknownOutcome, mark_outcome_unknown, show_unknown_card
 from agents.runs.events import LateEffect, RunResumed
 from agents.runs.models import Approval, ApprovalKind, CallStatus, Origin, ToolCall
-from agents.runs.queries.engine import ABANDONED_CALLS
+from agents.runs.queries.engine import OPEN_OR_LAST_CALLS
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
 
 _LONGEST_SUMMARY = 1_000
@@ -18,9 +18,12 @@ _LONGEST_SUMMARY = 1_000
 
 def settle_lost_calls(tx: Transaction) -> None:
     """Settle the calls that earlier drivers of the run left executing."""
-    if lost := [row.pk for row in ABANDONED_CALLS.fetch_all(tx.run.pk, tx.run.lease_epoch)]:
-        for call in ToolCall.objects.filter(pk__in=lost).order_by("pk"):
-            settle_lost_call(tx, call, may_repeat=True)
+    run = tx.run
+    if all(call.status != CallStatus.EXECUTING for call in OPEN_OR_LAST_CALLS.fetch_all(run.pk, run.pass_number)):
+        return
+    executing = ToolCall.objects.filter(run_id=run.pk, status=CallStatus.EXECUTING, exec_epoch__lt=run.lease_epoch)
+    for call in executing.order_by("pk"):
+        settle_lost_call(tx, call, may_repeat=True)
 
 
 def settle_lost_call(tx: Transaction, call: ToolCall, may_repeat: bool) -> None:

@@ -9,8 +9,8 @@ from django.db.models.functions import Cast, Now
 
 from agents.accounts.models import Organization
 from agents.employees.models import Employee, Grant, ModelProvider, ToolRule
-from agents.platform.queries.compiled import CompiledQuery, IdRow, ModelColumns
-from agents.runs.models import TERMINAL_CALLS, CallStatus, Pass, Run, RunStatus, ToolCall
+from agents.platform.queries.compiled import CompiledQuery, ModelColumns
+from agents.runs.models import TERMINAL_CALLS, Pass, Run, RunStatus, ToolCall
 
 _STOPPED_ORGANIZATION = Organization.objects.filter(pk=OuterRef("organization_id"), stopped_at__isnull=False)
 _STOPPED_EMPLOYEE = Employee.objects.filter(pk=OuterRef("employee_id"), stopped_at__isnull=False)
@@ -64,12 +64,15 @@ RUN_WITH_PEOPLE = CompiledQuery(
 
 
 class GrantRow(NamedTuple):
-    """A grant of an employee, with the organization's rule for the tool and the plan's features."""
+    """A grant of an employee, with the organization's rule for the tool and the plan's features.
+
+    Its JSON is text, so that rows can be the key of a cache.
+    """
 
     tool: str
     level: str
-    conditions: list[dict[str, Any]]
-    delegates: list[int]
+    conditions: str
+    delegates: str
     version: str
     level_for_all: str | None
     stopped_by: str | None
@@ -83,6 +86,8 @@ _RULE = ToolRule.objects.filter(organization=OuterRef("employee__organization"),
 GRANTS = CompiledQuery(
     GrantRow,
     lambda employee_id: Grant.objects.filter(employee_id=employee_id).order_by(),
+    conditions=Cast("conditions", TextField()),
+    delegates=Cast("delegates", TextField()),
     level_for_all=Subquery(_RULE.values("level")),
     stopped_by=Subquery(_RULE.filter(stopped_at__isnull=False).values("stopped_by")),
     organization_id="employee__organization_id",
@@ -106,14 +111,6 @@ OPEN_OR_LAST_CALLS = CompiledQuery(
     ).order_by(),
 )
 """The open calls, and all calls of the pass with this number."""
-
-ABANDONED_CALLS = CompiledQuery(
-    IdRow,
-    lambda run_id, epoch: ToolCall.objects.filter(
-        run_id=run_id, status=CallStatus.EXECUTING, exec_epoch__lt=epoch
-    ).order_by("pk"),
-)
-"""The calls that an earlier driver left executing."""
 
 
 class CallContent(NamedTuple):

@@ -19,8 +19,6 @@ from django.db.models import (
 from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce, Now
 
-from agents.accounts.models import Organization
-from agents.employees.models import Employee
 from agents.platform.queries.compiled import CompiledQuery, ModelColumns
 from agents.runs.models import (
     TERMINAL_CALLS,
@@ -31,13 +29,10 @@ from agents.runs.models import (
     Event,
     EventType,
     Origin,
-    Pass,
     Run,
     RunStatus,
     ToolCall,
 )
-
-EVENTS_PER_PAGE = 200
 
 CALL_COLUMNS = (
     "organization_id", "run_id", "tool", "version", "level", "status", "params", "model_params", "why", "pass_number",
@@ -67,49 +62,6 @@ def _compile_lock(*, wait: bool) -> CompiledQuery[LockedRun]:
 
 LOCKED_RUN = _compile_lock(wait=True)
 LOCKED_RUN_IF_FREE = _compile_lock(wait=False)
-
-
-class RunRow(NamedTuple):
-    """A run."""
-
-    run: Run
-
-
-RUN = CompiledQuery(RunRow, lambda run_id: Run.objects.filter(pk=run_id).order_by(), run=ModelColumns(Run))
-RUN_OF_REQUEST = CompiledQuery(
-    RunRow,
-    lambda organization_id, request_id: Run.objects.filter(
-        organization_id=organization_id, client_request_id=request_id
-    ).order_by(),
-    placeholders=(31_011, "the id of a request"),
-    run=ModelColumns(Run),
-)
-
-
-class EmployeeWithOrganization(NamedTuple):
-    """An employee, and the organization that it belongs to."""
-
-    employee: Employee
-    organization: Organization
-
-
-EMPLOYEE = CompiledQuery(
-    EmployeeWithOrganization,
-    lambda organization_id, employee_id: Employee.objects.filter(
-        organization_id=organization_id, pk=employee_id
-    ).order_by(),
-    employee=ModelColumns(Employee),
-    organization=ModelColumns(Organization, "organization__"),
-)
-
-
-class RunOwner(NamedTuple):
-    """The organization of a run."""
-
-    organization_id: int
-
-
-RUN_OWNER = CompiledQuery(RunOwner, lambda run_id: Run.objects.filter(pk=run_id).order_by())
 
 
 def annotate_waits(rows: QuerySet[Run]) -> QuerySet[Run]:
@@ -194,39 +146,6 @@ class RunStateRow(NamedTuple):
 RUN_STATE = CompiledQuery(RunStateRow, lambda run_id: annotate_activity(Run.objects.filter(pk=run_id)).order_by())
 
 
-class NextEvent(NamedTuple):
-    """The number of a run's next event."""
-
-    next_event_seq: int
-
-
-NEXT_EVENT = CompiledQuery(NextEvent, lambda run_id: Run.objects.filter(pk=run_id).order_by())
-
-
-class AskedPass(NamedTuple):
-    """The driver of a run, and the number of its last recorded pass: its model answers the next one."""
-
-    status: str
-    lease_epoch: int
-    pass_number: int
-
-
-ASKED_PASS = CompiledQuery(AskedPass, lambda run_id: Run.objects.filter(pk=run_id).order_by())
-
-
-class EventRow(NamedTuple):
-    """A row with one event."""
-
-    event: Event
-
-
-LATER_EVENTS = CompiledQuery(
-    EventRow,
-    lambda run_id, after: Event.objects.filter(run_id=run_id, seq__gt=after).order_by("seq")[:EVENTS_PER_PAGE],
-    event=ModelColumns(Event),
-)
-
-
 class DisplayedCall(NamedTuple):
     """A call as lines and cards show it; `has_card` is True if a person is or was asked about it."""
 
@@ -239,25 +158,6 @@ DISPLAYED_CALLS = CompiledQuery(
     lambda run_id, first, last: ToolCall.objects.filter(run_id=run_id, pk__gte=first, pk__lte=last).order_by(),
     call=ModelColumns(ToolCall, only=CALL_COLUMNS),
     has_card=Exists(Approval.objects.filter(tool_call=OuterRef("pk"))),
-)
-
-
-class PassUsage(NamedTuple):
-    """The tokens, duration and cost of a pass."""
-
-    number: int
-    input_tokens: int
-    output_tokens: int
-    duration_ms: int
-    cost_micros: int
-    currency: str
-    usage_estimated: bool
-
-
-PASS_USAGE = CompiledQuery(
-    PassUsage,
-    lambda run_id, first, last: Pass.objects.filter(run_id=run_id, number__gte=first, number__lte=last).order_by(),
-    currency="run__organization__currency",
 )
 
 
@@ -293,22 +193,15 @@ TIMELINE_COLUMNS = {
 }
 
 
-def _list_timeline_events(run_id: int) -> QuerySet[Event]:
+def list_timeline_events(run_id: int) -> QuerySet[Event]:
+    """Select the events of a run that its timeline shows."""
     return Event.objects.filter(run_id=run_id, type__in=TIMELINE_TYPES)
-
-
-NEWEST_TIMELINE_EVENTS = CompiledQuery(
-    TimelineEvent,
-    lambda run_id: _list_timeline_events(run_id).order_by("-seq")[:MAX_TIMELINE_EVENTS],
-    **TIMELINE_COLUMNS,  # type: ignore[arg-type]  # mypy takes them for `placeholders`
-)
-"""The newest events of a run's timeline, newest first."""
 
 
 def _list_events_of_passes(run_id: int, seq: int) -> QuerySet[Event]:
     passes = Event.objects.filter(run_id=run_id, type=EventType.PASS_STARTED, seq__lt=seq)
     start = Subquery(passes.order_by("-seq").values("seq")[:1])
-    return _list_timeline_events(run_id).filter(seq__gte=Coalesce(start, 0)).order_by("seq")[:MAX_TIMELINE_EVENTS]
+    return list_timeline_events(run_id).filter(seq__gte=Coalesce(start, 0)).order_by("seq")[:MAX_TIMELINE_EVENTS]
 
 
 LATER_TIMELINE_EVENTS = CompiledQuery(

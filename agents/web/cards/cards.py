@@ -14,7 +14,7 @@ from agents.approvals.decisions import DENY_REASONS, make_confirmation_phrase
 from agents.approvals.requesters import describe_requesters
 from agents.approvals.votes import CardStanding, find_standings
 from agents.approvals.warnings.marks import get_preview
-from agents.approvals.warnings.surroundings import Surroundings, load_surroundings
+from agents.approvals.warnings.surroundings import CardFacts, Surroundings, load_surroundings
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, Pass, Run, ToolCall
@@ -314,13 +314,16 @@ class Card(OfAgents):
         return find_differences(self.previous, self.approval)
 
 
-def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False) -> list[Card]:
+def load_cards(
+    approvals: Iterable[Approval], *, all_targets: bool = False, listed: CardFacts | None = None
+) -> list[Card]:
     """Load the card of each approval of one organization, whose call and run are loaded already, in the same order.
 
     The number of queries does not depend on the number of cards, except for the surroundings of waiting ones.
 
     Args:
         all_targets: see `Card`.
+        listed: the facts about a list that may hold these cards.
     """
     approvals = list(approvals)
     waiting = [
@@ -334,7 +337,7 @@ def load_cards(approvals: Iterable[Approval], *, all_targets: bool = False) -> l
     standings = find_standings(asking[0].run.organization, asking) if asking else {}
     texts = _load_pass_texts({(approval.run_id, approval.tool_call.pass_number) for approval in approvals})
     words = {card.pk: texts.get((card.run_id, card.tool_call.pass_number), "") for card in approvals}
-    around = load_surroundings(asking, words)
+    around = load_surroundings(asking, words, listed)
     by_call = _group_by_call(approvals)
     return [
         Card(

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from agents.accounts.models import Organization
 from agents.runs.models import Approval, ApprovalStatus, Run, ToolCall
+from tools.caches import Cache
 
 DAYS = 14
 UNSETTLED = timedelta(minutes=30)
@@ -61,7 +62,7 @@ class _CachedCounts:
     days: dict[date, DailyCounts]
 
 
-_cache: dict[int, _CachedCounts] = {}
+_cache: Cache[int, _CachedCounts] = Cache(MAX_CACHED)
 
 
 def load_last_days(organization_id: int, now: datetime | None = None) -> list[Day]:
@@ -76,14 +77,9 @@ def load_last_days(organization_id: int, now: datetime | None = None) -> list[Da
     loaded = _load_counts(organization_id, [*old_spans, *new_spans])
     cached_days = {day: counts for day, counts in cached.days.items() if day >= first.date()}
     final_days = _add_counts(cached_days, old_spans, loaded[: len(old_spans)])
-    _store(organization_id, _CachedCounts(settled, final_days))
+    _cache.put(organization_id, _CachedCounts(settled, final_days))
     days = _add_counts(final_days, new_spans, loaded[len(old_spans) :])
     return [Day(at.date(), days.get(at.date(), DailyCounts())) for at in midnights[:-1]]
-
-
-def clear_cache() -> None:
-    """Clear the cached counts."""
-    _cache.clear()
 
 
 def _get_midnight(day: date) -> datetime:
@@ -134,9 +130,3 @@ def _build_count(model: type[Model], organization_id: int, conditions: dict[str,
     """Build a subquery that counts the rows; without any, it returns NULL."""
     rows = model._default_manager.filter(organization_id=organization_id, **conditions).order_by()
     return Subquery(rows.values("organization_id").annotate(many=Count("*")).values("many"))
-
-
-def _store(organization_id: int, counts: _CachedCounts) -> None:
-    _cache[organization_id] = counts
-    if len(_cache) > MAX_CACHED:
-        _cache.pop(next(iter(_cache)), None)

@@ -18,11 +18,11 @@ from django.template.loader import get_template
 from django.utils import timezone
 
 from agents.accounts.models import Membership, Organization
-from agents.approvals.attention import find_claims
 from agents.approvals.snoozes import list_snoozed_calls
 from agents.approvals.votes import HAS_VOTES, list_voters
 from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
 from agents.approvals.warnings.marks import read_cards
+from agents.approvals.warnings.surroundings import CardFacts, load_facts
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
 from agents.runs.models import IS_PENDING, Approval, ApprovalKind
@@ -91,6 +91,7 @@ class Inbox:
 
     Attributes:
         newest: the id of the newest waiting card.
+        facts: those about all cards of the list that wait for approval.
         snoozed_calls: the calls whose cards the member has snoozed.
         snooze_ends: the time at which the next of them returns.
         waiting_for_others: the rows of cards that the member has approved, and that need more people.
@@ -99,6 +100,7 @@ class Inbox:
 
     groups: list[RowGroup]
     newest: int
+    facts: CardFacts
     is_cut: bool = False
     snoozed_calls: list[int] = field(default_factory=list)
     snooze_ends: datetime | None = None
@@ -128,7 +130,7 @@ def load_inbox(member: Membership, criteria: InboxFilter) -> Inbox:
     waiting = _list_waiting(organization.pk)
     snoozed = dict(list_snoozed_calls(member))
     are_snoozed = Q(tool_call_id__in=snoozed)
-    rows = _load(waiting.filter(are_snoozed if criteria.is_snoozed else ~are_snoozed), organization)
+    rows, facts = _load(waiting.filter(are_snoozed if criteria.is_snoozed else ~are_snoozed), organization)
     is_cut, rows = len(rows) > MAX_ROWS, rows[:MAX_ROWS]
     shown = sorted((row for row in rows if criteria.matches(row)), key=SORTS[criteria.sort][1])
     name = member.user.get_username()
@@ -138,6 +140,7 @@ def load_inbox(member: Membership, criteria: InboxFilter) -> Inbox:
         waiting_for_others=theirs,
         groups=_group_by_shape(shown, is_sorted=bool(criteria.sort)),
         newest=max((row.pk for row in rows), default=0),
+        facts=facts,
         is_cut=is_cut,
         snoozed_calls=list(snoozed),
         snooze_ends=min(snoozed.values(), default=None),
@@ -150,7 +153,7 @@ def load_inbox(member: Membership, criteria: InboxFilter) -> Inbox:
 def load_new_rows(organization: Organization, ids: Collection[int]) -> list[InboxRow]:
     """Load the rows of cards that are new, in call order, each compared with all waiting cards of its shape."""
     waiting = _list_waiting(organization.pk)
-    rows = _load(waiting.filter(pk__in=ids), organization)
+    rows, _ = _load(waiting.filter(pk__in=ids), organization)
     shapes = {row.shape for row in rows if row.is_groupable}
     if not shapes:
         return rows
@@ -171,7 +174,7 @@ def _list_waiting(organization_id: int) -> QuerySet[Approval]:
     return Approval.objects.filter(IS_PENDING, organization_id=organization_id)
 
 
-def _load(waiting: QuerySet[Approval], organization: Organization) -> list[InboxRow]:
+def _load(waiting: QuerySet[Approval], organization: Organization) -> tuple[list[InboxRow], CardFacts]:
     found = (
         waiting.annotate(has_votes=HAS_VOTES)
         .order_by("tool_call_id", "pk")
@@ -184,11 +187,12 @@ def _load(waiting: QuerySet[Approval], organization: Organization) -> list[Inbox
         if card.kind == ApprovalKind.APPROVAL
     ]
     readings = read_cards(organization.pk, {card.pk: card.digest for card in approvals})
-    reasons = find_individual_reasons(organization, approvals, readings)
+    facts = load_facts(organization.pk, readings)
+    reasons = find_individual_reasons(organization, approvals, readings, facts.similar_names)
     toolbox = load_toolbox(organization.pk)
-    claims = {call_id: each.user.get_username() for call_id, each in find_claims(organization.pk).items()}
+    claims = {call_id: each.user.get_username() for call_id, each in facts.claims.items()}
     voters = list_voters(organization.pk) if any(card.has_votes for card in cards) else {}
-    return [
+    rows = [
         _build_row(
             card,
             toolbox.get_tool(card.tool_call__tool),
@@ -199,6 +203,7 @@ def _load(waiting: QuerySet[Approval], organization: Organization) -> list[Inbox
         )
         for card in cards
     ]
+    return rows, facts
 
 
 def _shorten_keys(keys: frozenset[str]) -> tuple[str, ...]:

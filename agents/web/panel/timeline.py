@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.runs.models import Event
 from agents.runs.queries.runs import (
     LATER_TIMELINE_EVENTS,
     MAX_TIMELINE_EVENTS,
-    NEWEST_TIMELINE_EVENTS,
     TIMELINE_COLUMNS,
     TIMELINE_TYPES,
     TimelineEvent,
+    list_timeline_events,
 )
 from agents.web.panel.timeline_spans import Segment, Span, SpanKind, find_delegations, find_segments
 from agents.web.text.durations import format_duration
@@ -78,8 +79,8 @@ class DrawnSegment:
 
 def load_timeline(run_id: int) -> list[DrawnSegment]:
     """Load the timeline of a run, with one query, and one more if it has delegated tasks; only its newest events."""
-    events = NEWEST_TIMELINE_EVENTS.fetch_all(run_id)[::-1]
-    return _draw(find_segments(events))
+    newest = list_timeline_events(run_id).order_by("-seq")
+    return _draw(find_segments(_read_timeline_events(newest, "run_id")[::-1]))
 
 
 def build_timeline(events: Iterable[Event]) -> list[DrawnSegment]:
@@ -129,11 +130,15 @@ def _load_inner_spans(segments: list[Segment]) -> None:
     if not delegations:
         return
     rows = Event.objects.filter(run__parent_call_id__in=delegations, type__in=TIMELINE_TYPES).order_by("run_id", "seq")
-    rows = rows.annotate(**{f"the_{name}": path for name, path in TIMELINE_COLUMNS.items()})
-    columns = ("run__parent_call_id", "seq", "type", "created_at", *(f"the_{name}" for name in TIMELINE_COLUMNS))
-    events = [TimelineEvent(*row) for row in rows.values_list(*columns)[:MAX_TIMELINE_EVENTS]]
-    for call_id, of_call in groupby(events, lambda event: event.run_id):
+    for call_id, of_call in groupby(_read_timeline_events(rows, "run__parent_call_id"), lambda event: event.run_id):
         delegations[call_id].inner = [span for segment in find_segments(of_call) for span in segment.spans]
+
+
+def _read_timeline_events(rows: QuerySet[Event], owner: str) -> list[TimelineEvent]:
+    """Read the first events; `owner` is the column that stands in place of the run's id."""
+    fields = rows.annotate(**{f"the_{name}": path for name, path in TIMELINE_COLUMNS.items()})
+    columns = (owner, "seq", "type", "created_at", *(f"the_{name}" for name in TIMELINE_COLUMNS))
+    return [TimelineEvent(*row) for row in fields.values_list(*columns)[:MAX_TIMELINE_EVENTS]]
 
 
 class _SegmentDrawer:

@@ -16,9 +16,8 @@ from typing import Any
 from agents.runs.budgets import compute_run_cost, format_money
 from agents.runs.descriptions import CALL_EVENTS, NOTE_EVENTS, Description, describe
 from agents.runs.models import Event, EventType, Run, ToolCall
-from agents.runs.queries.runs import PASS_USAGE
 from agents.triggers.receiving import find_message
-from agents.web.panel.line_facts import describe_pass_usage
+from agents.web.panel.line_facts import load_pass_figures
 from agents.web.text import durations
 from agents.web.text.safe_text import replace_hidden_characters
 
@@ -62,8 +61,7 @@ def read_entries(run_id: int, after: int, until: int, seen: set[int]) -> list[Tr
     ids = {int(event.payload["call_id"]) for event in events if event.type in CALL_EVENTS}
     calls = ToolCall.objects.filter(run_id=run_id, pk__in=ids).only(*CALL_COLUMNS).in_bulk() if ids else {}
     started = [event.payload["pass_number"] for event in events if event.type == EventType.PASS_STARTED]
-    usages = PASS_USAGE.fetch_all(run_id, min(started), max(started)) if started else []
-    figures = {usage.number: describe_pass_usage(usage) for usage in usages}
+    figures = load_pass_figures(run_id, started)
     entries = []
     for event in events:
         entry = TranscriptEntry(event, describe(event), figures=figures.get(event.payload.get("pass_number", 0), ""))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from agents.gateway.queries import AWAITED_CALLS, PROGRESS_SINCE
+from agents.gateway.queries import list_progress, read_statuses
 from agents.platform.notify import get_run_group
 from agents.runs.models import ToolCall
 from agents.web.sockets.database import database_to_async
@@ -67,9 +67,9 @@ class CallFeed(Feed):
 
     @database_to_async
     def _load(self, call_ids: set[int]) -> tuple[dict[int, str], dict[int, list[CallProgress]]]:
-        statuses = {row.pk: row.status for row in AWAITED_CALLS.fetch_matching(call_ids)}
+        statuses = read_statuses(call_ids)
         reports: dict[int, list[CallProgress]] = {}
-        for seq, payload in PROGRESS_SINCE.fetch_all(self._run_id, self._after or 0):
+        for seq, payload in list_progress(self._run_id, self._after or 0):
             self._after = seq
             report = CallProgress(seq, payload.get("fraction"), payload.get("text") or "")
             reports.setdefault(int(payload["call_id"]), []).append(report)

@@ -22,7 +22,7 @@ from agents.approvals.attention import Look
 from agents.platform import notify
 from agents.platform.database_outages import describe_outage
 from agents.platform.row_ids import LARGEST_ID
-from agents.runs.queries.runs import RUN_OWNER, RunOwner
+from agents.runs.models import Run
 from agents.web.sockets.database import database_to_async
 from agents.web.sockets.feeds import (
     REDIS_FAILURES,
@@ -230,4 +230,4 @@ def _parse_seq(text: str) -> int:
 
 @database_to_async
 def _is_in_organization(run_id: int, organization_id: int) -> bool:
-    return run_id <= LARGEST_ID and RUN_OWNER.fetch_one(run_id) == RunOwner(organization_id)
+    return run_id <= LARGEST_ID and Run.objects.filter(pk=run_id, organization_id=organization_id).exists()

@@ -11,14 +11,14 @@ from redis.exceptions import RedisError
 
 from agents.platform.redis_client import connect_redis
 from agents.platform.streamed_text import StreamedText, read_text
-from agents.runs.models import EventType, Run, RunStatus
-from agents.runs.queries.runs import ASKED_PASS, EVENTS_PER_PAGE, LATER_EVENTS, NEXT_EVENT
+from agents.runs.models import Event, EventType, Run, RunStatus
 from agents.web.panel.lines import PanelLine, render_lines
 from agents.web.panel.run_state import RunState, read_state
 from agents.web.sockets.database import database_to_async
 from agents.web.sockets.feeds import Feed, Subscriber
 from agents.web.sockets.viewers import Viewer, filter_allowed
 
+EVENTS_PER_PAGE = 200
 MAX_KEPT = 300
 END_OF_TEXT = frozenset(
     {
@@ -200,16 +200,13 @@ def read_messages(run_id: int, cursor: int, viewers: set[Viewer]) -> tuple[set[V
     allowed = filter_allowed(viewers)
     if not allowed:
         return allowed, []
-    events = [row.event for row in LATER_EVENTS.fetch_all(run_id, cursor)]
+    events = list(Event.objects.filter(run_id=run_id, seq__gt=cursor).order_by("seq")[:EVENTS_PER_PAGE])
     return allowed, [_render_message(line) for line in render_lines(run_id, events)] if events else []
 
 
 @database_to_async
 def _read_newest_seq(run_id: int) -> int:
-    row = NEXT_EVENT.fetch_one(run_id)
-    if row is None:
-        raise Run.DoesNotExist(f"run {run_id}")
-    return row.next_event_seq - 1
+    return Run.objects.values_list("next_event_seq", flat=True).get(pk=run_id) - 1
 
 
 _read_state = database_to_async(read_state)
@@ -218,15 +215,15 @@ _read_state = database_to_async(read_state)
 @database_to_async
 def _read_text(run_id: int) -> StreamedText | None:
     """Read the text that the run's model is writing; None if it writes none, or Redis is unavailable."""
-    row = ASKED_PASS.fetch_one(run_id)
-    if row is None or row.status != RunStatus.RUNNING:
+    run = Run.objects.only("lease_epoch", "pass_number").filter(pk=run_id, status=RunStatus.RUNNING).first()
+    if run is None:
         return None
     try:
         with connect_redis() as client:
             text = read_text(client, run_id)
     except (OSError, RedisError):
         return None
-    return text if text is not None and text.key == (row.lease_epoch, row.pass_number + 1) else None
+    return text if text is not None and text.key == (run.lease_epoch, run.pass_number + 1) else None
 
 
 def _render_message(line: PanelLine) -> EventMessage:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.sessions.models import Session
+from django.db.models.functions import Now
+
 from agents.accounts.membership import authenticate_token, hash_secret, load_session_member
-from agents.accounts.queries import ACTIVE_MEMBERS, VALID_SESSIONS, VALID_TOKENS
+from agents.accounts.models import ApiToken, Membership
 from agents.web.sockets.database import database_to_async
 
 Scope = dict[str, Any]
@@ -51,11 +54,15 @@ def find_viewer(scope: Scope) -> Viewer | None:
 
 def filter_allowed(viewers: set[Viewer]) -> set[Viewer]:
     """Return the viewers whose membership, user and session or token are still valid, with two or three queries."""
-    members = ACTIVE_MEMBERS.fetch_matching({viewer.membership_id for viewer in viewers})
-    passwords = {(member.membership_id, member.organization_id): hash_secret(member.password) for member in members}
-    sessions = VALID_SESSIONS.fetch_matching({viewer.session_key for viewer in viewers} - {""})
-    tokens = VALID_TOKENS.fetch_matching({viewer.token_hash for viewer in viewers} - {""})
-    session_keys, token_hashes = {row.session_key for row in sessions}, {row.hash for row in tokens}
+    members = Membership.objects.filter(pk__in={viewer.membership_id for viewer in viewers}, user__is_active=True)
+    columns = members.values_list("pk", "organization_id", "user__password")
+    passwords = {(pk, organization_id): hash_secret(password) for pk, organization_id, password in columns}
+    sessions = Session.objects.filter(
+        session_key__in={viewer.session_key for viewer in viewers} - {""}, expire_date__gt=Now()
+    )
+    tokens = ApiToken.objects.filter(hash__in={viewer.token_hash for viewer in viewers} - {""}, revoked_at=None)
+    session_keys = set(sessions.values_list("session_key", flat=True))
+    token_hashes = set(tokens.values_list("hash", flat=True))
 
     def is_allowed(viewer: Viewer) -> bool:
         password_hash = passwords.get((viewer.membership_id, viewer.organization_id))

@@ -5,6 +5,7 @@ Headings are lowered below the heading above the text. Each table gets its own s
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 
 import nh3
@@ -16,8 +17,8 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from typing_extensions import override
 
-from agents.web.text.html_cache import HtmlCache
 from agents.web.text.safe_text import flag_mixed_alphabets, replace_hidden_characters
+from tools.caches import Cache
 
 TAGS = {
     "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s",
@@ -48,7 +49,9 @@ LARGEST_CHARACTER = 16
 """The most bytes of HTML for one character: a hidden one becomes ⟦U+E0001⟧."""
 NOTE = "Too complex to format. Shown as written."
 CUT_NOTE = "Too complex to format and too long to show. Only the beginning is shown, as written."
-HTML_CACHE = HtmlCache()
+MAX_CACHED = 8_000_000
+_HTML: Cache[bytes, SafeString] = Cache(MAX_CACHED, weigh=len)
+"""Characters of HTML, by the hash of the text and the heading level; source texts are not stored."""
 
 
 class _TooComplex(Exception):
@@ -95,7 +98,8 @@ def render_markdown(text: str, under: int = 2) -> SafeString:
     Args:
         under: the level of the heading above the text, 1 to 6.
     """
-    return HTML_CACHE.get(text, lambda text: render_uncached(text, under), under)
+    key = hashlib.sha256(f"{under}:{text}".encode("utf-8", "surrogatepass")).digest()
+    return _HTML.get_or_load(key, lambda: render_uncached(text, under))
 
 
 def render_uncached(text: str, under: int = 2) -> SafeString:

@@ -20,6 +20,7 @@ from agents.approvals.break_glass import MIN_REASON, explain_refusal
 from agents.approvals.decisions import DENY_REASONS
 from agents.approvals.saved_views import list_views
 from agents.approvals.undoable import list_undoable
+from agents.approvals.warnings.surroundings import CardFacts
 from agents.approvals.withheld_bulks import WithheldState, read_state
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
@@ -106,9 +107,9 @@ def _find_selected(member: Membership, found: Inbox, wanted: int | None) -> Card
     rows = found.rows
     row_id = wanted if wanted is not None else (rows[0].pk if rows else None)
     try:
-        return None if row_id is None else find_card(member, row_id)
+        return None if row_id is None else find_card(member, row_id, listed=found.facts)
     except NotFound:
-        return find_card(member, rows[0].pk) if rows else None
+        return find_card(member, rows[0].pk, listed=found.facts) if rows else None
 
 
 def _build_query(chosen: QueryDict, **changes: str) -> str:
@@ -180,8 +181,13 @@ def card_fragment(request: HttpRequest, member: Membership, approval_id: int) ->
     return render_page(request, member, "approvals/fragment.html", {"card": card, "call": card.call, "token": ""})
 
 
-def find_card(member: Membership, approval_id: int, *, all_targets: bool = False) -> Card:
+def find_card(
+    member: Membership, approval_id: int, *, all_targets: bool = False, listed: CardFacts | None = None
+) -> Card:
     """Return the card with this id from the member's organization.
+
+    Args:
+        listed: the facts about a list that may hold the card.
 
     Raises:
         NotFound: the organization has no such card.
@@ -189,7 +195,7 @@ def find_card(member: Membership, approval_id: int, *, all_targets: bool = False
     row = _list_approvals(member).filter(pk=approval_id).first()
     if row is None:
         raise NotFound(f"There is no card {approval_id}.")
-    card = load_cards([row], all_targets=all_targets)[0]
+    card = load_cards([row], all_targets=all_targets, listed=listed)[0]
     return replace(card, report_text=load_report(row.tool_call_id)) if card.report else card
 
 

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from agents.insight.metrics import metrics_cache
+from agents.insight.metrics import get_metrics
 from agents.web.local_requests import is_from_this_machine
 
 
@@ -24,9 +24,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
             return _refuse(401, "Send the token of GADGET_METRICS_TOKEN: Authorization: Bearer …")
     elif not is_from_this_machine(request):
         return _refuse(404, "Not found.")
-    return HttpResponse(
-        metrics_cache.get_text(), content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"}
-    )
+    return HttpResponse(get_metrics(), content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"})
 
 
 def _has_token(request: HttpRequest) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from functools import lru_cache
 from pathlib import Path
 
 from django.contrib.staticfiles import finders
@@ -22,6 +21,7 @@ from agents.web.jinja_environment import JINJA
 from agents.web.panel.timeline import build_timeline
 from agents.web.replay.entries import build_entries, find_title
 from agents.web.views.pages import member_view, render_page
+from tools.caches import Cache
 
 FIRST_EVENTS = 4_000
 LAST_EVENTS = 1_000
@@ -29,6 +29,7 @@ LAST_EVENTS = 1_000
 STYLES = ("css/tokens.css", "css/replay.css")
 SCRIPT = "js/replay/replay.js"
 POLICY = "default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
+_FILES: Cache[str, str] = Cache(len((*STYLES, SCRIPT)))
 """The policy of the exported file: nothing runs or styles it but what this module put into it."""
 
 
@@ -80,9 +81,8 @@ def _load_run(member: Membership, run_id: int) -> Run:
     return run
 
 
-@lru_cache
 def _read_static(name: str) -> str:
-    """Read a static file from its source.
+    """Read a static file from its source, once.
 
     Raises:
         FileNotFoundError: the installation lacks it.
@@ -90,7 +90,7 @@ def _read_static(name: str) -> str:
     path = finders.find(name)
     if path is None:
         raise FileNotFoundError(name)
-    return Path(path).read_text(encoding="utf-8")
+    return _FILES.get_or_load(name, lambda: Path(path).read_text(encoding="utf-8"))
 
 
 def _hash(text: str) -> str:

@@ -11,7 +11,6 @@
 import base64
 import hashlib
 import json
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus, urlencode
 
+from tools.caches import Cache
 from tools.contract import SHORTEST_SECRET, ErrorCode, ToolContext, ToolError
 from tools.network import ClientResponse, NetworkLimits, request
 from tools.sources.credentials import require_credentials
@@ -110,27 +110,20 @@ class TokenCache:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
-        self._cached: dict[str, tuple[float, str]] = {}
+        self._cached: Cache[str, tuple[float, str]] = Cache(_MAX_TOKENS)
 
     def get_token(self, key: str, fetch: Callable[[], tuple[str, float]]) -> str:
         """Return the cached token, else the one from `fetch`, which returns a token and its lifetime in seconds."""
-        with self._lock:
-            until, token = self._cached.get(key, (0.0, ""))
+        until, token = self._cached.get(key) or (0.0, "")
         if token and self._clock() < until:
             return token
         token, lifetime_s = fetch()
-        with self._lock:
-            now = self._clock()
-            self._cached = {name: entry for name, entry in self._cached.items() if entry[0] > now}
-            if len(self._cached) < _MAX_TOKENS:
-                self._cached[key] = (now + lifetime_s - _EXPIRY_MARGIN_S, token)
+        self._cached.put(key, (self._clock() + lifetime_s - _EXPIRY_MARGIN_S, token))
         return token
 
     def forget(self, key: str) -> None:
         """Remove a token that the API refused."""
-        with self._lock:
-            self._cached.pop(key, None)
+        self._cached.remove(key)
 
 
 TOKEN_CACHE = TokenCache()

@@ -1,0 +1,86 @@
+"""What depends on the database, on files or on time is remembered in a `Cache` alone, which tests clear. Reads sources.
+
+`functools` caches what depends on arguments, code and settings.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.house.speed import CACHES, find_name
+from tests.source_tree import ROOT, Module, assert_none, product
+
+READING = frozenset(
+    {"objects", "_default_manager", "cursor", "open", "read_text", "read_bytes", "now", "Now", "monotonic", "time"}
+)
+"""Names in a function that reads the database, a file or the clock."""
+MAPPINGS = frozenset({"dict", "OrderedDict", "defaultdict", "Counter", "WeakKeyDictionary", "WeakValueDictionary"})
+KEPT = {
+    "agents/providers/scripted.py _failed_times": "how often each script has failed so far, which nothing else knows",
+    "agents/runs/origins.py ORIGINS": "what registered itself at the start",
+    "agents/web/sockets/feeds.py _feeds": "the feeds that are open",
+}
+"""Mappings of modules that begin empty and are no caches."""
+HOME = "tools/caches.py"
+
+
+def list_cached_reads(module: Module) -> Iterator[str]:
+    """List functions under `cache` or `lru_cache` that read the database, a file or the clock."""
+    for name, function in module.functions:
+        if not CACHES & {find_name(decorator) for decorator in function.decorator_list}:
+            continue
+        used = {getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(function)}
+        if used & READING:
+            yield f"{module.place}:{function.lineno} {name} is cached and uses {', '.join(sorted(used & READING))}"
+
+
+def list_growing_mappings(module: Module) -> Iterator[str]:
+    """List mappings of the module that begin empty, and every use of an OrderedDict, which caches are made of."""
+    for node in module.tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and is_empty_mapping(node.value):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            yield f"{module.place} {ast.unparse(target)}"
+    for call in ast.walk(module.tree):
+        if isinstance(call, ast.Call) and find_name(call.func) == "OrderedDict":
+            yield f"{module.place}:{call.lineno} OrderedDict"
+
+
+def is_empty_mapping(value: ast.expr | None) -> bool:
+    if isinstance(value, ast.Dict):
+        return not value.keys
+    return isinstance(value, ast.Call) and not value.args and find_name(value.func) in MAPPINGS
+
+
+def test_no_function_remembers_what_it_read() -> None:
+    offences = [offence for module in product() for offence in list_cached_reads(module)]
+    assert_none(offences, f"what the database, files or the clock decide is remembered in a Cache of {HOME}")
+
+
+def test_no_mapping_of_a_module_is_a_cache() -> None:
+    found = [each for module in product() if module.place != HOME for each in list_growing_mappings(module)]
+    assert_none(sorted({*found} - KEPT.keys()), f"what is remembered by key is in a Cache of {HOME}")
+    assert set(found) >= KEPT.keys(), "each exception still exists"
+
+
+@pytest.mark.parametrize(
+    ("source", "is_refused"),
+    [
+        ("@lru_cache(maxsize=1)\ndef load(): return Run.objects.count()", True),
+        ("@functools.cache\ndef read(path): return Path(path).read_text()", True),
+        ("@cache\ndef find(): return time.monotonic()", True),
+        ("def load(): return Run.objects.count()", False),
+        ("@cache\ndef compile(pattern): return re.compile(pattern)", False),
+        ("_seen: dict[int, int] = {}", True),
+        ("_seen = defaultdict()", True),
+        ("class Newest:\n    def __init__(self): self._values = OrderedDict()", True),
+        ("NAMES = {1: 'one'}", False),
+        ("_seen: Cache[int, int] = Cache(10)", False),
+        ("def count():\n    found = {}\n    return found", False),
+    ],
+)
+def test_caches_are_recognized(source: str, is_refused: bool) -> None:
+    module = Module(ROOT / "agents" / "example.py", "agents.example", source, ast.parse(source))
+    assert bool([*list_cached_reads(module), *list_growing_mappings(module)]) is is_refused

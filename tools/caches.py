@@ -1,0 +1,92 @@
+"""Caches of what depends on the database, on files or on time: bounded, safe to use from many threads, reset together.
+
+`functools.cache` and `lru_cache` are for what depends on arguments, code and settings alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, Protocol, TypeVar
+from weakref import WeakSet
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class Clearable(Protocol):
+    """Remembers something that can be read or counted again."""
+
+    def clear(self) -> None: ...
+
+
+_registered: WeakSet[Clearable] = WeakSet()
+
+
+def register(clearable: Clearable) -> None:
+    """Let `clear_caches` clear this, too."""
+    _registered.add(clearable)
+
+
+def clear_caches() -> None:
+    """Clear all caches of this process: for tests, whose databases use the same ids for other rows."""
+    for clearable in list(_registered):
+        clearable.clear()
+
+
+class Cache(Generic[Key, Value]):
+    """Values by key; the least recently used ones make room for new ones.
+
+    A value that may become outdated holds or is stored under its version, or the time until which it is valid.
+
+    Args:
+        size: the largest sum of the values' weights.
+        weigh: returns the weight of a value; each weighs 1 by default.
+    """
+
+    def __init__(self, size: int, weigh: Callable[[Value], int] = lambda _: 1) -> None:
+        self._size, self._weigh, self._weight = size, weigh, 0
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+        self._lock = threading.Lock()
+        register(self)
+
+    def get(self, key: Key) -> Value | None:
+        """Return the value of this key; None if there is none."""
+        with self._lock:
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key]
+
+    def put(self, key: Key, value: Value) -> None:
+        """Store the value, in place of an earlier one of this key."""
+        with self._lock:
+            self._remove(key)
+            self._values[key] = value
+            self._weight += self._weigh(value)
+            while self._weight > self._size:
+                self._remove(next(iter(self._values)))
+
+    def get_or_load(self, key: Key, load: Callable[[], Value]) -> Value:
+        """Return the value of this key; load and store it if there is none, or None. Two threads may both load it."""
+        value = self.get(key)
+        if value is None:
+            value = load()
+            self.put(key, value)
+        return value
+
+    def remove(self, key: Key) -> None:
+        """Remove the value of this key, if there is one."""
+        with self._lock:
+            self._remove(key)
+
+    def clear(self) -> None:
+        """Remove all values."""
+        with self._lock:
+            self._values.clear()
+            self._weight = 0
+
+    def _remove(self, key: Key) -> None:
+        if key in self._values:
+            self._weight -= self._weigh(self._values.pop(key))
