@@ -43,7 +43,7 @@ from agents.webhooks.changes import WebhookTerms, make_webhook
 from agents.webhooks.models import WebhookDelivery
 from tests.scripts import write_script
 from tools.contract import ToolResult
-from tools.records.models import Record
+from tools.office.records.models import Record
 from tools.toolbox.conditions import Condition, Rule
 
 UPDATE = "data.updateRecord"

@@ -18,7 +18,7 @@ from tests.features import feature
 from tests.processes import Installation
 from tests.workshop import Workshop, asking, build_workshop, call, calls
 from tests.workshop.colleagues import ask, delegate, hire, may_delegate
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -30,7 +30,7 @@ from tests.probes import PROBES
 from tests.recorder import Recorder
 from tests.scripts import write_script
 from tools.contract import Level
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 DATA_TOOLS = ("data.searchRecords", "data.updateRecord", "data.bulkDelete", "utility.calculate")
 TASK = "Do the work"

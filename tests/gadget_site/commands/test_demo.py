@@ -19,7 +19,7 @@ from gadget_site.demo import building
 from gadget_site.demo.staff import PEOPLE, SCRIPTED_WORKERS
 from gadget_site.settings import GADGET_SCRIPTS_DIR
 from tools.contract import Level
-from tools.records.models import Record
+from tools.office.records.models import Record
 from tools.schedules.cron_times import parse_cron
 from tools.schedules.models import Schedule
 

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.features import feature
-from tools.builtin.utility import Calculate, Now
 from tools.contract import ErrorCode
+from tools.office.tools.utility import Calculate, Now
 from tools.testing import run_tool
 
 
-@feature("Built-in tools", "`utility.calculate`, `now`", "tools/builtin/utility.py", whole_file=True)
+@feature("Built-in tools", "`utility.calculate`, `now`", "tools/office/tools/utility.py", whole_file=True)
 @pytest.mark.parametrize(
     ("operation", "a", "b", "value"),
     [
@@ -44,7 +44,7 @@ def test_a_division_by_zero_is_explained(zero: float) -> None:
 @feature(
     "Built-in tools",
     "The calculator adds, subtracts, multiplies and divides by these names, and explains a zero",
-    "tools/builtin/utility.py",
+    "tools/office/tools/utility.py",
 )
 def test_the_model_is_offered_the_documented_names() -> None:
     operations = Calculate().parameters[0].schema["enum"]
