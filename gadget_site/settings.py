@@ -98,7 +98,7 @@ INSTALLED_APPS = [
     "agents.insight",
     "agents.policy",
     "agents.restores",
-    "tools.records",
+    "tools.office.records",
     "tools.schedules",
     "tools.connections",
     "tools.office",

@@ -27,7 +27,7 @@ from tools.contract import (
     ToolResult,
     tool,
 )
-from tools.records.models import Record, RecordChange
+from tools.office.records.models import Record, RecordChange
 
 RECORDER_VARIABLE = "GADGET_TEST_RECORDER"
 

@@ -37,7 +37,7 @@ from tests.tools.connections.api import Api  # noqa: E402
 from tests.tools.connections.connecting import TIME_SERVER, connect_api, connect_program, take  # noqa: E402
 from tests.workshop import Workshop  # noqa: E402
 from tools.connections.models import Source  # noqa: E402
-from tools.records.models import Draft, RecordChange  # noqa: E402
+from tools.office.records.models import Draft, RecordChange  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "screens"
 PATIENCE_S = 60.0

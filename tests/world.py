@@ -42,7 +42,7 @@ from agents.triggers.models import MessageStatus, ReceivedMessage, Trigger
 from agents.webhooks.changes import WebhookTerms, make_webhook
 from agents.webhooks.models import WebhookDelivery
 from tools.contract import ToolResult
-from tools.records.models import Record
+from tools.office.records.models import Record
 from tools.toolbox.conditions import Condition, Rule
 
 UPDATE = "data.updateRecord"

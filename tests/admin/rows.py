@@ -20,7 +20,7 @@ from agents.employees.models import ToolRule
 from agents.runs.models import Event, EventType, Message, Pass, Run
 from tests.world import World, make_world
 from tools.connections.models import AllowedHost, Source
-from tools.records.models import Draft, ListEntry, RecordList
+from tools.office.records.models import Draft, ListEntry, RecordList
 
 
 def make_admin_world() -> World:

@@ -7,7 +7,7 @@ from agents.accounts.models import AuditEntry
 from agents.runs.models import Approval, Event, Message, Pass, Run, ToolCall
 from tests.admin.rows import address, faults, filled_form, make_admin_world, one_of_each
 from tests.world import SEARCH, World
-from tools.records.models import Record, RecordChange
+from tools.office.records.models import Record, RecordChange
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ from agents.approval_rules.models import ApprovalRule, ApproverGroup
 from agents.employees.models import Employee, ModelProvider, ToolRule
 from tests.admin.rows import address, make_admin_world
 from tests.world import World
-from tools.records.models import Record, RecordList
+from tools.office.records.models import Record, RecordList
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 

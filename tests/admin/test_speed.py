@@ -11,7 +11,7 @@ from agents.employees.models import Employee, ModelProvider
 from agents.runs.models import Event, EventType, Message, Pass, Run
 from tests.admin.rows import address, make_admin_world, one_of_each
 from tests.world import World
-from tools.records.models import Draft, ListEntry, Record
+from tools.office.records.models import Draft, ListEntry, Record
 
 pytestmark = pytest.mark.django_db
 

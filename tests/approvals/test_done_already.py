@@ -21,8 +21,8 @@ from tests.features import feature
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import Workshop, again, asking, call, calls, statuses
 from tools.contract import Preview, Target
-from tools.records.changes import ChangeAuthor, update_records
-from tools.records.models import Record, RecordList
+from tools.office.records.changes import ChangeAuthor, update_records
+from tools.office.records.models import Record, RecordList
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -12,7 +12,7 @@ from tests.probes import Announce, Effect, Named, Rename
 from tests.recorder import Recorder
 from tests.workshop import Workshop, all_at_once, asking, call, calls, error_code, payloads, statuses
 from tools.contract import Level, Preview, Target, Tool, ToolContext, ToolResult
-from tools.records.models import Record
+from tools.office.records.models import Record
 from tools.toolbox.toolbox import Toolbox
 
 pytestmark = pytest.mark.django_db(transaction=True)

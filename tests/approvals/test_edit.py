@@ -19,7 +19,7 @@ from tests.probes import reach, record_of
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, asking, beside, call, calls, expire_card, payloads, statuses
 from tools.contract import Level, Preview, Target, Tool, ToolContext, ToolResult
-from tools.records.models import Record
+from tools.office.records.models import Record
 from tools.toolbox.toolbox import Toolbox
 
 pytestmark = pytest.mark.django_db(transaction=True)

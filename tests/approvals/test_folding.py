@@ -10,7 +10,7 @@ import pytest
 from agents.approvals.warnings.marks import read_card
 from agents.runs.models import Approval
 from tests.world import DELETE, UPDATE, World, make_world
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db
 

@@ -22,8 +22,8 @@ from agents.runs.engine.cards import compute_digest
 from agents.runs.models import Approval, ApprovalStatus, Pass, ToolCall
 from tests.features import feature
 from tests.world import World, change, make_world
-from tools.files.changes import write_file
-from tools.records.models import Record
+from tools.office.files.changes import write_file
+from tools.office.records.models import Record
 from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 
 pytestmark = pytest.mark.django_db

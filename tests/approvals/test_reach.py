@@ -9,7 +9,7 @@ from agents.platform.refusals import Invalid
 from agents.runs.models import Approval, ApprovalStatus, ToolCall
 from tests.features import feature
 from tests.world import World, make_world
-from tools.records.models import Record
+from tools.office.records.models import Record
 from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 
 pytestmark = pytest.mark.django_db

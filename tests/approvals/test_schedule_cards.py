@@ -36,7 +36,7 @@ def create_schedule(shop: Workshop, task: str = "Look around") -> Schedule:
 
 
 class TestCreating:
-    @feature("Built-in tools", "`schedule.list`, `create`, `cancel`", "tools/builtin/schedule.py", whole_file=True)
+    @feature("Built-in tools", "`schedule.list`, `create`, `cancel`", "tools/office/tools/schedule.py", whole_file=True)
     def test_shows_what_starts_when_and_on_whose_behalf_and_stores_nothing(self, shop: Workshop) -> None:
         run = run_call(shop, CREATE)
         card = shop.card(run)
@@ -92,7 +92,7 @@ class TestCreating:
         card = shop.card(run)
         sentence = card.sentence
         shop.approve(card)
-        monkeypatch.setattr("tools.builtin.schedule.NEXT_TIMES", 3)  # as if the next times had changed
+        monkeypatch.setattr("tools.office.tools.schedule.NEXT_TIMES", 3)  # as if the next times had changed
         run = shop.drive(run)
         assert statuses(run) == [CallStatus.SUCCEEDED]
         card.refresh_from_db()

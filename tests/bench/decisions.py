@@ -13,7 +13,7 @@ from tests.bench.browser import Browser, browsing
 from tests.bench.figures import Figure, latency, rounds
 from tests.bench.site import Worksite, succeeded, worksite
 from tests.processes import Installation
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 AIM_MS = 60.0
 PATIENCE_S = 12.0

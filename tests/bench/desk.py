@@ -27,7 +27,7 @@ from tests.bench.figures import Figure, figure
 from tests.bench.site import Worksite, worksite
 from tests.browser import find_browser, launch_arguments
 from tests.processes import Installation
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 CARDS_IN_A_RUN = 20
 GROUPS = (14, 14, 13, 13, 13, 13)

@@ -25,7 +25,7 @@ from tests.bench.copying import copied, copying, insert
 from tests.bench.figures import Figure, figure, latency, rounds, say
 from tests.bench.pages import make_client, request_cards
 from tests.bench.site import TOOLS, Worksite, passes_of_calls, worksite
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 AIM_MS = 200.0
 PATIENCE_S = 10.0

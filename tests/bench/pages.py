@@ -26,7 +26,7 @@ from agents.runs.models import Approval, ApprovalStatus, CallStatus, Event, Exit
 from tests.bench.copying import copied, copying, insert
 from tests.bench.figures import Figure, figure, rounds, say
 from tests.bench.site import Worksite, passes_of_calls, worksite
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 FEW = 12_000
 """Runs, and entries, when queries are counted first: more than a page looks through."""

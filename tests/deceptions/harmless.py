@@ -10,7 +10,7 @@ from typing import Any
 from agents.runs.models import Approval
 from tests.world import World
 from tools.office.demo_companies import generate_demo_companies
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 COUNT = 200
 COMPANIES = 60

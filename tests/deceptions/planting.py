@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from agents.employees.models import Grant
 from agents.runs.models import Approval, ApprovalStatus, Pass
 from tests.world import World, make_world
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 OTHERS = 60
 MARKS, NEW, SIMILAR, STALE, SAME = ".mark", ".new-here", ".similar", ".stale", ".same-target"

@@ -30,7 +30,7 @@ from tests.recorder import Recorder
 from tests.tools.toolbox.configurations import Arguments
 from tests.workshop import Workshop, again, error_code
 from tools.contract import Level, Tool, ToolContext, ToolResult
-from tools.records.models import Record
+from tools.office.records.models import Record
 from tools.toolbox import Condition, Otherwise, Permission, Rule
 
 CALLS_PER_PASS = 6

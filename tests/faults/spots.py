@@ -9,7 +9,7 @@ from agents.runs.models import Approval, CallStatus, Run, RunStatus
 from tests.faults.site import Site, effect, read, reload, rename
 from tests.model_server import Answer
 from tests.workshop import calls, event_types, passes, statuses
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 SETTLED_WITHIN_S = 60
 CALL_AS_TEXT = '<tool_call>{"name": "probe__gate", "arguments": {"name": "read"}}</tool_call>'

@@ -9,7 +9,7 @@ from agents.runs.models import CallStatus, Run, RunStatus
 from tests.faults.site import Site, reload
 from tests.features import feature
 from tests.workshop import asking, call, calls, error_code, event_types, statuses
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 DONE = CallStatus.SUCCEEDED
 

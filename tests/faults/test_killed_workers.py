@@ -17,7 +17,7 @@ from tests.awaiting import await_that
 from tests.faults.site import Site, effect, has_ended, read, reload, rename
 from tests.faults.spots import Spots
 from tests.workshop import calls, statuses
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.awaiting import await_that
 from tests.faults.site import Site, effect, read, reload, rename
 from tests.processes import RealProcess
 from tests.workshop import asking, call, calls, event_types, passes, statuses
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 LEASE_LOST = "the lease was lost"
 

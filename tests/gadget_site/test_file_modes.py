@@ -14,7 +14,7 @@ from pytest_django import Settings
 from agents.platform.file_modes import close_to_others, find_open_paths, list_stored_paths
 from tests.gadget_site.test_doctor import examined
 from tests.services import TEST_ENVIRONMENT
-from tools.files.changes import write_file
+from tools.office.files.changes import write_file
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -80,7 +80,7 @@ def test_a_command_creates_everything_for_its_owner_alone(tmp_path: Path) -> Non
         "import django; django.setup()\n"
         "from django.db import connection\n"
         "connection.cursor().execute('CREATE TABLE t (x)')\n"
-        "from tools.files.changes import write_file\n"
+        "from tools.office.files.changes import write_file\n"
         "write_file(1, ('reports', 'a.txt'), [b'x'], lambda _: None)\n"
         "from agents.accounts.installation import _leave_mark; _leave_mark()\n"
     )

@@ -26,7 +26,7 @@ from tests.probes import Effect, Fail
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, all_at_once, calls, event_types, lose_worker, passes, payloads
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
-from tools.records.models import Record
+from tools.office.records.models import Record
 from tools.toolbox.toolbox import Toolbox
 
 MOST_STATEMENTS = 10

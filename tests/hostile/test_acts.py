@@ -23,8 +23,8 @@ from tests.hostile.test_input import assert_tame
 from tests.sampling import take_sample
 from tests.world import World, make_world
 from tools.contract import ToolError
-from tools.files.changes import write_file
-from tools.files.paths import parse_file_path
+from tools.office.files.changes import write_file
+from tools.office.files.paths import parse_file_path
 from tools.schedules.models import Schedule
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]

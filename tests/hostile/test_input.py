@@ -24,8 +24,8 @@ from tests.hostile.pages import Reading, strange, tells, untold
 from tests.hostile.world import make_hostile_world
 from tests.world import World, make_world, nobody
 from tools.contract.spreadsheets import FORMULA_STARTS, remove_guard
-from tools.records.csv_export import HEADER
-from tools.records.models import Record
+from tools.office.records.csv_export import HEADER
+from tools.office.records.models import Record
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 

@@ -21,7 +21,7 @@ from agents.policy.models import PolicyDraft
 from agents.runs.models import Approval, Event, EventType, Message, Run, RunStatus, ToolCall
 from tests.hostile import HOSTILE, LONG, packed
 from tests.world import SEARCH, UPDATE, World, make_world, success
-from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList
+from tools.office.records.models import Draft, ListEntry, Record, RecordChange, RecordList
 from tools.schedules.models import Schedule
 
 OF_LINES = 200

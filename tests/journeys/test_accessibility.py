@@ -22,7 +22,7 @@ from tests.sampling import take_sample
 from tests.triggers.conftest import add_trigger
 from tests.web.test_access import READ
 from tests.workshop import asking, call, eventually
-from tools.records.models import Draft
+from tools.office.records.models import Draft
 
 pytestmark = pytest.mark.once
 

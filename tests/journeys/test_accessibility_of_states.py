@@ -18,7 +18,7 @@ from tests.journeys.visitor import Visit
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import asking, call
 from tests.workshop.colleagues import ask, delegate, hire, may_ask, may_delegate, question_of
-from tools.records.changes import ChangeAuthor, create_record
+from tools.office.records.changes import ChangeAuthor, create_record
 
 pytestmark = pytest.mark.once
 

@@ -23,7 +23,7 @@ from tests.journeys.visitor import Visit
 from tests.sampling import take_sample
 from tests.workshop import asking, call
 from tools.connections.models import AllowedHost, Source
-from tools.records.models import Draft, ListEntry, RecordChange, RecordList
+from tools.office.records.models import Draft, ListEntry, RecordChange, RecordList
 
 pytestmark = pytest.mark.once
 

@@ -11,7 +11,7 @@ from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, ToolCa
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit, Visitor
 from tests.workshop import asking, call
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = pytest.mark.once
 

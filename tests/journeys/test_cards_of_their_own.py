@@ -13,7 +13,7 @@ from tests.journeys.office import Office
 from tests.journeys.test_cards_in_a_browser import decisions_sent, delete, update, waiting
 from tests.journeys.visitor import Visit, Visitor
 from tests.workshop import asking, call
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = pytest.mark.once
 

@@ -11,7 +11,7 @@ from tests.journeys.office import Office
 from tests.journeys.visitor import Visit
 from tests.workshop import asking, call
 from tests.workshop.colleagues import ask, may_ask
-from tools.records.models import Draft
+from tools.office.records.models import Draft
 
 pytestmark = pytest.mark.once
 

@@ -14,7 +14,7 @@ from tests.journeys.api_client import ApiClient, select_events
 from tests.journeys.office import Office, load_events, load_run
 from tests.model_server import Answer, Call, ModelServer
 from tests.workshop import asking, call
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 SEARCH_ARGUMENTS = '{ "text":"Acme",   "limit" : 5 }'
 REASON = "Borealis has just called us: leave “it” alone."

@@ -11,7 +11,7 @@ from agents.employees.models import Grant
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit
 from tests.workshop import asking, call
-from tools.records.models import Draft, Record
+from tools.office.records.models import Draft, Record
 
 pytestmark = pytest.mark.once
 

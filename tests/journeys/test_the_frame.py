@@ -13,7 +13,7 @@ from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import find_faults
 from tests.journeys.visitor import Visit
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = pytest.mark.once
 

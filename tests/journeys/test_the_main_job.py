@@ -13,7 +13,7 @@ from tests.gadget_site.commands.test_demo_plays import INACTIVE
 from tests.journeys.api_client import select_events
 from tests.journeys.office import Office, list_event_numbers, load_run
 from tests.journeys.visitor import Visit, Visitor
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 REASON = "They called us <b>yesterday</b>"
 

@@ -13,7 +13,7 @@ from tests.features import feature
 from tests.journeys.office import Office, load_run
 from tests.journeys.visitor import Visit
 from tests.workshop import asking, call
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = pytest.mark.once
 

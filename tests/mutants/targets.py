@@ -288,7 +288,9 @@ TARGETS = [
         "agents/employees/toolboxes.py",
         "connections/test_allowed_hosts connections/test_other_processes connections/test_generations",
     ),
-    organization_filters("tools/records/*.py", "builtin/test_data_read records/test_* web/test_records"),
+    organization_filters(
+        "tools/office/records/*.py", "tools/office/test_data_read tools/office/records/test_* web/test_records"
+    ),
     organization_filters("tools/schedules/*.py", "approvals/test_schedule_cards web/test_schedules"),
     organization_filters("tools/connections/*.py", "connections/test_*"),
 ]

@@ -26,7 +26,7 @@ from tests.mail_server import MailServer
 from tests.notices.conftest import add_address
 from tests.push_service import PushService
 from tests.world import World, make_world
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 CANARY = "cnry4711"
 KINDS = tuple(kind for kind in NoticeKind if kind != NoticeKind.CODE)

@@ -18,7 +18,7 @@ from tests.features import feature
 from tests.model_answers import Answer, Call, failing
 from tests.model_server import ModelServer
 from tests.workshop import Workshop, calls, event_types, passes, payloads
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
 

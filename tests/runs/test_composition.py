@@ -28,7 +28,7 @@ from tests.workshop import (
     statuses,
 )
 from tools.contract import storable_json
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
 

@@ -15,7 +15,7 @@ from tests.model_answers import Answer, Call
 from tests.model_server import ModelServer
 from tests.workshop import Workshop, asking, call, calls
 from tools.contract.excerpts import MAX_CHARACTERS, format_handle
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -17,9 +17,9 @@ from tests.features import feature
 from tests.workshop import Workshop, again, asking, call, calls, error_code, make_due
 from tests.world import World, make_world
 from tools.builtin import BUILTIN_TOOLS
-from tools.files.changes import write_file
+from tools.office.files.changes import write_file
+from tools.office.records.models import Record
 from tools.office.tools import OFFICE_TOOLS
-from tools.records.models import Record
 
 SHIPPED = {tool.name for tool in OFFICE_TOOLS}
 

@@ -13,7 +13,7 @@ from tests.features import feature
 from tests.model_server import Call
 from tests.ollama_server import Chat, OllamaServer, refused
 from tests.workshop import Workshop, again, calls, passes, payloads
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

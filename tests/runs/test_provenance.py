@@ -38,8 +38,8 @@ from tests.workshop.colleagues import (
     may_delegate,
     question_of,
 )
-from tools.files.changes import write_file
-from tools.records.models import Record
+from tools.office.files.changes import write_file
+from tools.office.records.models import Record
 from tools.schedules.models import Schedule
 from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 from tools.toolbox.provenance.sightings import MAX_KEPT

@@ -16,10 +16,10 @@ from tests.model_server import Answer, Call, ModelServer
 from tests.tools.toolbox.sample_tools import Does
 from tests.workshop import Workshop, build_workshop, calls, make_due
 from tools.contract import Level, ResultFile, ToolContext, ToolResult
-from tools.files import changes
-from tools.files.folder import list_tree, open_file
-from tools.files.paths import parse_file_path
-from tools.files.result_files import MOST_FROM_READS, clean_name, clean_type
+from tools.office.files import changes
+from tools.office.files.folder import list_tree, open_file
+from tools.office.files.paths import parse_file_path
+from tools.office.files.result_files import MOST_FROM_READS, clean_name, clean_type
 from tools.testing import run_tool
 from tools.toolbox.toolbox import Toolbox
 
@@ -58,7 +58,7 @@ def kept(call: ToolCall) -> list[dict[str, Any]]:
 @feature(
     "Plugins",
     "Files in results are kept under their digest, offered as downloads, and the model gets their names",
-    "tools/files/result_files.py",
+    "tools/office/files/result_files.py",
 )
 def test_file_is_kept_under_its_digest_and_named_to_the_model(workshop: Workshop, returning: Any) -> None:
     call = returning(REPORT, REPORT)

@@ -18,7 +18,7 @@ from tests.workshop import (
     payloads,
     statuses,
 )
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

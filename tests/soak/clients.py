@@ -34,7 +34,7 @@ from tests.soak.client_kinds import LIBRARIES, Client  # noqa: E402
 from tests.strict_model import LEGAL_NAME  # noqa: E402
 from tests.workshop import build_workshop  # noqa: E402
 from tests.workshop.invariants import assert_invariants  # noqa: E402
-from tools.records.models import Record  # noqa: E402
+from tools.office.records.models import Record  # noqa: E402
 
 KINDS = {kind.name: kind for kind in (*LIBRARIES, *ASSISTANTS)}
 GUIDANCE = "Do not ask for the same call again"

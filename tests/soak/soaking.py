@@ -17,7 +17,7 @@ from tests.soak.trouble import Trouble
 from tests.soak.watch import Watch
 from tests.soak.world import People
 from tests.workshop.invariants import assert_invariants
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 SETTLES_WITHIN_S = 120.0
 REPORT_EVERY = 25

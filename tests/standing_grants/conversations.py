@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.runs.outside_page import EVIL, READ
 from tests.workshop import Workshop, call
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 TEAM = ("ann@acme.example", "ben@acme.example", "cleo@acme.example")
 CUSTOMER = "globex.example"

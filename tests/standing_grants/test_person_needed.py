@@ -26,7 +26,7 @@ from tests.recorder import Recorder
 from tests.standing_grants.granting import allow, answered, equals, grant, is_waiting
 from tests.workshop import Workshop, asking, call, last_call, statuses
 from tools.contract import Level, Preview, Target, Tool, ToolContext, ToolResult
-from tools.records.models import Record
+from tools.office.records.models import Record
 from tools.toolbox.conditions import Condition, Rule
 from tools.toolbox.toolbox import Toolbox
 

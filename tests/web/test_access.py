@@ -33,8 +33,8 @@ from agents.triggers.models import ReceivedMessage, Trigger
 from agents.urls import urlpatterns
 from agents.webhooks.models import Webhook, WebhookDelivery
 from tests.world import World, make_world, nobody
-from tools.files.changes import write_file
-from tools.records.models import Draft
+from tools.office.files.changes import write_file
+from tools.office.records.models import Draft
 from tools.schedules.models import Schedule
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not depend on the database

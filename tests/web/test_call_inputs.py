@@ -11,7 +11,7 @@ from agents.web.panel.lines import render_lines
 from tests.features import feature
 from tests.web.run_events import add_events, build_tool_start
 from tests.world import UPDATE, World, make_world
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db
 

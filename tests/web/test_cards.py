@@ -12,7 +12,7 @@ from agents.runs.models import Approval, ApprovalStatus, CallStatus, EventType, 
 from tests.web.pages import read_page
 from tests.web.run_events import add_events
 from tests.world import DELETE, World, change, make_world, nobody, success
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db
 

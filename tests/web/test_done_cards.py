@@ -8,7 +8,7 @@ import pytest
 
 from agents.runs.models import Approval, ApprovalStatus, CallStatus
 from tests.world import World, make_world
-from tools.records.models import Record, RecordChange
+from tools.office.records.models import Record, RecordChange
 
 pytestmark = pytest.mark.django_db(transaction=True)  # effects are computed in threads of their own
 

@@ -12,7 +12,7 @@ from agents.runs.models import RunStatus
 from agents.web.views.drafts import PAGE_SIZE
 from tests.web.pages import read_page
 from tests.world import World, make_world, nobody
-from tools.records.models import Draft
+from tools.office.records.models import Draft
 
 pytestmark = pytest.mark.django_db
 

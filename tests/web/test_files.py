@@ -18,9 +18,9 @@ from agents.accounts.audit import verify
 from agents.accounts.models import AuditEntry
 from agents.web.views import files as views
 from agents.web.views.files import MAX_NAMED, MAX_SHOWN, PAGE_SIZE
-from tests.tools.builtin import test_files_stay_inside as hostile
+from tests.tools.office import test_files_stay_inside as hostile
 from tests.world import World, make_world
-from tools.files import changes
+from tools.office.files import changes
 from tools.registries.files import FILE_STORE
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]

@@ -25,7 +25,7 @@ from gadget_site.folders import ASSETS_DIR
 from tests.features import feature
 from tests.web.test_access import READ
 from tests.world import World, make_world
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db
 

@@ -9,8 +9,8 @@ from agents.approvals.warnings import similar_names
 from agents.web.text.safe_text import FLAG, flag_mixed_alphabets, render_sentence, render_text
 from tests.world import World, make_world
 from tools.contract.look_alikes import find_odd_words, reduce_to_joined_look, reduce_to_look
-from tools.records.changes import ChangeAuthor, build_update_target, create_record, update_records
-from tools.records.models import Record
+from tools.office.records.changes import ChangeAuthor, build_update_target, create_record, update_records
+from tools.office.records.models import Record
 
 
 def find_marks(text: str) -> list[tuple[str, str]]:

@@ -30,8 +30,8 @@ from tests.hostile.world import HostileWorld, Words, fill
 from tests.world import SEARCH, UPDATE, World, streamed
 from tools.connections.changes import bump_tools_version
 from tools.connections.models import AllowedHost, Source, SourceKind, SourceTool
-from tools.files.changes import write_file
-from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList
+from tools.office.files.changes import write_file
+from tools.office.records.models import Draft, ListEntry, Record, RecordChange, RecordList
 from tools.sources.mcp import Definition
 
 RUN_PAGES = ("", "transcript.md", "transcript.json", "replay/", "replay.html")

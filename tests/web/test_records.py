@@ -14,9 +14,9 @@ from agents.runs.models import Approval, ApprovalStatus, RunStatus
 from tests.web.pages import read_page
 from tests.world import World, make_world, nobody
 from tools.contract import Target
-from tools.records.changes import ChangeAuthor, update_records
-from tools.records.lists import PAGE_SIZE, filter_records, load_page, parse_sort
-from tools.records.models import Draft, ListEntry, Record, RecordChange, RecordList
+from tools.office.records.changes import ChangeAuthor, update_records
+from tools.office.records.lists import PAGE_SIZE, filter_records, load_page, parse_sort
+from tools.office.records.models import Draft, ListEntry, Record, RecordChange, RecordList
 from tools.registries.records import RecordListQuery
 
 pytestmark = pytest.mark.django_db

@@ -18,9 +18,9 @@ from django.test import Client
 from agents.accounts.models import AuditEntry
 from tests.world import World, make_world
 from tools.contract.spreadsheets import FORMULA_STARTS, guard_cell, remove_guard
-from tools.records.csv_export import HEADER, ROWS_PER_PART
-from tools.records.csv_import import import_csv
-from tools.records.models import Record
+from tools.office.records.csv_export import HEADER, ROWS_PER_PART
+from tools.office.records.csv_import import import_csv
+from tools.office.records.models import Record
 from tools.registries.records import ImportRefusedError
 
 pytestmark = pytest.mark.django_db

@@ -25,7 +25,7 @@ from tests.web.run_events import (
     build_tool_start,
 )
 from tests.world import World, make_world, success
-from tools.records.models import Draft
+from tools.office.records.models import Draft
 
 pytestmark = pytest.mark.django_db
 

@@ -13,8 +13,8 @@ from agents.web.cards import new_contacts
 from agents.web.cards.outliers import order_outliers_first, summarize_outliers
 from tests.features import feature
 from tests.world import World, change, make_world
-from tools.files.changes import write_file
-from tools.records.models import Record
+from tools.office.files.changes import write_file
+from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db
 

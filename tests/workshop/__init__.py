@@ -28,7 +28,7 @@ from agents.worker.sweeper import sweep_once
 from tests.probes import PROBES
 from tests.recorder import Recorder
 from tools.contract import Level
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 DATA_TOOLS = ("data.searchRecords", "data.updateRecord", "data.bulkDelete", "utility.calculate")
 TASK = "Do the work"

@@ -11,9 +11,9 @@ from typing import Any
 
 from django.db import transaction
 
-from tools.builtin.scoring import score_record
-from tools.records.models import Record
-from tools.records.queries import get_records
+from tools.office.records.models import Record
+from tools.office.records.queries import get_records
+from tools.office.tools.scoring import score_record
 
 SEED = 20
 COUNT = 500

@@ -8,10 +8,10 @@ from pydantic import BaseModel, Field
 
 from tools.contract import Level, Tool, ToolContext, ToolResult
 from tools.office.demo_companies import SILENT_SINCE
-from tools.records.fields import RecordId, RecordIds
-from tools.records.models import Record
-from tools.records.queries import build_missing_error, get_records
-from tools.records.tables import build_markdown_table
+from tools.office.records.fields import RecordId, RecordIds
+from tools.office.records.models import Record
+from tools.office.records.queries import build_missing_error, get_records
+from tools.office.records.tables import build_markdown_table
 
 MAX_LOOKED_UP = 20
 LATEST_YEAR = 2025

@@ -3,10 +3,10 @@
 from contextlib import suppress
 
 from tools.contract import ToolError
-from tools.files import all_folders, changes
-from tools.files.folder import list_folder, open_file, open_folder
-from tools.files.paths import parse_file_path, parse_path
-from tools.files.result_files import keep_result_files
+from tools.office.files import all_folders, changes
+from tools.office.files.folder import list_folder, open_file, open_folder
+from tools.office.files.paths import parse_file_path, parse_path
+from tools.office.files.result_files import keep_result_files
 from tools.registries.files import FileStore, Names
 
 

@@ -8,10 +8,10 @@ from pydantic import ValidationError
 
 from tools.contract import Target
 from tools.office.demo_companies import add_demo_companies
-from tools.records import changes, csv_export, csv_import, lists
-from tools.records.fields import RecordFields
-from tools.records.models import Draft, RecordChange, Status
-from tools.records.queries import get_records
+from tools.office.records import changes, csv_export, csv_import, lists
+from tools.office.records.fields import RecordFields
+from tools.office.records.models import Draft, RecordChange, Status
+from tools.office.records.queries import get_records
 from tools.registries.records import RecordLists, RecordStore, RecordTransfer
 
 

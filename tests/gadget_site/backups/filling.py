@@ -18,7 +18,7 @@ from agents.runs.models import CallStatus
 from tests.standing_grants.granting import die_after_answers, equals, grant
 from tests.workshop import Workshop, asking, call, die_while_executing
 from tests.workshop.colleagues import delegate, drive_all, hire, may_ask, may_delegate
-from tools.files.changes import write_file
+from tools.office.files.changes import write_file
 
 ODD = "ümlaut \\ \t \n \\N 'quoted' \u2028 😀 {\"a\": 1.50}"
 Model = type[models.Model]

@@ -24,7 +24,7 @@ from tests.gadget_site.backups.confirmed import confirm_all
 from tests.gadget_site.backups.filling import fill_every_table
 from tests.gadget_site.backups.places import count_rows, empty_database, restore_in_process, rows
 from tests.workshop import Workshop, build_workshop
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 OLDER = Path(__file__).parent / "archives"
 SETTLED = {

@@ -34,8 +34,8 @@ from tests.gadget_site.backups.places import empty_database, restore_in_process,
 from tests.processes import current_database_url
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, call
-from tools.files.changes import write_file
-from tools.records.models import Record
+from tools.office.files.changes import write_file
+from tools.office.records.models import Record
 
 Take = Callable[[], Manifest]
 PutBack = Callable[[], RestoredBackup]

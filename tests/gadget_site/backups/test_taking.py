@@ -21,9 +21,9 @@ from gadget_site.backup.archive import BackupError, Manifest, read_manifest
 from gadget_site.backup.restoring import restore
 from gadget_site.backup.taking import back_up
 from tests.workshop import Workshop, beside
-from tools.files.all_folders import blocking_changes
-from tools.files.changes import delete_files, write_file
-from tools.records.models import Record
+from tools.office.files.all_folders import blocking_changes
+from tools.office.files.changes import delete_files, write_file
+from tools.office.records.models import Record
 from tools.registries.files import FILE_STORE
 
 Take = Callable[[], Manifest]

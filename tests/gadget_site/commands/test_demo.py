@@ -18,7 +18,7 @@ from agents.providers.script_patterns import find_groups
 from gadget_site.demo import building
 from gadget_site.demo.staff import PEOPLE, SCRIPTED_WORKERS
 from tools.contract import Level
-from tools.records.models import Record
+from tools.office.records.models import Record
 from tools.schedules.cron_times import parse_cron
 from tools.schedules.models import Schedule
 

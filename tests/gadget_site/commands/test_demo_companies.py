@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.tools.records.tenants import make_organization
-from tools.builtin.scoring import score_record
+from tests.tools.office.records.tenants import make_organization
 from tools.office.demo_companies import COUNT, add_demo_companies, generate_demo_companies
-from tools.records.fields import RecordFields, RecordFilters
-from tools.records.models import Record
-from tools.records.queries import find_records
+from tools.office.records.fields import RecordFields, RecordFilters
+from tools.office.records.models import Record
+from tools.office.records.queries import find_records
+from tools.office.tools.scoring import score_record
 
 
 @pytest.mark.once

@@ -11,7 +11,7 @@ from tests.gadget_site.commands.demo_world import DemoWorld, build_demo
 from tools.contract import Level, ToolContext, ToolError
 from tools.contract.look_alikes import reduce_to_look
 from tools.office.demo_register import CheckRegister
-from tools.records.models import Draft, Record
+from tools.office.records.models import Draft, Record
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

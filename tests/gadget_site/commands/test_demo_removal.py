@@ -24,7 +24,7 @@ from gadget_site.management.processes import build_web_process
 from tests.gadget_site.commands.demo_world import build_demo
 from tests.gadget_site.test_doctor import examined
 from tests.processes import Installation
-from tools.files.changes import write_file
+from tools.office.files.changes import write_file
 
 pytestmark = pytest.mark.django_db(transaction=True)
 EVERYBODY = ["viewer", "operator", "approver", "admin", "outsider"]

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from agents.accounts.models import Organization
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from gadget_site.edge.bounded_responses import BoundedResponses
 from tests.gadget_site.edge.site import Site
 from tests.gadget_site.edge.wire import request
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 pytestmark = pytest.mark.once
 

@@ -25,7 +25,7 @@ from tests.gateway.live.conftest import make_secret
 from tests.mcp_client import NEWEST, WITH_SESSIONS, connect
 from tests.processes import Installation
 from tests.workshop import again
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 MODES = [NEWEST, WITH_SESSIONS]
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

@@ -25,7 +25,7 @@ from tests.awaiting import await_that
 from tests.faults.site import Site
 from tests.features import feature
 from tests.suite_probes import LONG_S, PROBES
-from tools.records.models import Record
+from tools.office.records.models import Record
 
 SUITE = node.FOLDER / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 NOT_OFFERED = node.FOLDER / "not_offered.yml"

@@ -12,9 +12,9 @@ import pytest
 from tests.features import feature
 from tests.tools.network.google_server import ENGINE, KEY, GoogleServer, item
 from tests.tools.network.web_server import reply
-from tools.builtin.google_search import SearchGoogle
-from tools.builtin.web import SearchCompany
 from tools.contract import ErrorCode, NetworkAccess, ToolResult
+from tools.office.tools.google_search import SearchGoogle
+from tools.office.tools.web import SearchCompany
 from tools.testing import judge_tool, run_tool
 from tools.toolbox import Permission, Policy
 
@@ -41,7 +41,7 @@ def told(result: ToolResult) -> tuple[str, str]:
 @feature(
     "Built-in tools",
     "`search_google`, with every parameter and error, and `web.searchCompany`",
-    "tools/builtin/google_search.py",
+    "tools/office/tools/google_search.py",
     whole_file=True,
 )
 def test_results_are_told_in_the_documented_form(google: GoogleServer) -> None:

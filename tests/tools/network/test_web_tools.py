@@ -14,10 +14,10 @@ from tests.features import feature
 from tests.tools.network.certificates import ISSUER, Authority
 from tests.tools.network.dns_server import DnsServer
 from tests.tools.network.web_server import WebServer, redirect, reply
-from tools.builtin.web import FetchPage, ValidateDomain, WebPorts
-from tools.builtin.web_text import extract_page_text, remove_hidden_characters
 from tools.contract import NetworkAccess, ToolResult
 from tools.network import GuardedClient, NetworkLimits
+from tools.office.tools.web import FetchPage, ValidateDomain, WebPorts
+from tools.office.tools.web_text import extract_page_text, remove_hidden_characters
 from tools.testing import judge_tool, run_tool
 from tools.toolbox import Permission, Policy
 
@@ -55,7 +55,7 @@ def code_of(result: ToolResult) -> str:
     "Built-in tools",
     "`web.fetchPage` reads a page as text, even from hostile HTML; "
     "`web.validateDomain` checks addresses, website and certificate",
-    "tools/builtin/web.py",
+    "tools/office/tools/web.py",
     whole_file=True,
 )
 def test_a_page_is_read_as_a_person_would(server: WebServer) -> None:

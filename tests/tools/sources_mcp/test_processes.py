@@ -25,7 +25,8 @@ ROOT = Path(__file__).parents[3]
 PARENT = """
 import os, sys
 from django.conf import settings
-settings.configure(INSTALLED_APPS=["django.contrib.contenttypes", "tools.records", "tools.schedules"], SECRET_KEY="x")
+apps = ["django.contrib.contenttypes", "tools.office.records", "tools.schedules"]
+settings.configure(INSTALLED_APPS=apps, SECRET_KEY="x")
 import django
 django.setup()
 from tools.sources.mcp import PROCESS_POOL, StdioServer, list_tools

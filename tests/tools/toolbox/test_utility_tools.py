@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.features import feature
-from tools.builtin.utility import Calculate, Now
 from tools.contract import ErrorCode
+from tools.office.tools.utility import Calculate, Now
 from tools.testing import run_tool
 
 
-@feature("Built-in tools", "`utility.calculate`, `now`", "tools/builtin/utility.py", whole_file=True)
+@feature("Built-in tools", "`utility.calculate`, `now`", "tools/office/tools/utility.py", whole_file=True)
 @pytest.mark.parametrize(
     ("operation", "a", "b", "value"),
     [

@@ -1,0 +1,67 @@
+"""Files that tools return: kept in the folder of their run, under their digest, so that equal files are kept once."""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import partial
+
+from tools.contract import ErrorCode, KeptFile, Level, ResultFile, ToolError
+from tools.office.files.changes import write_file
+from tools.office.files.folder import find_entry, list_folder
+from tools.office.files.paths import LONGEST_NAME, is_valid_name
+from tools.registries.files import Names, StagedFile, join_path
+
+FOLDER = "results"
+MOST_FROM_READS = 20
+"""Files that the reads of one run may keep; writes are approved one by one."""
+_DIGITS = 16
+_LONGEST_NAME = 80
+"""Characters, which take at most four bytes each."""
+_MEDIA_TYPE = re.compile(r"\s*([\w.+-]{1,40}/[\w.+-]{1,80})\s*(?:;|\Z)", re.ASCII)
+_REPLACED = frozenset('/<>:"|?*\\%')
+
+
+def keep_result_files(organization_id: int, run_id: int, level: Level, files: Sequence[ResultFile]) -> list[KeptFile]:
+    """Keep the files, which count against the organization's limits.
+
+    Raises:
+        ToolError: LIMIT_EXCEEDED, the run or the organization has too many; OPERATION_FAILED, the disk refuses.
+    """
+    group = "reads" if level is Level.READ else "changes"
+    folder = (FOLDER, f"run-{run_id}", group)
+    return [_keep(organization_id, folder, level, file) for file in files]
+
+
+def _keep(organization_id: int, folder: Names, level: Level, file: ResultFile) -> KeptFile:
+    digest, name = hashlib.sha256(file.content).hexdigest(), clean_name(file.name)
+    names = (*folder, f"{digest[:_DIGITS]}-{name}")
+    if find_entry(organization_id, names) is None:
+        confirm = partial(_refuse_more, organization_id, folder) if level is Level.READ else _accept
+        write_file(organization_id, names, [file.content], confirm)
+    return KeptFile(name, join_path(names), len(file.content), clean_type(file.content_type))
+
+
+def clean_type(content_type: str) -> str:
+    """Return the media type without its params; empty if the text is none, because a model reads it in our line."""
+    found = _MEDIA_TYPE.match(content_type)
+    return found[1] if found else ""
+
+
+def clean_name(name: str) -> str:
+    """Return a name that every system takes and that resembles this one; `file` if nothing of it remains."""
+    text = unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2])
+    kept = "".join("_" if char in _REPLACED else char for char in text)[:_LONGEST_NAME].strip(" .~…")
+    return kept if kept and is_valid_name(kept) and len(kept.encode()) < LONGEST_NAME - _DIGITS else "file"
+
+
+def _refuse_more(organization_id: int, folder: Names, _: StagedFile) -> None:
+    """Refuse one file more than the limit. The organization's folder is locked, so reads at the same time all count."""
+    count = len(list_folder(organization_id, folder).entries)
+    if count >= MOST_FROM_READS:
+        message = f"The reads of this run have returned {count} files; the limit is {MOST_FROM_READS}."
+        raise ToolError(ErrorCode.LIMIT_EXCEEDED, message, attempted=False)
+
+
+def _accept(_: StagedFile) -> None:
+    """Accept every file that is within the limits."""

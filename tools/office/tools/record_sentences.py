@@ -1,0 +1,62 @@
+"""Sentences about records for the card, safe even if the values are hostile."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tools.contract import Preview, Target
+from tools.contract.sentences import LONGEST_VALUE, format_name, format_value, sanitize
+from tools.office.records.fields import Selection
+
+MAX_CHANGES = 4
+
+
+def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Describe changes, e.g. "status active → inactive, score 10 → 20"; beyond four, only their number."""
+    parts = [
+        f"{_format_field(key)} {format_value(before.get(key))} → {format_value(value)}" for key, value in after.items()
+    ]
+    return _join_parts(parts)
+
+
+def describe_values(values: Mapping[str, Any]) -> str:
+    """Describe values, e.g. "region EU, status active"; beyond four, only their number."""
+    return _join_parts([f"{_format_field(key)} {format_value(value)}" for key, value in values.items()])
+
+
+def describe_new_values(values: Mapping[str, Any]) -> str:
+    """Describe new values, e.g. "status → inactive", for many records whose old values differ."""
+    return _join_parts([f"{_format_field(key)} → {format_value(value)}" for key, value in values.items()])
+
+
+def _format_field(key: str) -> str:
+    return sanitize(key.removeprefix("attributes.").replace("_", " "), LONGEST_VALUE)
+
+
+def _join_parts(parts: list[str]) -> str:
+    more = f" and {len(parts) - MAX_CHANGES} more" if len(parts) > MAX_CHANGES else ""
+    return ", ".join(parts[:MAX_CHANGES]) + more
+
+
+def describe_subject(selection: Selection, preview: Preview) -> str:
+    """Describe the records of a call: "record **Acme Corp**", "212 records"; without a preview, the selection."""
+    if preview.total == 1:
+        return f"record {format_name(preview.targets[0].label)}"
+    if preview.total:
+        return f"{preview.total:,} records{describe_filters(selection)}"
+    if selection.record_ids is not None:
+        return f"the records with the ids {', '.join(selection.record_ids[:5])}" + (
+            f" and {len(selection.record_ids) - 5} more" if len(selection.record_ids) > 5 else ""
+        )
+    return f"all records{describe_filters(selection)}"
+
+
+def describe_filters(selection: Selection) -> str:
+    """Describe the filters in parentheses, with a leading space; empty for ids."""
+    words = sanitize(selection.filters.describe(), 200) if selection.filters else ""
+    return f" ({words})" if words else ""
+
+
+def format_target_name(preview: Preview, record_id: str) -> str:
+    """Format the name of the only target, or its id if there is no preview."""
+    target: Target | None = preview.targets[0] if preview.targets else None
+    return format_name(target.label if target else record_id)
