@@ -224,7 +224,7 @@ TARGETS = [
         for file in ("schemes", "templates", "receiving", "changes")
     ),
     *(
-        near(f"agents/webhooks/{file}", "webhooks: facts reading sending many_workers changes", 12)
+        near(f"agents/webhooks/{file}", "webhooks: facts reading sending switching_off many_workers changes", 12)
         for file in ("outbox", "sending", "changes")
     ),
     near("agents/deliveries/models", "platform: migrations"),
