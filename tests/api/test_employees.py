@@ -38,6 +38,7 @@ def test_an_employee_has_the_promised_fields(world: World) -> None:
         "provider": "Script",
         "model": SCRIPT,
         "allowed_tools": sorted([DELETE, SEARCH, UPDATE]),
+        "pinned_versions": {},
         "example_tasks": ["Tidy up."],
         "is_active": True,
     }

@@ -142,7 +142,6 @@ def _delegate(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
         parent_call=call,
         depth=parent.depth + 1,
         client_request_id=f"delegate-{call.idempotency_key}",
-        correlation_id=parent.correlation,
         task=task,
         title=make_title(task),
         mode=colleague.mode,
