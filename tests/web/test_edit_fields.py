@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
-from agents.web.cards.edit_form import build_fields, find_field_key, mark_first_field, simplify_complaint
+from agents.web.cards.edit_form import MAX_FIELDS, build_fields, find_field_key, mark_first_field, simplify_complaint
 from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.form_values import InvalidFieldText, parse_form
 
@@ -238,3 +239,23 @@ def test_typed_texts_are_kept_with_their_problems() -> None:
     (changes,) = (field for field in build_fields(SCHEMA, PARAMS, typed) if field.name == "changes")
     (score,) = (field for field in changes.used_fields if field.name == "score")
     assert (score.value, score.problem) == ("many", "That is no number.")
+
+
+def count_fields(fields: tuple[FormField, ...]) -> int:
+    return sum(1 + count_fields(field.fields) for field in fields)
+
+
+def test_a_few_parts_that_describe_millions_of_fields_become_json() -> None:
+    node = {"type": "object", "properties": {f"p{number}": {"$ref": "#/$defs/N"} for number in range(15)}}
+    fields = build_fields({"properties": {"a": {"$ref": "#/$defs/N"}}, "$defs": {"N": node}}, {})
+    assert fields[0].kind == "group"
+    assert fields[0].fields[-1].kind == "json"
+    assert 400 < count_fields(tuple(fields)) <= MAX_FIELDS
+
+
+def test_a_part_with_many_references_to_itself_is_resolved_once() -> None:
+    tree = {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/Tree"}] * 200}}
+    began = time.process_time()
+    (field,) = build_fields({"properties": {"a": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}}, {})
+    assert field.kind == "json"
+    assert time.process_time() - began < 1

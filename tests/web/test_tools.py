@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from agents.employees.toolboxes import get_installed_toolbox
-from agents.web.cards.param_table import build_param_rows
+from agents.web.cards.param_table import MAX_ROWS, build_param_rows
 from agents.web.views import tools
 from tests.features import feature
 from tests.web.counted import count_calls, last_error, sweep_at
@@ -183,3 +184,22 @@ class TestParams:
         )
         assert rows[1].name == "child.child"
         assert len(rows) < 200
+
+    def test_a_list_of_itself_is_a_list_of_any_value(self) -> None:
+        tree = {"type": "array", "items": {"$ref": "#/$defs/Tree"}}
+        (row,) = build_param_rows({"properties": {"tree": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}})
+        assert row.kind == "list of any value"
+
+    def test_a_few_parts_that_describe_millions_of_params_cost_no_more_than_the_rows_shown(self) -> None:
+        node = {"type": "object", "properties": {f"p{number}": {"$ref": "#/$defs/N"} for number in range(40)}}
+        began = time.process_time()
+        rows = build_param_rows({"properties": {"a": {"$ref": "#/$defs/N"}}, "$defs": {"N": node}})
+        assert len(rows) == MAX_ROWS
+        assert time.process_time() - began < 1
+
+    def test_references_lead_to_any_part_of_the_schema(self) -> None:
+        schema = {
+            "properties": {"a": {"$ref": "#/definitions/A"}, "b": {"$ref": "#/properties/a"}},
+            "definitions": {"A": {"type": "integer"}},
+        }
+        assert [row.kind for row in build_param_rows(schema)] == ["whole number", "whole number"]

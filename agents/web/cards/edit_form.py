@@ -10,11 +10,13 @@ from typing import Any
 from agents.platform.refusals import Invalid
 from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.form_values import InvalidFieldText, can_write_as_pairs, format_value
+from tools.schemas.references import find_target
 
 ID_NAME = re.compile(r"(?:^|_)(?:id|ids|ID|uuid)$|[a-z](?:Id|Ids|ID|IDs)$")
 """Matches names of params that identify something, such as `id`, `record_ids` and `customerId`."""
 LONG_TEXT_LENGTH = 80
 MAX_DEPTH = 4
+MAX_FIELDS = 500
 MAX_REFERENCES = 8
 """The most references to follow, because they can form a circle."""
 SIMPLE_KINDS = {"string": "text", "integer": "whole", "number": "number"}
@@ -43,9 +45,8 @@ def build_fields(
     schema: Mapping[str, Any], params: Mapping[str, Any], form_input: FormInput | None = None
 ) -> list[FormField]:
     """Build the form for these params; typed texts take precedence over current values."""
-    return _build_fields(
-        _SchemaNode((), schema, is_required=True, current=params), schema.get("$defs", {}), form_input or FormInput()
-    )
+    builder = _FormBuilder(schema, form_input or FormInput())
+    return builder.build_fields(_SchemaNode((), schema, is_required=True, current=params))
 
 
 def mark_first_field(fields: Iterable[FormField], target_ids: Collection[str]) -> list[FormField]:
@@ -116,35 +117,69 @@ def simplify_complaint(complaint: str, *, is_named: bool = False) -> str:
     return f"{found['name']}: {sentence}" if is_named else sentence
 
 
-def _build_fields(node: _SchemaNode, definitions: Mapping[str, Any], form_input: FormInput) -> list[FormField]:
-    required = node.schema.get("required", [])
-    current = node.current if isinstance(node.current, Mapping) else {}
-    children = [
-        _SchemaNode((*node.path, name), _resolve_references(part, definitions), name in required, current.get(name))
-        for name, part in node.schema.get("properties", {}).items()
-    ]
-    return [_build_field(child, definitions, form_input) for child in children]
+class _FormBuilder:
+    """Builds the fields of one schema, in which every part may refer to itself.
 
+    After MAX_FIELDS, objects become JSON texts: a few parts could describe millions of fields.
+    """
 
-def _build_field(node: _SchemaNode, definitions: Mapping[str, Any], form_input: FormInput) -> FormField:
-    core, is_nullable = _remove_null(node.schema)
-    kind = _choose_kind(core, node)
-    item_kind = _choose_item_kind(core, kind)
-    key = ".".join(node.path)
-    return FormField(
-        path=node.path,
-        kind=kind,
-        current=node.current,
-        value=form_input.values.get(key, format_value(kind, node.current, item_kind)),
-        description=str(node.schema.get("description", "")),
-        is_optional=not node.is_required,
-        is_nullable=is_nullable,
-        choices=_list_choices(core, kind),
-        item_kind=item_kind,
-        limits={name: core[name] for name in ("minimum", "maximum") if name in core},
-        problem=form_input.problems.get(key, ""),
-        fields=tuple(_build_fields(replace(node, schema=core), definitions, form_input)) if kind == "group" else (),
-    )
+    def __init__(self, root: Mapping[str, Any], form_input: FormInput) -> None:
+        self._root = root
+        self._form_input = form_input
+        self._resolved: dict[tuple[int, int], dict[str, Any]] = {}
+        self._left = MAX_FIELDS
+
+    def build_fields(self, node: _SchemaNode) -> list[FormField]:
+        required = node.schema.get("required", [])
+        current = node.current if isinstance(node.current, Mapping) else {}
+        properties = node.schema.get("properties", {})
+        self._left -= len(properties)
+        return [
+            self._build_field(_SchemaNode((*node.path, name), self._resolve(part), name in required, current.get(name)))
+            for name, part in properties.items()
+        ]
+
+    def _build_field(self, node: _SchemaNode) -> FormField:
+        core, is_nullable = _remove_null(node.schema)
+        kind = _choose_kind(core, node)
+        kind = "json" if kind == "group" and len(core["properties"]) > self._left else kind
+        item_kind = _choose_item_kind(core, kind)
+        key = ".".join(node.path)
+        return FormField(
+            path=node.path,
+            kind=kind,
+            current=node.current,
+            value=self._form_input.values.get(key, format_value(kind, node.current, item_kind)),
+            description=str(node.schema.get("description", "")),
+            is_optional=not node.is_required,
+            is_nullable=is_nullable,
+            choices=_list_choices(core, kind),
+            item_kind=item_kind,
+            limits={name: core[name] for name in ("minimum", "maximum") if name in core},
+            problem=self._form_input.problems.get(key, ""),
+            fields=tuple(self.build_fields(replace(node, schema=core))) if kind == "group" else (),
+        )
+
+    def _resolve(self, part: Any, depth: int = 0) -> dict[str, Any]:
+        """Resolve the references at the top of the schema, which decide the field's kind."""
+        if not isinstance(part, dict) or depth > MAX_REFERENCES:
+            return {}
+        if (id(part), depth) not in self._resolved:
+            self._resolved[id(part), depth] = self._resolve_new(part, depth)
+        return self._resolved[id(part), depth]
+
+    def _resolve_new(self, part: dict[str, Any], depth: int) -> dict[str, Any]:
+        if "$ref" in part:
+            target = find_target(str(part["$ref"]), self._root)
+            return {**self._resolve(target, depth + 1), **{key: value for key, value in part.items() if key != "$ref"}}
+        found = dict(part)
+        for key in ("anyOf", "oneOf"):
+            if key in found:
+                found[key] = [self._resolve(option, depth + 1) for option in found[key]]
+        for key in ("items", "additionalProperties"):
+            if isinstance(found.get(key), dict):
+                found[key] = self._resolve(found[key], depth + 1)
+        return found
 
 
 def _choose_kind(schema: Mapping[str, Any], node: _SchemaNode) -> str:
@@ -186,24 +221,6 @@ def _list_choices(schema: Mapping[str, Any], kind: str) -> tuple[str, ...]:
         only = schema.get("const")
         return ("yes", "no") if only is None else ("yes",) if only else ("no",)
     return tuple(str(choice) for choice in schema.get("enum", ()) if choice is not None) if kind == "choice" else ()
-
-
-def _resolve_references(part: Any, definitions: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
-    """Resolve the references at the top of the schema, which decide the field's kind."""
-    if not isinstance(part, dict) or depth > MAX_REFERENCES:
-        return {}
-    if "$ref" in part:
-        name = str(part["$ref"]).rpartition("/")[2]
-        rest = {key: value for key, value in part.items() if key != "$ref"}
-        return {**_resolve_references(definitions.get(name), definitions, depth + 1), **rest}
-    found = dict(part)
-    for key in ("anyOf", "oneOf"):
-        if key in found:
-            found[key] = [_resolve_references(option, definitions, depth + 1) for option in found[key]]
-    for key in ("items", "additionalProperties"):
-        if isinstance(found.get(key), dict):
-            found[key] = _resolve_references(found[key], definitions, depth + 1)
-    return found
 
 
 def _remove_null(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
+
+from tools.schemas.references import find_target
 
 MAX_DEPTH = 4
 MAX_ROWS = 200
 MAX_REFERENCES = 8
 """The most references to follow, because they can form a circle."""
+ANYTHING: Mapping[str, Any] = {}
 _KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no", "object": "object"}
 _LIMITS = (
     ("minimum", "at least {}", ""),
@@ -43,60 +47,67 @@ class ParamRow:
 
 
 def build_param_rows(schema: Mapping[str, Any]) -> list[ParamRow]:
-    """Build a row for each param; the fields of an object follow it."""
-    return _build_rows(schema, schema.get("$defs", {}), "", 0)[:MAX_ROWS]
+    """Build a row for each param, at most MAX_ROWS; the fields of an object follow it."""
+    return list(islice(_ParamTable(schema).build_rows(schema, "", 0), MAX_ROWS))
 
 
-def _build_rows(schema: Mapping[str, Any], definitions: Mapping[str, Any], prefix: str, depth: int) -> list[ParamRow]:
-    required = schema.get("required", ())
-    found: list[ParamRow] = []
-    for name, part in schema.get("properties", {}).items():
-        core = _simplify_schema(part, definitions)
-        row = ParamRow(
-            name=prefix + name,
-            kind=_describe_kind(core, definitions),
-            is_required=name in required,
-            description=str(part.get("description") or core.get("description", "")),
-            limits=", ".join(_describe_limits({**core, **part})),
-        )
-        found.append(row)
-        inner = _simplify_schema(core["items"], definitions) if isinstance(core.get("items"), dict) else core
-        if depth < MAX_DEPTH and inner.get("properties"):
-            suffix = "[]." if inner is not core else "."
-            found += _build_rows(inner, definitions, f"{prefix}{name}{suffix}", depth + 1)
-    return found
+class _ParamTable:
+    """Reads one schema, in which every part may refer to itself: each part's kind is described once."""
 
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._kinds: dict[int, str] = {}
 
-def _simplify_schema(part: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Resolve references, and unwrap a schema that only adds null."""
-    for _ in range(MAX_REFERENCES):
-        if not isinstance(part, dict):
-            return {}
-        if "$ref" in part:
-            part = definitions.get(str(part["$ref"]).rpartition("/")[2])
-            continue
-        options = [option for option in part.get("anyOf") or part.get("oneOf") or () if option.get("type") != "null"]
-        if len(options) != 1:
-            return part
-        part = options[0]
-    return {}
+    def build_rows(self, schema: Mapping[str, Any], prefix: str, depth: int) -> Iterator[ParamRow]:
+        required = schema.get("required", ())
+        for name, part in schema.get("properties", {}).items():
+            core = self._simplify(part)
+            yield ParamRow(
+                name=prefix + name,
+                kind=self._describe_kind(core),
+                is_required=name in required,
+                description=str(part.get("description") or core.get("description", "")),
+                limits=", ".join(_describe_limits({**core, **part})),
+            )
+            inner = self._simplify(core["items"]) if isinstance(core.get("items"), dict) else core
+            if depth < MAX_DEPTH and inner.get("properties"):
+                suffix = "[]." if inner is not core else "."
+                yield from self.build_rows(inner, f"{prefix}{name}{suffix}", depth + 1)
 
+    def _simplify(self, part: Any) -> Mapping[str, Any]:
+        """Resolve references, and unwrap a schema that only adds null."""
+        for _ in range(MAX_REFERENCES):
+            if not isinstance(part, Mapping):
+                return ANYTHING
+            if "$ref" in part:
+                part = find_target(str(part["$ref"]), self._root)
+                continue
+            options = [each for each in part.get("anyOf") or part.get("oneOf") or () if each.get("type") != "null"]
+            if len(options) != 1:
+                return part
+            part = options[0]
+        return ANYTHING
 
-def _describe_kind(core: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    if "const" in core:
-        return "always " + _format_value(core["const"])
-    if core.get("enum"):
-        return "one of " + ", ".join(_format_value(choice) for choice in core["enum"])
-    options = core.get("anyOf") or core.get("oneOf")
-    if options:
-        kinds = dict.fromkeys(_describe_kind(_simplify_schema(option, definitions), definitions) for option in options)
-        return " or ".join(kinds)
-    type_ = core.get("type")
-    if type_ == "array":
-        return f"list of {_describe_kind(_simplify_schema(core.get('items', {}), definitions), definitions)}"
-    if isinstance(type_, list):
-        return " or ".join(_KINDS.get(name, str(name)) for name in type_ if name != "null")
-    return _KINDS.get(str(type_), "any value")
+    def _describe_kind(self, core: Mapping[str, Any]) -> str:
+        """Describe the kind of a part of the schema; `any value` within itself."""
+        if id(core) not in self._kinds:
+            self._kinds[id(core)] = "any value"
+            self._kinds[id(core)] = self._describe_new_kind(core)
+        return self._kinds[id(core)]
+
+    def _describe_new_kind(self, core: Mapping[str, Any]) -> str:
+        if "const" in core:
+            return "always " + _format_value(core["const"])
+        if core.get("enum"):
+            return "one of " + ", ".join(_format_value(choice) for choice in core["enum"])
+        if options := core.get("anyOf") or core.get("oneOf"):
+            return " or ".join(dict.fromkeys(self._describe_kind(self._simplify(option)) for option in options))
+        type_ = core.get("type")
+        if type_ == "array":
+            return f"list of {self._describe_kind(self._simplify(core.get('items')))}"
+        if isinstance(type_, list):
+            return " or ".join(_KINDS.get(name, str(name)) for name in type_ if name != "null")
+        return _KINDS.get(str(type_), "any value")
 
 
 def _describe_limits(part: Mapping[str, Any]) -> list[str]:
