@@ -159,8 +159,10 @@ class TestEveryChannel:
         rig.write()
         rig.receivers.objects.exclude(pk=added.pk).update(failing_since=timezone.now())
         rig.model.objects.exclude(**{rig.outbox.receiver: added}).update(due_at=timezone.now() - timedelta(hours=1))
-        batches = [_take_batch(rig.kind, only_healthy=True), _take_batch(rig.kind, only_healthy=True)]
-        assert [batch and batch.receiver.pk for batch in batches] == [added.pk, None]
+        first = _take_batch(rig.kind)
+        assert first is not None
+        assert first.receiver.pk == added.pk
+        assert _take_batch(rig.kind, only_healthy=True) is None
         assert _take_batch(rig.kind) is not None, "control"
 
     def test_a_failure_of_our_own_is_tried_again(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
