@@ -44,7 +44,7 @@ def send_next(kind: str, *, only_healthy: bool = False) -> bool:
     if batch is None:
         return False
     try:
-        log_for_organization(batch.outbox.find_organization_id(batch.receiver))
+        log_for_organization(batch.receiver.organization_id)
         _send_batch(batch)
     finally:
         _RECEIVERS.leave(batch)

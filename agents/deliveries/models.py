@@ -51,7 +51,7 @@ class DeliveryBase(models.Model):
 
 
 class ReceiverBase(models.Model):
-    """An address that deliveries go to.
+    """An address that deliveries go to; each has an `organization_id` and a `host`, which may be empty.
 
     Attributes:
         failing_since, problem: the time since which sending fails, and the reason of the last failure.

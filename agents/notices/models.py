@@ -116,6 +116,10 @@ class Channel(ReceiverBase):
         return self.label
 
     @property
+    def organization_id(self) -> int:
+        return self.membership.organization_id
+
+    @property
     def own_name(self) -> str:
         """The channel as its owner sees it: an e-mail address is whole."""
         return self.address if self.kind == ChannelKind.EMAIL else self.label

@@ -50,10 +50,6 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
         return tuple(same.exclude(notice__kind=NoticeKind.CODE)[:MAX_IN_ONE_MESSAGE])
 
     @override
-    def find_organization_id(self, receiver: Channel) -> int:
-        return receiver.membership.organization_id
-
-    @override
     def explain_drops(self, batch: _Batch) -> dict[int, str]:
         channel, notices = batch.receiver, [each.notice for each in batch.deliveries]
         audience = Audience.load(channel.membership.organization, notices)
@@ -111,7 +107,6 @@ class PushOutbox(NoticeOutbox):
 
 
 OUTBOXES_OF_NOTICES = (
-    NoticeOutbox(ChannelKind.EMAIL),
+    *(NoticeOutbox(kind) for kind in (ChannelKind.EMAIL, ChannelKind.CHAT)),
     PushOutbox(ChannelKind.PUSH),
-    NoticeOutbox(ChannelKind.CHAT),
 )

@@ -65,10 +65,6 @@ class WebhookOutbox(Outbox[WebhookDelivery, Webhook]):
         return due.filter(webhook__is_slow=False) if only_healthy else due
 
     @override
-    def choose(self, first: WebhookDelivery, same: QuerySet[WebhookDelivery]) -> tuple[WebhookDelivery]:
-        return (first,)
-
-    @override
     def hold(self, receiver: Webhook, until: datetime) -> None:
         Webhook.objects.filter(pk=receiver.pk).update(busy_until=until)
 
@@ -76,14 +72,6 @@ class WebhookOutbox(Outbox[WebhookDelivery, Webhook]):
     def release(self, batch: _Batch) -> None:
         held = Webhook.objects.filter(pk=batch.receiver.pk, busy_until=batch.until)
         held.update(busy_until=None)
-
-    @override
-    def find_organization_id(self, receiver: Webhook) -> int:
-        return receiver.organization_id
-
-    @override
-    def explain_drops(self, batch: _Batch) -> dict[int, str]:
-        return {}  # the content of an answer tells, when it is written
 
     @override
     def send(self, batch: _Batch) -> DeliveryEnding:
