@@ -57,7 +57,7 @@ def _recorded() -> Iterator[list[Use]]:
         uses.append((query, values))
         return fetch_all(query, *values)
 
-    CompiledQuery.fetch_all = record  # type: ignore[method-assign]
+    CompiledQuery.fetch_all = record  # type: ignore[method-assign, assignment]
     try:
         yield uses
     finally:
