@@ -23,8 +23,8 @@ NAMES = (
     *("passes", "history", "arrival", "notices", "elsewhere", "decisions", "desk", "crowd", "slow_model", "policy"),
     *("bulk", "pages"),
 )
-ONLY_IF_NAMED = ("million",)
-"""Benchmarks that a complete run leaves out, because they take minutes and gigabytes."""
+ONLY_IF_NAMED = ("million", "compiled")
+"""Benchmarks that a complete run leaves out: one takes minutes and gigabytes, the other helps to choose queries."""
 REPEATS = 5
 QUICK_REPEATS = 2
 

@@ -28,6 +28,7 @@ from tests import services  # noqa: E402
 from tests.bench import (  # noqa: E402
     arrival,
     bulk,
+    compiled,
     crowd,
     decisions,
     desk,
@@ -81,6 +82,8 @@ def main() -> None:
     redis = services.start_redis(Path(settings.GADGET_DATA_DIR))
     results = Results([])
     try:
+        if options.only == "compiled":
+            results.add(compiled.shares())
         _measure(results, options.repeats, options.only)
         assert_invariants()
         if options.only in ("", "policy"):

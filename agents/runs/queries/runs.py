@@ -29,10 +29,13 @@ from agents.runs.models import (
     Event,
     EventType,
     Origin,
+    Pass,
     Run,
     RunStatus,
     ToolCall,
 )
+
+EVENTS_PER_PAGE = 200
 
 CALL_COLUMNS = (
     "organization_id", "run_id", "tool", "version", "level", "status", "params", "model_params", "why", "pass_number",
@@ -146,6 +149,19 @@ class RunStateRow(NamedTuple):
 RUN_STATE = CompiledQuery(RunStateRow, lambda run_id: annotate_activity(Run.objects.filter(pk=run_id)).order_by())
 
 
+class EventRow(NamedTuple):
+    """A row with one event."""
+
+    event: Event
+
+
+LATER_EVENTS = CompiledQuery(
+    EventRow,
+    lambda run_id, after: Event.objects.filter(run_id=run_id, seq__gt=after).order_by("seq")[:EVENTS_PER_PAGE],
+    event=ModelColumns(Event),
+)
+
+
 class DisplayedCall(NamedTuple):
     """A call as lines and cards show it; `has_card` is True if a person is or was asked about it."""
 
@@ -158,6 +174,25 @@ DISPLAYED_CALLS = CompiledQuery(
     lambda run_id, first, last: ToolCall.objects.filter(run_id=run_id, pk__gte=first, pk__lte=last).order_by(),
     call=ModelColumns(ToolCall, only=CALL_COLUMNS),
     has_card=Exists(Approval.objects.filter(tool_call=OuterRef("pk"))),
+)
+
+
+class PassUsage(NamedTuple):
+    """The tokens, duration and cost of a pass."""
+
+    number: int
+    input_tokens: int
+    output_tokens: int
+    duration_ms: int
+    cost_micros: int
+    currency: str
+    usage_estimated: bool
+
+
+PASS_USAGE = CompiledQuery(
+    PassUsage,
+    lambda run_id, first, last: Pass.objects.filter(run_id=run_id, number__gte=first, number__lte=last).order_by(),
+    currency="run__organization__currency",
 )
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-
-from django.db.models import F
 
 from agents.accounts.models import Membership
 from agents.runs.budgets import format_money
 from agents.runs.descriptions import CALL_EVENTS
-from agents.runs.models import Approval, Event, EventType, Pass, Run, ToolCall
-from agents.runs.queries.runs import DISPLAYED_CALLS, TIMELINE_TYPES
+from agents.runs.models import Approval, Event, EventType, Run, ToolCall
+from agents.runs.queries.runs import DISPLAYED_CALLS, PASS_USAGE, TIMELINE_TYPES, PassUsage
 from agents.web.cards.cards import Card, find_call_tool, load_cards
 from agents.web.panel.call_inputs import RecordNames, load_record_names
 from agents.web.panel.child_runs import ChildRun, load_child_runs
@@ -156,12 +153,11 @@ def load_facts(
 
 def load_pass_figures(run_id: int, numbers: Collection[int]) -> dict[int, str]:
     """Load the usage of these passes of a run, in words."""
-    columns = ("number", "input_tokens", "output_tokens", "duration_ms", "cost_micros", "usage_estimated")
-    passes = Pass.objects.filter(run_id=run_id, number__in=numbers).annotate(currency=F("run__organization__currency"))
-    return {row.number: _describe_usage(row) for row in passes.values_list(*columns, "currency", named=True)}
+    usages = PASS_USAGE.fetch_all(run_id, min(numbers), max(numbers)) if numbers else []
+    return {usage.number: _describe_usage(usage) for usage in usages if usage.number in numbers}
 
 
-def _describe_usage(usage: Any) -> str:
+def _describe_usage(usage: PassUsage) -> str:
     """Describe the usage of a pass: `1,200 + 80 tokens · 0.0042 USD · 2.1 s`, without numbers that are zero.
 
     Estimates begin with `about`.

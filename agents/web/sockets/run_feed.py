@@ -11,14 +11,14 @@ from redis.exceptions import RedisError
 
 from agents.platform.redis_client import connect_redis
 from agents.platform.streamed_text import StreamedText, read_text
-from agents.runs.models import Event, EventType, Run, RunStatus
+from agents.runs.models import EventType, Run, RunStatus
+from agents.runs.queries.runs import EVENTS_PER_PAGE, LATER_EVENTS
 from agents.web.panel.lines import PanelLine, render_lines
 from agents.web.panel.run_state import RunState, read_state
 from agents.web.sockets.database import database_to_async
 from agents.web.sockets.feeds import Feed, Subscriber
 from agents.web.sockets.viewers import Viewer, filter_allowed
 
-EVENTS_PER_PAGE = 200
 MAX_KEPT = 300
 END_OF_TEXT = frozenset(
     {
@@ -200,7 +200,7 @@ def read_messages(run_id: int, cursor: int, viewers: set[Viewer]) -> tuple[set[V
     allowed = filter_allowed(viewers)
     if not allowed:
         return allowed, []
-    events = list(Event.objects.filter(run_id=run_id, seq__gt=cursor).order_by("seq")[:EVENTS_PER_PAGE])
+    events = [row.event for row in LATER_EVENTS.fetch_all(run_id, cursor)]
     return allowed, [_render_message(line) for line in render_lines(run_id, events)] if events else []
 
 

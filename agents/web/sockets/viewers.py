@@ -57,12 +57,14 @@ def filter_allowed(viewers: set[Viewer]) -> set[Viewer]:
     members = Membership.objects.filter(pk__in={viewer.membership_id for viewer in viewers}, user__is_active=True)
     columns = members.values_list("pk", "organization_id", "user__password")
     passwords = {(pk, organization_id): hash_secret(password) for pk, organization_id, password in columns}
-    sessions = Session.objects.filter(
-        session_key__in={viewer.session_key for viewer in viewers} - {""}, expire_date__gt=Now()
-    )
-    tokens = ApiToken.objects.filter(hash__in={viewer.token_hash for viewer in viewers} - {""}, revoked_at=None)
-    session_keys = set(sessions.values_list("session_key", flat=True))
-    token_hashes = set(tokens.values_list("hash", flat=True))
+    session_keys = {viewer.session_key for viewer in viewers} - {""}
+    if session_keys:
+        sessions = Session.objects.filter(session_key__in=session_keys, expire_date__gt=Now())
+        session_keys = set(sessions.values_list("session_key", flat=True))
+    token_hashes = {viewer.token_hash for viewer in viewers} - {""}
+    if token_hashes:
+        tokens = ApiToken.objects.filter(hash__in=token_hashes, revoked_at=None)
+        token_hashes = set(tokens.values_list("hash", flat=True))
 
     def is_allowed(viewer: Viewer) -> bool:
         password_hash = passwords.get((viewer.membership_id, viewer.organization_id))
