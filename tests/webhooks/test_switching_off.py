@@ -19,7 +19,7 @@ from agents.webhooks.sending import MIN_FAILURES
 from tests.features import feature
 from tests.webhooks.conftest import add_webhook, send_all
 from tests.webhooks.receiver import Receiver
-from tests.workshop import Workshop
+from tests.workshop import Workshop, read_everything
 
 STARTED = [WebhookKind.RUN_STARTED]
 THREE_DAYS = timedelta(days=3)
@@ -49,6 +49,7 @@ class TestSwitchingOff:
         assert "failed for three days" in webhook.off_reason
         assert {one.status for one in webhook.deliveries.all()} == {WebhookDeliveryStatus.FAILED}
         assert {one.status for one in other.deliveries.all()} == {WebhookDeliveryStatus.WAITING}
+        read_everything()
         notice = Notice.objects.get(kind=NoticeKind.WEBHOOK_OFF)
         assert notice.detail == webhook.name
         told = Audience.load(workshop.organization, [notice]).find(notice)
@@ -72,6 +73,7 @@ class TestSwitchingOff:
         receiver.status = GONE
         send_all()
         assert "410" in Webhook.objects.get().off_reason
+        read_everything()
         assert Notice.objects.filter(kind=NoticeKind.WEBHOOK_OFF).exists()
 
     def test_switched_on_again_it_begins_anew(self, workshop: Workshop, receiver: Receiver) -> None:
