@@ -93,6 +93,18 @@ EQUIVALENT: dict[str, str] = {
     " -> ((capabilities is not None) and (EXTENSION in (capabilities.extensions or {})))": (
         "A request of an earlier revision carries no capabilities."
     ),
+    **dict.fromkeys(
+        (
+            f"agents/deliveries/receivers.py Receivers.exclude_busy: {edit}"
+            for edit in (
+                "number >= MAX_AT_ONE_HOST -> number > MAX_AT_ONE_HOST",
+                'due.exclude(**{f"{outbox.receiver}_id__in": ids}) -> due.exclude()',
+                'due.exclude(**{f"{outbox.host_column}__in": hosts}) -> due.exclude()',
+                "hosts and outbox.host_column -> ((outbox.host_column))",
+            )
+        ),
+        "Whether a receiver is busy is looked at again when a message to it begins; the condition spares the lock.",
+    ),
     "agents/deliveries/changes.py delete_deliveries: len(found) < at_once -> False": (
         "Without the check, it looks again for what is not there; nothing else changes."
     ),
