@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from django.db import connection
@@ -26,6 +26,13 @@ from tests.workshop import Workshop, asking, call, read_everything
 from tools.contract import ToolResult
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_given_up(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fail a test in which a row could not be read: giving it up would hide the reason."""
+    yield
+    assert not [each for each in caplog.get_records("call") if "given up" in each.getMessage()]
 
 
 def list_kinds() -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -20,6 +22,13 @@ from tests.webhooks.receiver import Receiver
 from tests.workshop import Workshop, build_workshop, read_everything
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_given_up(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fail a test in which a row could not be read: giving it up would hide the reason."""
+    yield
+    assert not [each for each in caplog.get_records("call") if "given up" in each.getMessage()]
 
 
 @feature(
