@@ -172,11 +172,6 @@ def add_notice(notice: Notice) -> bool:
     return True
 
 
-def add_fact(notice: Notice) -> None:
-    """Write the notice unless it is there, inside the caller's transaction."""
-    add_notices([notice])
-
-
 def send_soon() -> None:
     """Ask the workers to send what is due, after the commit; they look every few seconds without being asked."""
     transaction.on_commit(partial(notify.request_delivery))
