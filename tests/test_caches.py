@@ -20,6 +20,7 @@ READING = frozenset(
 MAPPINGS = frozenset({"dict", "OrderedDict", "defaultdict", "Counter", "WeakKeyDictionary", "WeakValueDictionary"})
 KEPT = {
     "agents/providers/scripted.py _failed_times": "how often each script has failed so far, which nothing else knows",
+    "agents/deliveries/outboxes.py OUTBOXES": "what registered itself at the start",
     "agents/runs/origins.py ORIGINS": "what registered itself at the start",
     "agents/web/sockets/feeds.py _feeds": "the feeds that are open",
 }

@@ -60,6 +60,7 @@ WITHOUT_RIGHTS = {
     "accounts.AuditEntry": "a log",
     "accounts.AuditHead": "a log",
     "accounts.OrganizationEvent": "a log",
+    "accounts.Preferences": "how pages and tools address a member",
     "accounts.Credential": "the service that it is for decides if it still works",
     "approvals.Approval": "open ones warn, and approved ones are asked again",
     "approvals.SavedView": "a filter of a list",

@@ -83,6 +83,7 @@ def test_a_sound_installation_is_well_part_by_part(pulses: list[SignOfLife]) -> 
         "notices",
         "audit",
         "provider",
+        "plugins",
         "tools",
     }
 

@@ -102,14 +102,14 @@ class TestReads:
             find_ticket(key, f"t-{call.pk}")
         assert len(caught) == 1
 
-    def test_a_card_costs_one_statement_for_its_notice_and_a_read_none(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_neither_a_card_nor_a_read_costs_a_statement_for_notices(self, workshop: Workshop, key: AgentKey) -> None:
         def count_notices(act: Callable[[], ToolCall]) -> int:
             with CaptureQueriesContext(connection) as caught:
                 act()
             return sum("notices_" in query["sql"] for query in caught)
 
         update(workshop, key)  # the run starts
-        assert count_notices(lambda: update(workshop, key, "+49 2")) == 1
+        assert count_notices(lambda: update(workshop, key, "+49 2")) == 0
         assert count_notices(lambda: request(key, SEARCH, region="EU")) == 0
         workshop.drive(Run.objects.get())
 

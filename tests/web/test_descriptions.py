@@ -104,7 +104,7 @@ def read_transcript(run: Run) -> list[list[str]]:
 def read_deliveries(world: World, run: Run) -> list[list[str]]:
     terms = WebhookTerms("Other", "https://example.com/x", WebhookKind.values, sends_values=True)
     make_webhook(world.member("admin"), terms)
-    Webhook.objects.update(created_at=run.events.earliest("created_at").created_at)
+    Webhook.objects.update(told_from=run.events.earliest("created_at").created_at)
     call = CALLS["outcome_unknown"][0]
     Approval.objects.create(
         id=900_031, organization=world.acme, run=run, tool_call_id=call, kind=ApprovalKind.UNKNOWN, level="write",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from tools.schemas.references import find_target
@@ -14,7 +15,7 @@ MAX_DEPTH = 4
 MAX_ROWS = 200
 MAX_REFERENCES = 8
 """The most references to follow, because they can form a circle."""
-ANYTHING: Mapping[str, Any] = {}
+ANYTHING: Mapping[str, Any] = MappingProxyType({})
 _KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no", "object": "object"}
 _LIMITS = (
     ("minimum", "at least {}", ""),

@@ -29,7 +29,7 @@ def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: in
     if call is None:
         raise NotFound(f"There is no call {call_id} in run {run_id}.")
     tool = find_call_tool(call)
-    result = list_result_parts(call.result or {})
+    result = list_result_parts(call.result) if call.result else {}
     text, data = str(result.get("markdown") or ""), result.get("data")
     context = {
         **_build_late_effect_context(call),
@@ -39,7 +39,7 @@ def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: in
         "text": text[:MAX_TEXT_LENGTH],
         "is_cut": len(text) > MAX_TEXT_LENGTH,
         "data": render_data(data, MAX_ROWS) if data is not None else "",
-        "details": render_data(result["details"], MAX_ROWS) if result["details"] is not None else "",
+        "details": render_data(result["details"], MAX_ROWS) if result.get("details") is not None else "",
         "files": read_kept_files(result.get("metadata") or {}),
         "params": render_params(call.params),
         "origins": describe_origins(call),

@@ -35,7 +35,7 @@ SETTLED = {
     *("platform_installation", "runs_event", "runs_run", "runs_toolcall", "schedules_schedule", "triggers_trigger"),
     *("approval_rules_deputy", "approvals_claim", "approvals_vote", "gateway_signingkey", "restores_restoredlimit"),
     *("standing_grants_standinggrant", "webhooks_webhook", "webhooks_webhookdelivery", "django_session"),
-    "readers_readercursor",
+    *("accounts_organizationevent", "readers_readercursor"),
 }
 """The tables of which a restore changes rows."""
 EMPTIED = {"approvals_claim", "django_session"}

@@ -58,7 +58,7 @@ TOLD = ("accounts_auditentry", "runs_event")
 SESSIONS = "django_session"
 CHANGED = {
     *("accounts_organization", "accounts_audithead", "runs_run", "notices_notice", "restores_restoredlimit"),
-    *(SESSIONS, *TOLD),
+    *(SESSIONS, "readers_readercursor", *TOLD),
 }
 """The tables of which a restore changes rows."""
 
