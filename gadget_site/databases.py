@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gadget_site.addresses import DatabaseAddress
-from gadget_site.answer_timeout import STATEMENT_TIMEOUT_S, TimeoutConnection
+from gadget_site.response_timeout import STATEMENT_TIMEOUT_S, TimeoutConnection
 
 SQLITE_START = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=20000;"
 SQLITE_PATIENCE_S = 20

@@ -64,12 +64,12 @@ def _load_or_create(path: Path, create: Callable[[], str]) -> str:
 
 def _write_once(path: Path, text: str) -> None:
     """Write the file unless it exists. A hard link is atomic, so one of several starting processes wins."""
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(text)
-        os.link(draft, path)
+        os.link(temporary, path)
     except FileExistsError:
         return
     finally:
-        Path(draft).unlink()
+        Path(temporary).unlink()

@@ -39,14 +39,14 @@ class MailServer:
     """Accepts every message, or answers as it is told.
 
     Attributes:
-        answer: the answer to each message; `recipient_answer` that to each recipient.
+        answer: the response to each message; `recipient_reply` that to each recipient.
         choose_delay: the seconds before a received message is answered.
     """
 
     def __init__(self) -> None:
         self.received: list[ReceivedMail] = []
-        self.answer = ACCEPTED
-        self.recipient_answer = ACCEPTED
+        self.reply = ACCEPTED
+        self.recipient_reply = ACCEPTED
         self.choose_delay: Callable[[], float] = lambda: 0.0
         self._changed = threading.Condition()
         self._open = threading.Event()
@@ -118,13 +118,13 @@ class MailServer:
     async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
         self, _server: Any, _session: Any, envelope: Any, address: str, _options: Any
     ) -> str:
-        if self.recipient_answer == ACCEPTED:
+        if self.recipient_reply == ACCEPTED:
             envelope.rcpt_tos.append(address)
-        return self.recipient_answer
+        return self.recipient_reply
 
     async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802
-        if self.answer != ACCEPTED:
-            return self.answer
+        if self.reply != ACCEPTED:
+            return self.reply
         message = message_from_bytes(envelope.content, policy=policy.default)
         assert isinstance(message, EmailMessage)
         with self._changed:

@@ -1,7 +1,7 @@
 """A small fake of an OpenAI-compatible server over real HTTP: in a test's process, or on its own with `python -m`.
 
 In a test: `with ModelServer() as server:` gives `server.url` (ends in /v1). Answers come from `enqueue`, else from
-`answer_with`, else from the script, by the number of assistant messages in the request (its last answer repeats). Other
+`respond_with`, else from the script, by the number of assistant messages in the request (the last one repeats). Other
 processes use `/control/`: POST enqueue, script, hold, release, reset; GET requests, held.
 """
 
@@ -20,9 +20,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.model_answers import Answer, Call, error_200, failing, html, nonsense
+from tests.model_responses import Call, Response, error_200, failing, html, nonsense
 
-__all__ = ["Answer", "Call", "ModelServer", "error_200", "failing", "html", "nonsense"]
+__all__ = ["Call", "ModelServer", "Response", "error_200", "failing", "html", "nonsense"]
 
 DRIP_S = 0.02
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -43,20 +43,20 @@ class ModelServer:
     media_type = "text/event-stream"
     keep_alive = b": keep-alive\n\n"
 
-    def __init__(self, port: int = 0, *, records: bool = True, script: Sequence[Answer] = ()) -> None:
+    def __init__(self, port: int = 0, *, records: bool = True, script: Sequence[Response] = ()) -> None:
         self.requests: list[dict[str, Any]] = []
         self.request_headers: list[dict[str, str]] = []
-        self.models: Answer = Answer(body='{"object": "list", "data": [{"id": "fake", "object": "model"}]}')
-        self.title: Answer | None = None
-        """The answer to a request for a run's title, which then is not counted; None: it is treated like any other."""
+        self.models: Response = Response(body='{"object": "list", "data": [{"id": "fake", "object": "model"}]}')
+        self.title: Response | None = None
+        """The response to a request for a run's title, which is not counted; None: it is treated like any other."""
         self.pages: dict[str, str] = {}
         """Other pages, by path."""
         self.connections = 0
         self.dropped = 0
         self._records = records
         self._script = tuple(script)
-        self._queue: deque[Answer] = deque()
-        self._choose: Callable[[dict[str, Any]], Answer] | None = None
+        self._queue: deque[Response] = deque()
+        self._choose: Callable[[dict[str, Any]], Response] | None = None
         self._changed = threading.Condition()
         self._holds_all = False
         self._held = 0
@@ -90,17 +90,17 @@ class ModelServer:
     def serve_until_ended(self) -> None:
         self._server.serve_forever(0.5)
 
-    def enqueue(self, *answers: Answer) -> None:
-        """Set the answers of the next requests, in order."""
+    def enqueue(self, *responses: Response) -> None:
+        """Set the responses of the next requests, in order."""
         with self._changed:
-            self._queue.extend(answers)
+            self._queue.extend(responses)
 
-    def answer_with(self, choose: Callable[[dict[str, Any]], Answer]) -> None:
-        """Set the function that chooses an answer by the request's body when none is queued."""
+    def respond_with(self, choose: Callable[[dict[str, Any]], Response]) -> None:
+        """Set the function that chooses a response by the request's body when none is queued."""
         self._choose = choose
 
-    def script(self, *answers: Answer) -> None:
-        self._script = answers
+    def script(self, *responses: Response) -> None:
+        self._script = responses
 
     def hold(self) -> None:
         """Make every request wait, before the first byte, until `release`."""
@@ -122,7 +122,7 @@ class ModelServer:
         self._wait(lambda: self._number >= count, timeout, f"{count} requests")
 
     def wait_for_dropped(self, count: int = 1, timeout: float = 10.0) -> None:
-        """Wait until this number of clients broke off while they received an answer."""
+        """Wait until this number of clients broke off while they received a response."""
         self._wait(lambda: self.dropped >= count, timeout, f"{count} dropped connections")
 
     def reset(self) -> None:
@@ -139,8 +139,8 @@ class ModelServer:
             if not self._changed.wait_for(condition, timeout):
                 raise TimeoutError(f"no {what} within {timeout} s")
 
-    def answer_for(self, raw: bytes, headers: dict[str, str]) -> tuple[Answer, bool, int]:
-        """Choose the answer; return it, True if it is to be streamed, and the number of the request."""
+    def answer_for(self, raw: bytes, headers: dict[str, str]) -> tuple[Response, bool, int]:
+        """Choose the response; return it, True if it is to be streamed, and the number of the request."""
         if self._records:
             body = json.loads(raw)
             fault = self.find_fault(body)
@@ -158,23 +158,23 @@ class ModelServer:
                 self.request_headers.append(headers)
             queued = self._queue.popleft() if self._queue and fault is None else None
             self._changed.notify_all()
-        answer = failing(400, fault) if fault else queued or self._unqueued(body, passes)
-        return answer, streams if answer.streamed is None else answer.streamed, number
+        response = failing(400, fault) if fault else queued or self._unqueued(body, passes)
+        return response, streams if response.streamed is None else response.streamed, number
 
     def find_fault(self, body: dict[str, Any]) -> str | None:
         """Return what is wrong with the request, which is then answered with 400."""
         return _find_fault(body)
 
-    def _unqueued(self, body: dict[str, Any], passes: int) -> Answer:
+    def _unqueued(self, body: dict[str, Any], passes: int) -> Response:
         if self._choose is not None:
             return self._choose(body)
         if self._script:
             return self._script[min(passes, len(self._script) - 1)]
-        return Answer(text="Done.")
+        return Response(text="Done.")
 
-    def wait_if_held(self, answer: Answer, place: str) -> None:
+    def wait_if_held(self, response: Response, place: str) -> None:
         with self._changed:
-            if not (answer.hold == place or (place == "start" and self._holds_all)):
+            if not (response.hold == place or (place == "start" and self._holds_all)):
                 return
             before = self._releases
             self._held += 1
@@ -194,9 +194,9 @@ class ModelServer:
     def control(self, action: str, value: Any) -> Any:
         """Carry out a request to /control/ from another process."""
         if action == "enqueue":
-            self.enqueue(*(Answer.from_json(answer) for answer in value))
+            self.enqueue(*(Response.from_json(response) for response in value))
         elif action == "script":
-            self.script(*(Answer.from_json(answer) for answer in value))
+            self.script(*(Response.from_json(response) for response in value))
         elif action == "held":
             return {"held": self._held, "requests": self._number}
         elif action == "requests":
@@ -270,21 +270,21 @@ class _Connection(socketserver.StreamRequestHandler):
 
     def _answer(self, raw: bytes, headers: dict[str, str]) -> bool:
         model = self.server.model
-        answer, streams, number = model.answer_for(raw, headers)
-        model.wait_if_held(answer, "start")
-        if answer.delay_ms:
-            time.sleep(answer.delay_ms / 1000)
-        if answer.fault == "reset":
+        response, streams, number = model.answer_for(raw, headers)
+        model.wait_if_held(response, "start")
+        if response.delay_ms:
+            time.sleep(response.delay_ms / 1000)
+        if response.fault == "reset":
             return False
-        if answer.fault == "cut_raw":
-            self.wfile.write(_head(200, {"Transfer-Encoding": "chunked"}) + _framed(answer.raw))
+        if response.fault == "cut_raw":
+            self.wfile.write(_head(200, {"Transfer-Encoding": "chunked"}) + _framed(response.raw))
             return False
-        if answer.body is not None:
-            return self._send_body(answer.status, answer.headers, answer.body.encode())
+        if response.body is not None:
+            return self._send_body(response.status, response.headers, response.body.encode())
         if not streams:
-            return self._send_body(answer.status, answer.headers, answer.completion(number))
+            return self._send_body(response.status, response.headers, response.completion(number))
         try:
-            return self._send_stream(answer, answer.stream(number))
+            return self._send_stream(response, response.stream(number))
         except ConnectionError:
             model.note_dropped()
             raise
@@ -294,28 +294,28 @@ class _Connection(socketserver.StreamRequestHandler):
         self.wfile.write(_head(status, sent) + body)
         return True
 
-    def _send_stream(self, answer: Answer, whole: bytes) -> bool:
-        sent = {"Content-Type": self.server.model.media_type, **answer.headers, "Transfer-Encoding": "chunked"}
-        head = _head(answer.status, sent)
-        if answer.fault == "drip":
+    def _send_stream(self, response: Response, whole: bytes) -> bool:
+        sent = {"Content-Type": self.server.model.media_type, **response.headers, "Transfer-Encoding": "chunked"}
+        head = _head(response.status, sent)
+        if response.fault == "drip":
             self.wfile.write(head)
             while not self.server.model.is_closing():
                 self.wfile.write(_framed(self.server.model.keep_alive))
                 time.sleep(DRIP_S)
             return False
-        if answer.fault == "cut":
+        if response.fault == "cut":
             self.wfile.write(head + _framed(whole[: len(whole) // 2]))
             return False
-        if answer.hold == "middle":
+        if response.hold == "middle":
             self.wfile.write(head + _framed(whole[: len(whole) // 2]))
-            self.server.model.wait_if_held(answer, "middle")
+            self.server.model.wait_if_held(response, "middle")
             self.wfile.write(_framed(whole[len(whole) // 2 :]) + b"0\r\n\r\n")
             return True
-        if answer.fault == "no_end":
+        if response.fault == "no_end":
             self.wfile.write(head + _framed(whole))
             self.rfile.readline()
             return False
-        step = answer.chunk_bytes or len(whole)
+        step = response.chunk_bytes or len(whole)
         frames = [_framed(whole[start : start + step]) for start in range(0, len(whole), step)]
         self.wfile.write(head + b"".join(frames) + b"0\r\n\r\n")
         return True
@@ -361,8 +361,10 @@ def main() -> None:
     parser.add_argument("--fast", action="store_true", help="do not read or record the bodies of requests")
     options = parser.parse_args()
     text = options.script or "[]"
-    answers = json.loads(text if text.lstrip().startswith("[") else Path(text).read_text())
-    server = ModelServer(options.port, records=not options.fast, script=[Answer.from_json(each) for each in answers])
+    responses = json.loads(text if text.lstrip().startswith("[") else Path(text).read_text())
+    server = ModelServer(
+        options.port, records=not options.fast, script=[Response.from_json(each) for each in responses]
+    )
     print(f"model server ready at {server.url}", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
         server.serve_until_ended()

@@ -10,14 +10,14 @@ from typing import Any
 
 from typing_extensions import override
 
-from tests.model_answers import Answer, Call
+from tests.model_responses import Call, Response
 from tests.model_server import ModelServer
 
 TEXTS = ("role", "content", "thinking", "tool_name")
 
 
 @dataclass(frozen=True)
-class Chat(Answer):
+class Chat(Response):
     """One answer of Ollama: `finish` is its done_reason, None leaves the last line out; `events` are the lines."""
 
     finish: str | None = "stop"
@@ -77,7 +77,7 @@ class OllamaServer(ModelServer):
 
     def pull(self, *models: str) -> None:
         listed = [{"name": model, "model": model, "size": 1} for model in models]
-        self.models = Answer(body=json.dumps({"models": listed}))
+        self.models = Response(body=json.dumps({"models": listed}))
 
     @override
     def find_fault(self, body: dict[str, Any]) -> str | None:

@@ -37,8 +37,8 @@ def reach(name: str, key: str = "") -> None:
     query = urllib.parse.urlencode({"name": name, "key": key})
     address = f"{os.environ[RECORDER_VARIABLE]}/?{query}"
     request = urllib.request.Request(address, data=b"" if key else None)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        answer.read()
+    with urllib.request.urlopen(request, timeout=60) as response:
+        response.read()
 
 
 def record_of(params: Any, context: ToolContext) -> Record:

@@ -234,9 +234,9 @@ def _take_all(browser: Browser, visit: Visit, look: tuple[str, ViewportSize, str
 
 def _take(page: Page, path: str, name: str) -> None:
     """Save a picture of the window once the page has loaded."""
-    answer = page.goto(path, wait_until="load")
-    assert answer is not None
-    assert answer.ok, f"{path}: {answer.status}"
+    response = page.goto(path, wait_until="load")
+    assert response is not None
+    assert response.ok, f"{path}: {response.status}"
     page.evaluate("document.fonts.ready.then(() => true)")
     picture = page.screenshot(animations="disabled")
     assert len(picture) <= LARGEST_PICTURE, f"{name} has {len(picture)} bytes"

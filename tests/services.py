@@ -250,9 +250,9 @@ def _redis_answers(url: str) -> bool:
         return False
 
 
-def _await(answers: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+def _await(responses: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + PATIENCE_S
-    while not answers():
+    while not responses():
         if process.poll() is not None or time.monotonic() > deadline:
             _end(process, signal.SIGKILL)
             raise ServerError(f"{process.args!r} did not start: {log.read_text(errors='replace')[-2000:]}")

@@ -17,7 +17,7 @@ PREFIX = "mcp__gadget_eu__"
 
 
 class StrictModel:
-    """It answers 400, with the reason, to a request with a tool that it does not take: one costs the whole request."""
+    """It returns 400, with the reason, to a request with a tool that it does not take: one costs the whole request."""
 
     def __init__(self) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -32,10 +33,18 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
 
 
 @cache
+def read_tables() -> list[list[str]]:
+    """Return the rows of the glossary's tables, without their heads."""
+    parts = GLOSSARY.read_text(encoding="utf-8").split("\n## ")
+    tables = [[line for line in part.splitlines() if line.startswith("| ")][1:] for part in parts]
+    assert len(tables) == 2
+    return tables
+
+
+@cache
 def glossary() -> tuple[tuple[str, str, str, tuple[str, ...]], ...]:
     """Return (word, name in code, meaning, words to avoid) for each row."""
-    rows = [line for line in GLOSSARY.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][1:]
-    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows if not row.startswith("|---")]
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in read_tables()[0]]
     return tuple(
         (word, code.strip("`"), meaning, tuple(re.findall(r"`([^`]+)`", avoid))) for word, code, meaning, avoid in cells
     )
@@ -153,6 +162,131 @@ def test_no_name_uses_a_word_that_the_glossary_replaces() -> None:
     assert_none(offences, f"no name contains {', '.join(sorted(avoided))}")
 
 
+# One word for one thing
+
+FORMS = {
+    "answer": {"answer", "answers", "answered", "answering", "answerer"},
+    "claim": {"claim", "claims", "claimed", "unclaimed"},
+    "draft": {"draft", "drafts", "drafted"},
+    "message": {"message", "messages"},
+    "delivery": {"delivery", "deliveries", "deliver", "delivered"},
+    "replay": {"replay", "replays", "replayed"},
+    "mark": {"mark", "marks", "marked"},
+}
+HTTP = frozenset({"status_code", "headers", "content", "cookies", "streaming_content"})
+WRONG_ON_PAGES = {
+    "notices": re.compile(r"\bmessages?\b", re.I),
+    "playback": re.compile(r"\breplay\b(?!/)", re.I),
+    "simulator": re.compile(r"(?<!policy )(?<!Policy )\bdrafts?\b(?![-\w])", re.I),
+}
+"""Folders of templates, and the word that their pages do not use for their subject."""
+
+
+@cache
+def single_meanings() -> dict[str, tuple[bool, tuple[str, ...], tuple[str, ...]]]:
+    """Return, by word, True if its places are those where it is forbidden, and the places."""
+    rows = [row.strip("|").split("|") for row in read_tables()[1]]
+    found = {}
+    for word, _, places, _ in rows:
+        before, _, exceptions = places.partition("; there ")
+        denied = before.strip().startswith("everywhere but")
+        found[word.strip()] = (
+            denied,
+            tuple(re.findall(r"`([^`]+)`", before)),
+            tuple(re.findall(r"`([^`]+)`", exceptions)),
+        )
+    return found
+
+
+def is_at(place: str, name: str, entry: str) -> bool:
+    """Return True if an entry of the table is about this name or its file."""
+    if " " in entry:
+        qualifier, word = entry.split()
+        words = [each.lower() for each in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+        return any(first == qualifier and second in FORMS[word] for first, second in pairwise(words))
+    if entry.endswith("/"):
+        return place.startswith(entry)
+    if entry.endswith(".py"):
+        return f"/{place}".endswith(f"/{entry}")
+    return name.lstrip("_").startswith(entry) if entry.endswith("_") else name.lstrip("_") == entry.lstrip("_")
+
+
+def has_wrong_word(place: str, name: str, word: str) -> bool:
+    """Return True if the name has the word at a place where another thing is meant."""
+    if not words_in(name) & FORMS[word]:
+        return False
+    denied, places, exceptions = single_meanings()[word]
+    if denied:
+        return any(is_at(place, name, entry) for entry in places) and not any(is_at(place, name, e) for e in exceptions)
+    return not any(is_at(place, name, entry) for entry in places)
+
+
+def assigned_names(module: Module) -> set[str]:
+    """Return the names that a module gives to functions, classes, parameters, variables and itself."""
+    found = {module.path.stem}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.attr)
+    return found
+
+
+def find_http_answers(tree: ast.Module) -> list[int]:
+    """List the lines in which something of HTTP is called an answer."""
+    found = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr in HTTP
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "answer"
+    ]
+    return sorted(set(found))
+
+
+def test_the_table_has_a_row_for_each_word() -> None:
+    assert single_meanings().keys() == FORMS.keys()
+
+
+@pytest.mark.parametrize("word", FORMS)
+def test_each_word_means_one_thing(word: str) -> None:
+    offences = [
+        f"{module.place} {name}"
+        for module in product()
+        for name in sorted(assigned_names(module))
+        if has_wrong_word(module.place, name, word)
+    ]
+    assert_none(offences, f"{word!r} means one thing; the last table of the glossary has the words for others")
+
+
+def test_an_http_response_is_no_answer() -> None:
+    offences = [f"{module.place}:{line}" for module in modules() for line in find_http_answers(module.tree)]
+    assert_none(offences, "HTTP has responses")
+
+
+@pytest.mark.parametrize("folder", WRONG_ON_PAGES)
+def test_pages_call_their_subject_by_its_word(folder: str) -> None:
+    offences = [
+        f"{path.relative_to(ROOT)}:{number} {found[0]}"
+        for path in sorted((ROOT / "templates" / folder).glob("*.html"))
+        for number, line in enumerate(
+            re.sub(r"(?s)\{[{%#].*?[}%#]\}|(?<==)\"[^\"{]*\"", blank, path.read_text()).splitlines(), 1
+        )
+        if (found := WRONG_ON_PAGES[folder].search(line))
+    ]
+    assert_none(offences, "the glossary has the word for this")
+
+
+def blank(found: re.Match[str]) -> str:
+    """Return as many lines as the match has, with nothing in them."""
+    return "\n" * found[0].count("\n")
+
+
 # Names
 
 
@@ -221,6 +355,23 @@ def test_the_checks_find_faults() -> None:
     assert not is_bare_participle("fold_lines")
     assert repeated_names([("Page", "a.py"), ("Page", "b.py"), ("Line", "a.py")]) == ["Page: a.py, b.py"]
     assert words_in("_RecordingSeat2") == {"recording", "seat"}
+    assert has_wrong_word("agents/runs/engine/lease.py", "claim", "claim")
+    assert has_wrong_word("agents/providers/base.py", "read_answer", "answer")
+    assert not has_wrong_word("agents/providers/base.py", "answer_timeout_s", "answer")
+    assert has_wrong_word("agents/policy/shadow.py", "save_draft", "draft")
+    assert not has_wrong_word("agents/policy/shadow.py", "save_policy_draft", "draft")
+    assert has_wrong_word("agents/notices/texts.py", "OutgoingMessage", "message")
+    assert not has_wrong_word("agents/triggers/models.py", "ReceivedMessage", "message")
+    assert not has_wrong_word("agents/runs/actions.py", "add_message", "message")
+    assert has_wrong_word("agents/web/sockets/consumers.py", "delivery", "delivery")
+    assert has_wrong_word("agents/web/views/runs.py", "replay_page", "replay")
+    assert has_wrong_word("agents/web/panel/lines.py", "StatusMark", "mark")
+    assert not has_wrong_word("agents/runs/engine/unknown_outcomes.py", "mark_outcome_unknown", "mark")
+    assert find_http_answers(ast.parse("answer = get()\nassert answer.status_code == 200")) == [2]
+    assert find_http_answers(ast.parse("run.answer.startswith('a')")) == []
+    assert WRONG_ON_PAGES["notices"].search("Your messages")
+    assert WRONG_ON_PAGES["simulator"].search("Save draft")
+    assert not WRONG_ON_PAGES["simulator"].search("Save policy draft")
     assert BRITISH.search("the organi" + "sation's name")
     assert BRITISH.search("its colo" + "urs")
     assert not BRITISH.search("the organization's colors and behavior")

@@ -34,11 +34,11 @@ from agents.runs.models import (
     RunStatus,
     ToolCall,
 )
-from agents.standing_grants.drafts import GrantDraft
 from agents.standing_grants.making import make_grant
 from agents.standing_grants.models import StandingGrant
+from agents.standing_grants.proposals import ProposedGrant
 from agents.triggers.changes import TriggerTerms, make_trigger
-from agents.triggers.models import MessageStatus, ReceivedMessage, Trigger
+from agents.triggers.models import ReceivedMessage, ReceivedStatus, Trigger
 from agents.webhooks.changes import WebhookTerms, make_webhook
 from agents.webhooks.models import WebhookDelivery
 from tests.scripts import write_script
@@ -137,7 +137,7 @@ class World:
     def standing_grant(self) -> StandingGrant:
         """Make a standing grant in the approver's name, for updates of a record that does not exist."""
         terms = (Condition("record_id", Rule.EQUALS, "0"),)
-        draft = GrantDraft(UPDATE, self.employee.pk, None, ("record_id",), terms)
+        draft = ProposedGrant(UPDATE, self.employee.pk, None, ("record_id",), terms)
         return make_grant(self.member("approver"), draft)
 
     def ask(self) -> Ask:
@@ -154,7 +154,7 @@ class World:
 
     def received(self, trigger: Trigger, payload: str = '{"issue": {"title": "Acme is down"}}') -> ReceivedMessage:
         """Add a message of the trigger that started nothing."""
-        columns = {"status": MessageStatus.FILTERED, "reason": "action is closed, not opened"}
+        columns = {"status": ReceivedStatus.FILTERED, "reason": "action is closed, not opened"}
         return ReceivedMessage.objects.create(trigger=trigger, payload=payload, **columns)
 
     def webhook_delivery(self) -> WebhookDelivery:

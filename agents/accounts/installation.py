@@ -1,7 +1,7 @@
 """Check, before a process starts, that it uses the installation's files folder and keys.
 
-The first process that ever starts leaves a mark in the folder, then writes the mark and an encrypted value to the
-database. The mark comes first, so a process that finds the row also finds the mark, unless it has another folder.
+The first process that ever starts writes an id into the folder, then the id and an encrypted value to the
+database. The folder comes first, so a process that finds the row also finds the id, unless it has another folder.
 """
 
 import hashlib
@@ -33,13 +33,13 @@ from agents.platform.schema_version import NotMigratedError, SchemaTooNewError, 
 
 logger = logging.getLogger(__name__)
 
-MARK_FILE = ".gadget-folder"
+ID_FILE = ".gadget-folder"
 ONLY_ROW_ID = 1
 FIRST_START_S = 3.0
-"""More time than the first process needs between writing the mark and writing the row."""
+"""More time than the first process needs between writing the folder's id and writing the row."""
 FIX_FOLDER = "Mount the folder that the other processes use, or accept this one with: python manage.py adopt_folder"
 UNFINISHED_RESTORE = "unfinished restore"
-"""A mark that no folder has, so that no process starts until the restore is finished."""
+"""An id that no folder has, so that no process starts until the restore is finished."""
 FIX_RESTORE = (
     "Repeat it: python manage.py restore FILE --force; or run python manage.py after_restore if that was interrupted."
 )
@@ -125,11 +125,11 @@ def find_differences() -> Iterator[Difference]:
     row = Installation.objects.first()
     if row is None:
         return
-    mark = read_mark()
+    folder_id = read_folder_id()
     if row.folder_mark == UNFINISHED_RESTORE:
         yield Difference("A restore was not finished.", FIX_RESTORE)
-    elif mark != row.folder_mark:
-        why = "belongs to another installation or is not shared" if mark else f"has no file {MARK_FILE}"
+    elif folder_id != row.folder_mark:
+        why = "belongs to another installation or is not shared" if folder_id else f"has no file {ID_FILE}"
         yield Difference(f"The files folder {str(settings.GADGET_FILES_DIR)!r} {why}.", FIX_FOLDER)
     if isinstance(row.canary, UndecryptableText):
         yield Difference("No key in GADGET_ENCRYPTION_KEYS can decrypt this installation's data.", FIX_KEYS)
@@ -161,28 +161,28 @@ def has_other_secret_key() -> bool:
 
 
 def adopt_folder() -> str:
-    """Make this files folder the installation's in place of any earlier one; return its mark."""
-    mark = read_mark() or _leave_mark()
-    _write_row(mark)
-    Installation.objects.update(folder_mark=mark)
-    return mark
+    """Make this files folder the installation's in place of any earlier one; return its id."""
+    folder_id = read_folder_id() or _create_folder_id()
+    _write_row(folder_id)
+    Installation.objects.update(folder_mark=folder_id)
+    return folder_id
 
 
-def read_mark() -> str:
-    """Return the mark in the files folder; empty if there is none."""
+def read_folder_id() -> str:
+    """Return the id in the files folder; empty if there is none."""
     with suppress(FileNotFoundError):
-        return Path(settings.GADGET_FILES_DIR, MARK_FILE).read_text(encoding="ascii").strip()
+        return Path(settings.GADGET_FILES_DIR, ID_FILE).read_text(encoding="ascii").strip()
     return ""
 
 
 def _create_installation() -> None:
-    """Leave the mark, then write the row. Several processes may do so at once: one wins."""
-    mark = read_mark()
-    if mark and _holds_files() and not _wait_for_row():
+    """Write the folder's id, then write the row. Several processes may do so at once: one wins."""
+    folder_id = read_folder_id()
+    if folder_id and _holds_files() and not _wait_for_row():
         raise WrongInstallationError(
             f"The files folder {str(settings.GADGET_FILES_DIR)!r} holds the files of another database. {FIX_FOLDER}"
         )
-    _write_row(mark or _leave_mark())
+    _write_row(folder_id or _create_folder_id())
 
 
 def _wait_for_row() -> bool:
@@ -199,26 +199,26 @@ def _holds_files() -> bool:
     return any(entry.name.isdigit() for entry in os.scandir(settings.GADGET_FILES_DIR))
 
 
-def _leave_mark() -> str:
-    """Write the mark and return it.
+def _create_folder_id() -> str:
+    """Create the folder's id and return it.
 
-    A hard link is atomic, so one of several processes wins, and all read the same mark.
+    A hard link is atomic, so one of several processes wins, and all read the same id.
     """
     folder = Path(settings.GADGET_FILES_DIR)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, draft = tempfile.mkstemp(dir=folder, prefix=f"{MARK_FILE}-")
+    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f"{ID_FILE}-")
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(secrets.token_hex(16))
         with suppress(FileExistsError):
-            os.link(draft, folder / MARK_FILE)
+            os.link(temporary, folder / ID_FILE)
     finally:
-        Path(draft).unlink()
-    return read_mark()
+        Path(temporary).unlink()
+    return read_folder_id()
 
 
-def _write_row(mark: str) -> None:
-    row = Installation(pk=ONLY_ROW_ID, folder_mark=mark, canary=secrets.token_hex(16))
+def _write_row(folder_id: str) -> None:
+    row = Installation(pk=ONLY_ROW_ID, folder_mark=folder_id, canary=secrets.token_hex(16))
     Installation.objects.bulk_create([row], ignore_conflicts=True)
 
 

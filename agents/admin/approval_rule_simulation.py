@@ -14,7 +14,7 @@ from agents.accounts.models import Membership, Role
 from agents.admin.scope import get_user
 from agents.approval_rules.models import ApprovalRule
 from agents.platform.refusals import Forbidden, Invalid
-from agents.policy.drafts import ChangeKind, PolicyChange
+from agents.policy.policy_drafts import ChangeKind, PolicyChange
 from agents.web.views.simulator import show_simulation
 from tools.toolbox.approval_rules import RuleTerms
 

@@ -133,17 +133,17 @@ class ApproverGroupAdmin(ConfigurationAdmin):
     def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Show the page again if a rule that names the group was saved a moment ago."""
         try:
-            answer: HttpResponseBase = super().delete_view(request, *args, **kwargs)
+            response: HttpResponseBase = super().delete_view(request, *args, **kwargs)
         except IntegrityError:
             return redirect(request.path)
-        return answer
+        return response
 
     def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
         """Explain why a group that a rule names stays."""
-        answer: HttpResponse = super().render_delete_form(
+        response: HttpResponse = super().render_delete_form(
             request, {**context, "sentence": _explain_use(context["object"])}
         )
-        return answer
+        return response
 
 
 def _explain_use(group: ApproverGroup) -> str:
@@ -187,8 +187,8 @@ class ApprovalRuleAdmin(ConfigurationAdmin):
         rule = context["object"]
         sentence = describe_end("this rule no longer applies") if rule.is_active else ""
         more = {"sentence": sentence, "simulation": build_removal_address(rule) if rule.is_active else ""}
-        answer: HttpResponse = super().render_delete_form(request, {**context, **more})
-        return answer
+        response: HttpResponse = super().render_delete_form(request, {**context, **more})
+        return response
 
 
 class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]

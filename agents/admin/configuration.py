@@ -103,12 +103,12 @@ class ConfigurationAdmin(ScopedAdmin):
         """Retry once after an integrity error: validation then reports what a concurrent request has saved."""
         view = super().changeform_view
         try:
-            answer: HttpResponseBase = view(request, *args, **kwargs)
+            response: HttpResponseBase = view(request, *args, **kwargs)
         except IntegrityError:
             if request.method != "POST":
                 raise
-            answer = view(request, *args, **kwargs)
-        return answer
+            response = view(request, *args, **kwargs)
+        return response
 
     def construct_change_message(self, request: HttpRequest, form: Any, formsets: Any, add: bool = False) -> Any:
         """Return the history's sentence, which names what was added to a list and removed from it, e.g. tools."""

@@ -188,8 +188,8 @@ class CredentialAdmin(ConfigurationAdmin):
         """Show the choice of a service first, then the form for its fields."""
         if request.method == "GET" and "for" not in request.GET:
             return self._show_services(request)
-        answer: HttpResponse = super().add_view(request, form_url, extra_context)
-        return answer
+        response: HttpResponse = super().add_view(request, form_url, extra_context)
+        return response
 
     def _show_services(self, request: HttpRequest) -> HttpResponse:
         if not self.has_add_permission(request):

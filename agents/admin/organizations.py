@@ -244,8 +244,8 @@ class MembershipAdmin(ConfigurationAdmin):
         if may_configure(request) and not get_user(request).is_superuser:
             messages.info(request, "Invite people with a link. They can join with a new or an existing account.")
             return redirect("users")
-        answer: HttpResponseBase = super().add_view(request, *args, **kwargs)
-        return answer
+        response: HttpResponseBase = super().add_view(request, *args, **kwargs)
+        return response
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return self._show_refusals(request, super().changeform_view, *args, **kwargs)

@@ -25,7 +25,7 @@ from agents.admin.fields import find_secret_fault
 from agents.admin.prices import PricesField, list_unpriced
 from agents.admin.provider_addresses import FoundAddress, find_address
 from agents.admin.scope import ScopedRelatedFilter
-from agents.employees.models import LONGEST_ANSWER_S, Employee, ModelProvider, ProviderKind
+from agents.employees.models import LONGEST_RESPONSE_S, Employee, ModelProvider, ProviderKind
 from agents.employees.provider_settings import check_provider
 from agents.providers.base import ProviderError
 
@@ -99,7 +99,7 @@ class ProviderForm(ConfirmationForm):
 
     def clean_answer_timeout_s(self) -> int:
         """Return the number, or the default for an empty field."""
-        return self.cleaned_data["answer_timeout_s"] or LONGEST_ANSWER_S
+        return self.cleaned_data["answer_timeout_s"] or LONGEST_RESPONSE_S
 
     def _has_moved(self, cleaned: dict[str, Any]) -> bool:
         """Return True if the provider's requests would go to another server."""

@@ -73,8 +73,8 @@ class SourceAdmin(ConfigurationAdmin):
         if kind not in _list_allowed_kinds(request):
             return self._show_kinds(request, kind)
         buttons = {"show_save_and_add_another": False, "show_save_and_continue": False}
-        answer: HttpResponse = super().add_view(request, form_url, {**buttons, **(extra_context or {})})
-        return answer
+        response: HttpResponse = super().add_view(request, form_url, {**buttons, **(extra_context or {})})
+        return response
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -82,8 +82,8 @@ class SourceAdmin(ConfigurationAdmin):
         """Show the form, with the credentials that the source still needs."""
         source = self.get_object(request, object_id)
         context = {"missing_credentials": find_missing_credentials(source)} if isinstance(source, Source) else {}
-        answer: HttpResponse = super().change_view(request, object_id, form_url, {**context, **(extra_context or {})})
-        return answer
+        response: HttpResponse = super().change_view(request, object_id, form_url, {**context, **(extra_context or {})})
+        return response
 
     def _show_kinds(self, request: HttpRequest, refused: SourceKind | None) -> HttpResponse:
         """Show all kinds, and mark those that this person may not connect."""
@@ -166,11 +166,11 @@ class SourceAdmin(ConfigurationAdmin):
 
     def response_change(self, request: HttpRequest, obj: Any) -> HttpResponse:
         """Read the description again if the change may affect it, or if it was never read."""
-        answer: HttpResponse = super().response_change(request, obj)
+        response: HttpResponse = super().response_change(request, obj)
         if not (obj.is_active and request.needs_refresh):  # type: ignore[attr-defined]
-            return answer
+            return response
         transaction.on_commit(lambda: self._refresh(request, obj))
-        return answer if "_continue" in request.POST else redirect(_build_tools_url(obj, READING))
+        return response if "_continue" in request.POST else redirect(_build_tools_url(obj, READING))
 
     def test_connection(self, request: HttpRequest, source_id: int) -> HttpResponse:
         """Test the saved source, and change only its state; a worker tests programs."""
@@ -198,9 +198,9 @@ class SourceAdmin(ConfigurationAdmin):
         if not source.is_active:
             messages.error(request, f"{source.name} is off. Tick “Active” and save it first.")
             return redirect("admin:connections_source_change", source.pk)
-        answer = redirect(_build_tools_url(source, why))
+        response = redirect(_build_tools_url(source, why))
         self._refresh(request, source)
-        return answer
+        return response
 
     def _refresh(self, request: HttpRequest, source: Source) -> None:
         """Read the description now, or let a worker do it if it may take long; the page then waits, see READING."""
@@ -216,16 +216,16 @@ class SourceAdmin(ConfigurationAdmin):
 
     @admin.display(description="State")
     def state(self, source: Source) -> SafeString:
-        """Show the state as a mark and a word, with the problem."""
-        mark, word, problem = "✓", "connected", ""
+        """Show the state as a symbol and a word, with the problem."""
+        symbol, word, problem = "✓", "connected", ""
         if not source.is_active:
-            mark, word = "○", "off"
+            symbol, word = "○", "off"
         elif source.checked_at is None:
-            mark, word = "○", "not tested"
+            symbol, word = "○", "not tested"
         elif source.problem or source.lacks_base_url:
-            mark, word = "✗", "failed"
+            symbol, word = "✗", "failed"
             problem = source.problem or "It has no address for its operations."
-        return format_html(STATE, word, mark, word, problem)
+        return format_html(STATE, word, symbol, word, problem)
 
     @admin.display(description="Import log")
     def import_log(self, source: Source) -> str:

@@ -21,7 +21,7 @@ from agents.api import (
 from agents.api.auth import BearerToken, SessionCookie
 from agents.api.documentation import DESCRIPTION, DOCS_PAGE, TAGS, DescribedAPI
 from agents.api.parsing import StrictParser
-from agents.api.problems import register_problem_answers, wrap_with_problems
+from agents.api.problems import register_problem_responses, wrap_with_problems
 
 ALL_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
@@ -43,7 +43,7 @@ class GadgetAPI(DescribedAPI):
 
 @fallback.api_operation(ALL_METHODS, "/{path:rest}", include_in_schema=False)
 def refuse_unknown_path(request: HttpRequest, rest: str) -> NoReturn:
-    """Answer 404 for every path that no other route matches."""
+    """Return 404 for every path that no other route matches."""
     raise Http404
 
 
@@ -58,7 +58,7 @@ def _build_api() -> GadgetAPI:
         parser=StrictParser(),
         openapi_extra=extra,
     )
-    register_problem_answers(gadget_api)
+    register_problem_responses(gadget_api)
     gadget_api.add_router("/employees", employees.router)
     gadget_api.add_router("/tools", tools.router)
     gadget_api.add_router("/runs", runs.router)

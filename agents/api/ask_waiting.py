@@ -47,7 +47,7 @@ class AskWaiting:
                 waiting.cancel()
                 return
             waiting.result()
-            receive = _replay(request, gone)
+            receive = _receive_again(request, gone)
         await self._application(scope, receive, send)
 
     async def _wait(self, scope: dict[str, Any], wait_s: float) -> None:
@@ -76,7 +76,7 @@ async def _read_request(receive: Any) -> Any:
             return {**message, "body": b""}
 
 
-def _replay(request: Any, then: asyncio.Future[Any]) -> Any:
+def _receive_again(request: Any, then: asyncio.Future[Any]) -> Any:
     """Return a `receive` that gives the request first, and then what comes."""
     left = [request]
 

@@ -124,7 +124,7 @@ class WaitQuery(BaseModel):
     openapi_extra=document_problems(403, 409, 422),
 )
 def create_ask(request: HttpRequest, payload: NewAsk) -> Status[AskDetail]:
-    """Make a card for an action that the agent takes itself; a repeated or open equal ask answers 200."""
+    """Make a card for an action that the agent takes itself; a repeated or open equal ask returns 200."""
     fields = payload.model_dump()
     ask, is_new = submit(_get_key(request), AskedRequest(**{**fields, "level": payload.level.value}))
     return Status(201 if is_new else 200, _build_detail(request, load_state(ask)))
@@ -153,7 +153,7 @@ def cancel_asks(request: HttpRequest, payload: CancelledEffects) -> CancelledAsk
 
 @router.get("/{ask_id}", response=AskDetail, summary="Get one ask", openapi_extra=document_problems(404))
 def get_ask(request: HttpRequest, ask_id: PathId, waiting: Query[WaitQuery]) -> AskDetail:
-    """Return the ask. With `wait_s`, the answer comes when it is decided, or after that time."""
+    """Return the ask. With `wait_s`, the response comes when it is decided, or after that time."""
     ask = get_row(_select(request), ask_id, "ask")
     state = load_state(ask)
     if state.is_waiting and isinstance(_get_caller(request), AgentKey):
@@ -168,7 +168,7 @@ def get_ask(request: HttpRequest, ask_id: PathId, waiting: Query[WaitQuery]) -> 
     openapi_extra=document_problems(403, 404, 409, 410, 422),
 )
 def redeem_ask(request: HttpRequest, ask_id: PathId, payload: Redemption) -> AskDetail:
-    """Redeem the approval. Only if this answers 200, the agent may act; it answers 200 once."""
+    """Redeem the approval. Only if this returns 200, the agent may act; it returns 200 once."""
     return _build_detail(request, redeem(_get_key_of(request, ask_id), str(ask_id), payload.receipt))
 
 

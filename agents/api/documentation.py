@@ -123,6 +123,6 @@ def _add_shared_problems(operation: dict[str, Any]) -> None:
     shared = [401, 429] if operation.get("security") else []
     if operation["parameters"] or "requestBody" in operation:
         shared.append(422)
-    for status, answer in document_problems(*shared)["responses"].items():
-        operation["responses"].setdefault(status, answer)
+    for status, response in document_problems(*shared)["responses"].items():
+        operation["responses"].setdefault(status, response)
     operation["responses"]["default"] = {"description": HTTPStatus(500).phrase, "content": PROBLEM_CONTENT}

@@ -14,13 +14,13 @@ router = Router(tags=["Health"], auth=None)
 
 @router.get("/health", response=HealthStatus, summary="Check the process")
 def show_health(request: HttpRequest) -> HealthStatus:
-    """Answer 200 while this process runs."""
+    """Return 200 while this process runs."""
     return HealthStatus()
 
 
 @router.get("/ready", response=Readiness, summary="Check the installation", openapi_extra=document_problems(503))
 def show_readiness(request: HttpRequest) -> Readiness:
-    """Answer 200 while the database accepts writes, else 503; `degraded` lists everything else that is unavailable.
+    """Return 200 while the database accepts writes, else 503; `degraded` lists everything else that is unavailable.
 
     The `code` of 503 is `not_migrated` until the database has the tables of this version, else `database_away`.
 

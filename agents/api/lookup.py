@@ -27,9 +27,9 @@ def _parse_path_uuid(value: Any) -> UUID:
 
 
 PathUuid = Annotated[UUID, BeforeValidator(_parse_path_uuid), WithJsonSchema({"type": "string", "format": "uuid"})]
-"""A UUID in a path; an invalid one answers 404."""
+"""A UUID in a path; an invalid one returns 404."""
 PathId = Annotated[int, BeforeValidator(_parse_path_id), WithJsonSchema({"type": "string"})]
-"""An id in a path; an invalid or too large one answers 404."""
+"""An id in a path; an invalid or too large one returns 404."""
 
 
 def get_row(rows: QuerySet[Row], pk: int, noun: str) -> Row:

@@ -52,25 +52,25 @@ def build_problem(status: int, detail: str, code: str = "", **extra: Any) -> Htt
     return response
 
 
-def register_problem_answers(api: NinjaAPI) -> None:
+def register_problem_responses(api: NinjaAPI) -> None:
     """Register a response for every exception that an operation may raise."""
-    answers: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
-        Refusal: _answer_refusal,
-        ValidationError: _answer_invalid,
-        AuthenticationError: _answer_login_required,
-        HttpError: _answer_http_error,
-        Http404: _answer_not_found,
-        RequestDataTooBig: _answer_too_large,
-        RawPostDataException: _answer_not_json,
-        UnreadablePostError: _answer_cut_off,
-        OperationalError: _answer_database_away,
-        InterfaceError: _answer_database_away,
-        InternalError: _answer_database_away,
-        DataError: _answer_unstorable,
-        Exception: _answer_unexpected,
+    responses: dict[type[Exception], Callable[[HttpRequest, Any], HttpResponse]] = {
+        Refusal: _respond_to_refusal,
+        ValidationError: _respond_invalid,
+        AuthenticationError: _respond_login_required,
+        HttpError: _respond_to_http_error,
+        Http404: _respond_not_found,
+        RequestDataTooBig: _respond_too_large,
+        RawPostDataException: _respond_not_json,
+        UnreadablePostError: _respond_cut_off,
+        OperationalError: _respond_database_away,
+        InterfaceError: _respond_database_away,
+        InternalError: _respond_database_away,
+        DataError: _respond_unstorable,
+        Exception: _respond_unexpected,
     }
-    for kind, answer in answers.items():
-        api.add_exception_handler(kind, answer)
+    for kind, response in responses.items():
+        api.add_exception_handler(kind, response)
 
 
 def wrap_with_problems(view: View) -> View:
@@ -84,18 +84,18 @@ def wrap_with_problems(view: View) -> View:
         try:
             response = view(request, *args, **kwargs)
         except Http404 as error:
-            response = _answer_not_found(request, error)
+            response = _respond_not_found(request, error)
         finally:
             request.method = method
         if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-            response = _answer_not_allowed(method or "", response["Allow"])
+            response = _respond_not_allowed(method or "", response["Allow"])
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
     return call_view
 
 
-def _answer_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+def _respond_to_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     extra = dict(refusal.extra)
     wait_s = extra.pop("retry_after", None)
     response = build_problem(refusal.status, refusal.detail, refusal.code, **extra)
@@ -104,7 +104,7 @@ def _answer_refusal(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     return response
 
 
-def _answer_invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
+def _respond_invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
     faults = [
         {"field": _name_field(fault["loc"]), "detail": fault["msg"].removeprefix("Value error, ")}
         for fault in error.errors
@@ -122,16 +122,16 @@ def _name_field(place: tuple[str | int, ...]) -> str:
     return ".".join(parts) or source
 
 
-def _answer_login_required(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
+def _respond_login_required(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
     return build_problem(
         401, "Log in, or send a token that works as 'Authorization: Bearer TOKEN'; agents ask with their key."
     )
 
 
-def _answer_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+def _respond_to_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
     cause = error.__cause__
     if isinstance(cause, RequestDataTooBig):
-        return _answer_too_large(request, cause)
+        return _respond_too_large(request, cause)
     if isinstance(cause, RecursionError):
         return build_problem(400, "The body is nested too deeply.")
     if isinstance(cause, ValueError) and request.content_type in FORM_TYPES:
@@ -141,43 +141,43 @@ def _answer_http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
     return build_problem(error.status_code, error.message)
 
 
-def _answer_not_found(request: HttpRequest, error: Exception) -> HttpResponse:
+def _respond_not_found(request: HttpRequest, error: Exception) -> HttpResponse:
     return build_problem(404, f"There is nothing at {request.path!r}. See /api/docs for all routes.")
 
 
-def _answer_not_allowed(method: str, allowed: str) -> HttpResponse:
+def _respond_not_allowed(method: str, allowed: str) -> HttpResponse:
     response = build_problem(405, f"{method} is not allowed here. Use {allowed}.")
     response["Allow"] = allowed
     return response
 
 
-def _answer_too_large(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
+def _respond_too_large(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
     return build_problem(413, "The body is larger than this installation accepts.")
 
 
-def _answer_not_json(request: HttpRequest, error: RawPostDataException) -> HttpResponse:
+def _respond_not_json(request: HttpRequest, error: RawPostDataException) -> HttpResponse:
     return build_problem(415, "Send the body as application/json.")
 
 
-def _answer_cut_off(request: HttpRequest, error: UnreadablePostError) -> HttpResponse:
+def _respond_cut_off(request: HttpRequest, error: UnreadablePostError) -> HttpResponse:
     return build_problem(400, "The body ended too early. Send it again.")
 
 
-def _answer_database_away(request: HttpRequest, error: Exception) -> HttpResponse:
+def _respond_database_away(request: HttpRequest, error: Exception) -> HttpResponse:
     condition = describe_outage(error)
     if not condition and isinstance(error, InternalError):
-        return _answer_unexpected(request, error)
+        return _respond_unexpected(request, error)
     log.error("database away", path=request.path, exc_info=error)
     response = build_problem(503, f"{condition or UNREACHABLE} Try again.", "database_away")
     response["Retry-After"] = str(RETRY_AFTER_S)
     return response
 
 
-def _answer_unstorable(request: HttpRequest, error: DataError) -> HttpResponse:
+def _respond_unstorable(request: HttpRequest, error: DataError) -> HttpResponse:
     log.error("value refused by the database", path=request.path, exc_info=error)
     return build_problem(422, "The request contains a value that the database cannot store or look up.", "invalid")
 
 
-def _answer_unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
+def _respond_unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
     log.error("request failed", path=request.path, method=request.method, exc_info=error)
     return build_problem(500, "Something went wrong in Gadget. The error is in its log.", "internal_error")

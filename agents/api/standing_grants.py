@@ -21,10 +21,10 @@ from agents.api.schemas import CursorPage, Name, PageQuery, RequestBody, RowId
 from agents.approvals.own_cards import require_approver
 from agents.platform.refusals import Forbidden, Invalid
 from agents.standing_grants.coverage import find_contradiction
-from agents.standing_grants.drafts import GrantDraft, check_draft
 from agents.standing_grants.making import find_grant, find_made_before, list_grants, make_grant_once, revoke_grant
 from agents.standing_grants.models import MAX_DAYS, MAX_USES, StandingGrant
 from agents.standing_grants.pauses import Pause, find_pauses
+from agents.standing_grants.proposals import ProposedGrant, check_proposal
 from tools.contract import storable_json
 from tools.toolbox.conditions import Condition
 
@@ -116,7 +116,7 @@ def make_standing_grant(request: HttpRequest, payload: StandingGrantRequest) -> 
     require_approver(member)
     conditions = tuple(_read_condition(each) for each in payload.conditions)
     named = {condition.param for condition in conditions}
-    draft = GrantDraft(
+    proposal = ProposedGrant(
         tool=payload.tool,
         employee_id=payload.employee_id,
         run_id=payload.run_id,
@@ -125,10 +125,10 @@ def make_standing_grant(request: HttpRequest, payload: StandingGrantRequest) -> 
         max_uses=payload.max_uses,
         lifetime=timedelta(seconds=payload.lifetime_s),
     )
-    made = find_made_before(member, draft, payload.client_grant_id)
-    if made is None and (nothing := find_contradiction(draft, check_draft(member.organization_id, draft))):
+    made = find_made_before(member, proposal, payload.client_grant_id)
+    if made is None and (nothing := find_contradiction(proposal, check_proposal(member.organization_id, proposal))):
         raise Invalid("conditions", nothing.why)
-    made, is_new = make_grant_once(member, draft, payload.client_grant_id)
+    made, is_new = make_grant_once(member, proposal, payload.client_grant_id)
     return Status(201 if is_new else 200, _build_details(member.organization, [find_grant(member, made.pk)])[0])
 
 
@@ -184,7 +184,7 @@ def _build_detail(grant: StandingGrant, status: GrantStatus, pause: Pause | None
 
 
 def _list_terms(grant: StandingGrant) -> tuple[list[dict[str, Any]], list[str]]:
-    """List the conditions and the free params; none if somebody damaged them in the database: it answers nothing."""
+    """List the conditions and the free params; none if somebody damaged them in the database: it approves nothing."""
     try:
         terms = grant.as_terms()
     except ValueError:

@@ -19,7 +19,7 @@ from tools.toolbox.approval_rules import (
 
 
 @dataclass(frozen=True)
-class RuleAnswer:
+class RuleLine:
     """A rule that matches the card.
 
     Attributes:
@@ -37,7 +37,7 @@ class RuleAnswer:
 
 
 @dataclass(frozen=True)
-class PersonAnswer:
+class PersonStanding:
     """The answer for one person: `text` continues the sentence that begins with their name."""
 
     name: str
@@ -49,8 +49,8 @@ class PersonAnswer:
 class WhoMayDecide:
     """The rules for a card, and the answer for each person, those who may approve it first."""
 
-    rules: tuple[RuleAnswer, ...]
-    people: tuple[PersonAnswer, ...]
+    rules: tuple[RuleLine, ...]
+    people: tuple[PersonStanding, ...]
 
 
 def find_who_may_decide(
@@ -66,10 +66,10 @@ def find_who_may_decide(
     matching = [rule for rule in rules if _without_conditions(rule).matches(card)]
     applying = [_without_conditions(rule) for rule in matching if meets_conditions or not rule.conditions]
     names = ", ".join(one.name for one in people if one.id in card.requesters)
-    answers = [_answer_person(one, may_decide(one, card, [], applying)) for one in people]
+    standings = [_describe_person(one, may_decide(one, card, [], applying)) for one in people]
     return WhoMayDecide(
-        tuple(_answer_rule(rule, card, people, names) for rule in matching),
-        tuple(sorted(answers, key=lambda answer: (not answer.may_approve, answer.name.casefold()))),
+        tuple(_describe_rule(rule, card, people, names) for rule in matching),
+        tuple(sorted(standings, key=lambda standing: (not standing.may_approve, standing.name.casefold()))),
     )
 
 
@@ -77,9 +77,9 @@ def _without_conditions(rule: RuleTerms) -> RuleTerms:
     return replace(rule, conditions=())
 
 
-def _answer_rule(rule: RuleTerms, card: RuledCard, people: Iterable[Voter], requesters: str) -> RuleAnswer:
+def _describe_rule(rule: RuleTerms, card: RuledCard, people: Iterable[Voter], requesters: str) -> RuleLine:
     state, people = RuleState(rule, ()), tuple(people)
-    return RuleAnswer(
+    return RuleLine(
         rule,
         describe_people(rule, rule.list_groups(card), requesters),
         " and ".join(condition.describe_match() for condition in rule.conditions),
@@ -102,10 +102,10 @@ def describe_people(rule: RuleTerms, groups: Iterable[Group], requesters: str = 
     return f"needs {rule.needed} {kind}{belong}{excluded}"
 
 
-def _answer_person(person: Voter, found: Entitlement) -> PersonAnswer:
+def _describe_person(person: Voter, found: Entitlement) -> PersonStanding:
     if not found.may_approve:
-        return PersonAnswer(person.name, may_approve=False, text=f"can’t approve: {found.refusal}")
+        return PersonStanding(person.name, may_approve=False, text=f"can’t approve: {found.refusal}")
     other = found.vote.deputy_for if found.vote else None
     name = f", in the name of {other.name}" if other else ""
     alone = "may approve it alone" if found.completes else "may approve it together with others"
-    return PersonAnswer(person.name, may_approve=True, text=f"{alone}{name}")
+    return PersonStanding(person.name, may_approve=True, text=f"{alone}{name}")

@@ -22,8 +22,8 @@ from agents.approvals.decisions import (
     write_denial,
 )
 from agents.approvals.own_cards import lock_own_cards
+from agents.approvals.warnings.card_reading import read_cards
 from agents.approvals.warnings.individual_cards import STALE, WaitingCard, find_individual_reasons
-from agents.approvals.warnings.marks import read_cards
 from agents.approvals.warnings.stale_targets import describe_local_staleness
 from agents.approvals.withheld_bulks import refuse_undone
 from agents.platform.refusals import Invalid, Refusal

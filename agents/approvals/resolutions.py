@@ -7,7 +7,7 @@ from agents.approvals.decisions import MAX_REASON
 from agents.approvals.own_cards import require_approver
 from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.runs.engine import next_step
-from agents.runs.engine.results import build_end_columns, keep_marks
+from agents.runs.engine.results import build_end_columns, keep_provenance
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.engine.unknown_outcomes import close_unknown_card
 from agents.runs.events import CallResolved
@@ -45,7 +45,7 @@ def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> Tool
         if not unknown.update(**build_end_columns(tx, call, result)):
             raise Conflict("the outcome of this call is not unknown", call_status=call.status)
         close_unknown_card(call, f"{by}: {reason}", member.user)
-        keep_marks(call, result)
+        keep_provenance(call, result)
         tx.inbox_changed = True
         tx.publish(CallResolved(str(call.pk), outcome, by, reason))
         tx.audit(f"user:{by}", "outcome_resolved", f"tool_call:{call.pk}", outcome=outcome, reason=reason)

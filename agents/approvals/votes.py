@@ -106,7 +106,7 @@ class CardStanding:
 
     @property
     def needs_several_people(self) -> bool:
-        """True if a rule asks for more than one person, so that no standing grant of one person can answer the card."""
+        """True if a rule asks for more than one person, so that one person's standing grant cannot approve the card."""
         return any(rule.needed > 1 for rule in self.rules)
 
     def may_decide(self, member: Membership) -> Entitlement:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class OutgoingMessage:
+class Notification:
     """The message for one or more notices.
 
     Attributes:

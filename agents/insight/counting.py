@@ -220,7 +220,7 @@ def _load_calls(events: Iterable[_CountedEvent]) -> dict[int | None, _CountedCal
 
 
 def _load_other_usage(events: Iterable[_CountedEvent]) -> dict[int, dict[str, int]]:
-    """Return the usage of title requests and unusable answers by event: they call the model, but are not passes."""
+    """Return the usage of title requests and unusable responses by event: they call the model, but are not passes."""
     wanted = [event.pk for event in events if event.type in OTHER_USAGE]
     if not wanted:
         return {}

@@ -106,7 +106,7 @@ def name_employee(employee_id: int) -> str:
 def select_decisions(organization_id: int) -> QuerySet[Approval]:
     """Select the cards of an organization that people have decided.
 
-    This is the one place that defines which decisions are people's. An answer of a standing grant names its maker, but
+    This is the one place that defines which decisions are people's. That of a standing grant names its maker, but
     is not their decision.
     """
     decided = {"decided_by__isnull": False, "decided_at__isnull": False, "standing_grant__isnull": True}

@@ -182,16 +182,16 @@ def _build_cards(now: datetime | None) -> Iterator[Metric]:
 
 
 def _build_notices(now: datetime | None) -> Iterator[Metric]:
-    """Build the metrics of notices: those that are due, and messages that were given up."""
+    """Build the metrics of notices: those that are due, and notifications that were given up."""
     unspread = Notice.objects.filter(spread_at=None).aggregate(many=Count("pk"), oldest=Min("created_at"))
     due = Delivery.objects.filter(status=DeliveryStatus.WAITING, due_at__lte=Now())
     late = due.aggregate(many=Count("pk"), oldest=Min("due_at"))
     failed = Delivery.objects.filter(status=DeliveryStatus.FAILED).count()
     oldest = min((at for at in (unspread["oldest"], late["oldest"]) if at), default=None)
     many = unspread["many"] + late["many"]
-    yield _build_gauge("gadget_notices_due", "Notices and messages that are due.", many)
+    yield _build_gauge("gadget_notices_due", "Notices and notifications that are due.", many)
     yield _build_gauge("gadget_notices_due_oldest_seconds", "Age of the oldest of them.", _get_age(oldest, now))
-    yield _build_gauge("gadget_messages_failed", "Messages that were given up.", failed)
+    yield _build_gauge("gadget_messages_failed", "Notifications that were given up.", failed)
     waiting = WebhookDelivery.objects.filter(status=WebhookDeliveryStatus.WAITING)
     webhooks = waiting.aggregate(many=Count("pk"), oldest=Min("created_at"))
     yield _build_gauge("gadget_webhook_deliveries_waiting", "Deliveries of webhooks that wait.", webhooks["many"])

@@ -17,10 +17,10 @@ from agents.employees.toolboxes import load_toolbox
 from agents.insight.models import EmployeeFigures, FiguresHead
 from agents.platform.refusals import Invalid
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
-from agents.standing_grants.drafts import GrantDraft, check_draft, draft_equal, read_value
 from agents.standing_grants.making import list_usable
 from agents.standing_grants.models import MAX_DAYS, StandingGrant
-from agents.standing_grants.past_calls import CallColumns, DraftedGrant, PastCall, read_past_call
+from agents.standing_grants.past_calls import CallColumns, GrantMatcher, PastCall, read_past_call
+from agents.standing_grants.proposals import ProposedGrant, check_proposal, propose_equal, read_value
 from tools.contract import Level, Tool, canonical_json, find_named_hosts
 from tools.toolbox import Toolbox
 from tools.toolbox.conditions import Condition, Rule
@@ -41,29 +41,29 @@ _APPROVED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A draft that would have answered these approved cards and no denied card.
+    """A proposal that would have approved these approved cards and no denied card.
 
     Attributes:
         cards: the ids of the approved cards, newest first.
     """
 
-    draft: GrantDraft
+    proposal: ProposedGrant
     tool: Tool
     cards: tuple[int, ...]
 
     @cached_property
-    def drafted(self) -> DraftedGrant:
-        """The draft to compare past cards with."""
-        return DraftedGrant.of(self.draft, self.tool)
+    def matcher(self) -> GrantMatcher:
+        """The proposal to compare past cards with."""
+        return GrantMatcher.of(self.proposal, self.tool)
 
     @property
     def pair(self) -> tuple[int | None, str]:
         """The employee and the tool that it is about."""
-        return self.draft.employee_id, self.draft.tool
+        return self.proposal.employee_id, self.proposal.tool
 
-    def would_answer(self, call: PastCall) -> bool:
-        """Return True if the draft answers the call, as if nothing had changed since."""
-        return self.drafted.answers(call)
+    def would_preapprove(self, call: PastCall) -> bool:
+        """Return True if the proposal approves the call, as if nothing had changed since."""
+        return self.matcher.covers(call)
 
 
 class _Approved(NamedTuple):
@@ -98,17 +98,17 @@ def find_suggestions(member: Membership, employee_id: int | None = None) -> list
     for card in _load_approved(organization_id, employee_id=employee_id):
         groups[card.call.run__employee_id, card.shape].append(card)
     toolbox = load_toolbox(organization_id)
-    found = [each for cards in groups.values() if (each := _draft_suggestion(organization_id, toolbox, cards))]
+    found = [each for cards in groups.values() if (each := _build_suggestion(organization_id, toolbox, cards))]
     existing = list(list_usable(organization_id)) if found else []
     kept = [each for each in found if not _is_covered(each, existing)]
     return sorted(_drop_denied(organization_id, kept), key=lambda each: -len(each.cards))
 
 
 def suggest_for_card(card: Approval) -> Suggestion | None:
-    """Find the suggestion that would answer this waiting card; None if there is none."""
+    """Find the suggestion that would approve this waiting card; None if there is none."""
     approved = _load_approved(card.organization_id, employee_id=card.run.employee_id, shape=card.shape)
-    found = _draft_suggestion(card.organization_id, load_toolbox(card.organization_id), approved)
-    if found is None or not found.would_answer(read_past_call(card)):
+    found = _build_suggestion(card.organization_id, load_toolbox(card.organization_id), approved)
+    if found is None or not found.would_preapprove(read_past_call(card)):
         return None
     return next(iter(_drop_denied(card.organization_id, [found])), None)
 
@@ -116,7 +116,7 @@ def suggest_for_card(card: Approval) -> Suggestion | None:
 def _load_approved(organization_id: int, *, employee_id: int | None, shape: str = "") -> list[_Approved]:
     """Load the single cards that people approved in the last 30 days, newest first.
 
-    An answer of a standing grant is not its maker's decision.
+    An approval by a standing grant is not its maker's decision.
     """
     rows = Approval.objects.filter(
         organization_id=organization_id,
@@ -144,7 +144,7 @@ def _load_approved(organization_id: int, *, employee_id: int | None, shape: str 
 
 
 def _drop_denied(organization_id: int, found: Iterable[Suggestion]) -> list[Suggestion]:
-    """Drop the suggestions that would have answered a call that a person denied in the last 30 days.
+    """Drop the suggestions that would have approved a call that a person denied in the last 30 days.
 
     Every denial of the tool counts: also one in bulk, and one of another shape, because a param may be optional.
     """
@@ -157,7 +157,7 @@ def _drop_denied(organization_id: int, found: Iterable[Suggestion]) -> list[Sugg
         kind=ApprovalKind.APPROVAL,
         status=ApprovalStatus.DENIED,
         tool_call__tool__in={each.tool.name for each in left},
-        run__employee_id__in={each.draft.employee_id for each in left},
+        run__employee_id__in={each.proposal.employee_id for each in left},
     )
     rows = list(denied.order_by("-decided_at").values_list(*CallColumns._fields)[: MAX_DENIED + 1])
     calls = [CallColumns(*row) for row in rows[:MAX_DENIED]]
@@ -166,17 +166,17 @@ def _drop_denied(organization_id: int, found: Iterable[Suggestion]) -> list[Sugg
     for call in calls:
         if any(each.pair == call.pair for each in left):
             past = call.as_past_call()
-            left = [each for each in left if each.pair != call.pair or not each.would_answer(past)]
+            left = [each for each in left if each.pair != call.pair or not each.would_preapprove(past)]
     return left
 
 
 def _keep_wholly_read(found: Iterable[Suggestion], read: Mapping[tuple[int | None, str], int]) -> list[Suggestion]:
     """Keep the suggestions for an employee and tool of which every denial was read, by the counted figures.
 
-    One that was not read might be of a call that the suggestion would have answered.
+    One that was not read might be of a call that the suggestion would have approved.
     """
     since = (timezone.now() - PERIOD).astimezone(UTC).date()
-    figures = EmployeeFigures.objects.filter(employee_id__in={each.draft.employee_id for each in found})
+    figures = EmployeeFigures.objects.filter(employee_id__in={each.proposal.employee_id for each in found})
     sums = figures.filter(day__gte=since, denied__gt=0).order_by().values_list("employee_id", "tool")
     denied = {(employee_id, tool): many for employee_id, tool, many in sums.annotate(many=Sum("denied"))}
     head = FiguresHead.objects.filter(pk=FiguresHead.ONLY).first()
@@ -184,8 +184,8 @@ def _keep_wholly_read(found: Iterable[Suggestion], read: Mapping[tuple[int | Non
     return [each for each in found if is_counted and denied.get(each.pair, 0) <= read.get(each.pair, 0)]
 
 
-def _draft_suggestion(organization_id: int, toolbox: Toolbox, cards: Sequence[_Approved]) -> Suggestion | None:
-    """Draft the suggestion of approved cards of one employee and shape; None if too few show care."""
+def _build_suggestion(organization_id: int, toolbox: Toolbox, cards: Sequence[_Approved]) -> Suggestion | None:
+    """Build the suggestion of approved cards of one employee and shape; None if too few show care."""
     approved = [card for card in cards if card.is_considered]
     if len(approved) < LEAST_APPROVALS or approved[0].call.level == Level.DESTRUCTIVE.value:
         return None
@@ -193,22 +193,22 @@ def _draft_suggestion(organization_id: int, toolbox: Toolbox, cards: Sequence[_A
     if tool is None or tool.definition_hash != approved[0].definition_hash:
         return None
     try:
-        draft = _draft_narrowest([card.call for card in approved], tool)
-        check_draft(organization_id, draft)
+        proposal = _propose_narrowest([card.call for card in approved], tool)
+        check_proposal(organization_id, proposal)
     except Invalid:
         return None
-    found = Suggestion(draft, tool, ())
-    answered = tuple(card.pk for card in approved if found.would_answer(card.call.as_past_call()))
-    return replace(found, cards=answered) if len(answered) >= LEAST_APPROVALS else None
+    found = Suggestion(proposal, tool, ())
+    covered = tuple(card.pk for card in approved if found.would_preapprove(card.call.as_past_call()))
+    return replace(found, cards=covered) if len(covered) >= LEAST_APPROVALS else None
 
 
-def _draft_narrowest(calls: Sequence[CallColumns], tool: Tool) -> GrantDraft:
-    """Draft the narrowest terms that cover these calls of one shape and one employee.
+def _propose_narrowest(calls: Sequence[CallColumns], tool: Tool) -> ProposedGrant:
+    """Propose the narrowest terms that cover these calls of one shape and one employee.
 
     Raises:
         Invalid: a param cannot be named.
     """
-    first = draft_equal(calls[0].tool_call__tool, calls[0].run__employee_id, calls[0].params)
+    first = propose_equal(calls[0].tool_call__tool, calls[0].run__employee_id, calls[0].params)
     paths = sorted(set().union(*(list_paths(call.params) or () for call in calls)))
     destinations = list_destinations(paths, tool.destination_params | tool.address_params)
     conditions = [
@@ -235,10 +235,10 @@ def _narrow(path: str, values: Iterable[Any], is_destination: bool) -> list[Cond
 
 def _is_covered(suggestion: Suggestion, existing: Iterable[StandingGrant]) -> bool:
     """Return True if a standing grant in force has the same tool and conditions for this employee."""
-    wanted = sorted(canonical_json(condition.as_json()) for condition in suggestion.draft.conditions)
+    wanted = sorted(canonical_json(condition.as_json()) for condition in suggestion.proposal.conditions)
     return any(
-        grant.tool == suggestion.draft.tool
-        and grant.employee_id in (None, suggestion.draft.employee_id)
+        grant.tool == suggestion.proposal.tool
+        and grant.employee_id in (None, suggestion.proposal.employee_id)
         and sorted(map(canonical_json, grant.conditions)) == wanted
         for grant in existing
     )

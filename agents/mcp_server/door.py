@@ -63,7 +63,7 @@ class McpDoor:
             caller = await _admit(scope)
             if scope["method"] == "DELETE":
                 await _end(caller)
-                await _answer(send, 204, b"")
+                await _respond(send, 204, b"")
                 return
             if scope["method"] != "POST":
                 raise _Refusal(405, "Only POST and DELETE are served here.", ((b"allow", b"POST, DELETE"),))
@@ -71,14 +71,14 @@ class McpDoor:
             message = read_message(body)
             check_version(scope, message)
         except _Refusal as refusal:
-            await _answer(send, refusal.status, build_error(-32600, refusal.message), refusal.headers)
+            await _respond(send, refusal.status, build_error(-32600, refusal.message), refusal.headers)
             return
         except BadMessage as problem:
-            await _answer(send, 400, build_error(problem.code, problem.text, problem.message_id, problem.data))
+            await _respond(send, 400, build_error(problem.code, problem.text, problem.message_id, problem.data))
             return
         if opens_session(scope, message):
             send = _add_session(send, str(SessionToken.create(caller.key)))
-        await self._serve({**scope, SCOPE_KEY: caller}, _replay(body, receive), send)
+        await self._serve({**scope, SCOPE_KEY: caller}, _receive_again(body, receive), send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the SDK serve the request; its manager lives as long as the request, so nothing outlives it."""
@@ -138,7 +138,7 @@ async def _read_body(receive: Receive) -> bytes:
             return b"".join(parts)
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
+def _receive_again(body: bytes, receive: Receive) -> Receive:
     """Return a `receive` that gives the body once, and then whatever comes."""
     left = [body]
 
@@ -151,7 +151,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _add_session(send: Send, session: str) -> Send:
-    """Return a `send` that adds the session to the headers of a successful answer."""
+    """Return a `send` that adds the session to the headers of a successful response."""
 
     async def send_with_session(message: Message) -> None:
         if message["type"] == "http.response.start" and message["status"] == 200:
@@ -161,7 +161,7 @@ def _add_session(send: Send, session: str) -> Send:
     return send_with_session
 
 
-async def _answer(send: Send, status: int, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+async def _respond(send: Send, status: int, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
     head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *headers]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})

@@ -12,15 +12,17 @@ from mcp.shared.exceptions import MCPError
 from agents.platform.error_boundary import log_and_continue
 
 Args = ParamSpec("Args")
-Answer = TypeVar("Answer")
+Response = TypeVar("Response")
 FAILED = "Gadget failed to answer; the reason is in its log. Try again later."
 
 
-def hide_failures(handle: Callable[Args, Coroutine[Any, Any, Answer]]) -> Callable[Args, Coroutine[Any, Any, Answer]]:
+def hide_failures(
+    handle: Callable[Args, Coroutine[Any, Any, Response]],
+) -> Callable[Args, Coroutine[Any, Any, Response]]:
     """Answer an unexpected exception of the handler with an internal error: the SDK would send the exception's text."""
 
     @wraps(handle)
-    async def answer(*args: Args.args, **kwargs: Args.kwargs) -> Answer:
+    async def respond(*args: Args.args, **kwargs: Args.kwargs) -> Response:
         refusal = MCPError(types.INTERNAL_ERROR, FAILED)
         with log_and_continue("an MCP request"):
             try:
@@ -29,4 +31,4 @@ def hide_failures(handle: Callable[Args, Coroutine[Any, Any, Answer]]) -> Callab
                 refusal = error
         raise refusal
 
-    return answer
+    return respond

@@ -90,7 +90,7 @@ def accept_both(scope: Scope) -> Scope:
 
 
 def build_error(code: int, text: str, message_id: str | int | None = None, data: Any = None) -> bytes:
-    """Build the answer to a message that is refused."""
+    """Build the response to a message that is refused."""
     error = {"code": code, "message": text, **({"data": data} if data is not None else {})}
     return json.dumps({"jsonrpc": "2.0", "id": message_id, "error": error}).encode()
 

@@ -14,11 +14,11 @@ from agents.employees.toolboxes import load_toolbox
 from agents.gateway.models import AgentKey
 from agents.gateway.requests import ToolRequest, record_request
 from agents.gateway.tickets import Ticket
-from agents.mcp_server.answers import (
+from agents.mcp_server.call_responses import (
     MAX_START,
     MAX_WAIT_S,
     TICKET_TOOLS,
-    build_answer,
+    build_call_response,
     build_cancellation,
     build_refusal,
     describe_tool,
@@ -99,7 +99,7 @@ async def _look_up(context: Context, caller: Caller, arguments: dict[str, Any]) 
     if not ticket.has_ended and wait_s:
         await wait_for_call(ticket.call, _has_ended, wait_s, _report_to(context))
         ticket = await _find(caller.key, ticket.id)
-    return build_answer(ticket, caller.site, start)
+    return build_call_response(ticket, caller.site, start)
 
 
 async def _record_and_wait(
@@ -115,7 +115,7 @@ async def _record_and_wait(
         ticket = await _find(caller.key, ticket.id)
     if has_tasks and not ticket.has_ended:
         return build_task(ticket, caller)
-    return build_answer(ticket, caller.site)
+    return build_call_response(ticket, caller.site)
 
 
 def _has_ended(status: str) -> bool:

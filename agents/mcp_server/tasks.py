@@ -16,7 +16,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agents.gateway.models import AgentKey
 from agents.gateway.tickets import Ticket
-from agents.mcp_server.answers import build_address, build_answer
+from agents.mcp_server.call_responses import build_address, build_call_response
 from agents.mcp_server.callers import Caller, get_caller
 from agents.mcp_server.database import database_to_async
 from agents.mcp_server.failures import hide_failures
@@ -60,7 +60,7 @@ def knows_tasks(context: Context) -> bool:
 
 
 def build_task(ticket: Ticket, caller: Caller) -> dict[str, Any]:
-    """Build the answer to a call that has not ended."""
+    """Build the response to a call that has not ended."""
     return {"resultType": "task", **_describe(ticket, caller)}
 
 
@@ -106,7 +106,7 @@ def _describe(ticket: Ticket, caller: Caller) -> dict[str, Any]:
     if message := _MESSAGES.get(ticket.status):
         described["statusMessage"] = f"{message} {build_address(ticket, caller.site)}"
     if described["status"] == "completed":
-        result = build_answer(ticket, caller.site)
+        result = build_call_response(ticket, caller.site)
         described["result"] = result.model_dump(by_alias=True, exclude_none=True, mode="json")
     elif described["status"] == "failed":
         described["error"] = {"code": types.INTERNAL_ERROR, "message": ticket.content}

@@ -39,7 +39,7 @@ def can_send_mail() -> bool:
 
 
 def accepts_addresses() -> bool:
-    """Return True if members may add e-mail addresses: without a mail server only in the demo, which shows messages."""
+    """Return True if members may add e-mail addresses; without a mail server, only in the demo, which shows them."""
     return can_send_mail() or settings.GADGET_SHOWS_MESSAGES
 
 

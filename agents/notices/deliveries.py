@@ -57,8 +57,8 @@ def send_again(member: Membership, delivery_id: int) -> Delivery:
     with transaction.atomic():
         delivery = select_deliveries(member, of_all=True).filter(pk=delivery_id).first()
         if delivery is None:
-            raise NotFound(f"There is no message {delivery_id}.")
+            raise NotFound(f"There is no notification {delivery_id}.")
         failed = Delivery.objects.filter(pk=delivery.pk, status=DeliveryStatus.FAILED)
         if not changes.send_again(failed):
-            raise Conflict("This message has not failed.")
+            raise Conflict("This notification has not failed.")
     return delivery

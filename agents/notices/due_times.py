@@ -1,4 +1,4 @@
-"""Compute the due times of messages anew that were set while the clock was ahead."""
+"""Compute the due times of notifications anew that were set while the clock was ahead."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def correct_due_times() -> int:
 
 
 def _correct_tried() -> int:
-    """Try messages again soon whose pause is too long; not at once, because somebody may be sending them."""
+    """Try notifications again soon whose pause is too long; not at once, because somebody may be sending them."""
     pause, push_pause = find_pause(MANY_TRIES), timedelta(seconds=LONGEST_WAIT_S * timing().scale)
     is_push = Q(channel__kind=ChannelKind.PUSH)
     too_late = Q(due_at__gt=Now() + pause + CLOCK_SLACK) & ~is_push
@@ -42,7 +42,7 @@ def _correct_tried() -> int:
 
 
 def _correct_untried() -> int:
-    """Give messages that were made while the clock was ahead the time that their person's choices give from now."""
+    """Give notifications made while the clock was ahead the time that their person's choices give from now."""
     was_ahead = Q(created_at__gt=Now() + CLOCK_SLACK) | Q(due_at__gt=Now() + LONGEST_DELAY + CLOCK_SLACK)
     with transaction.atomic():
         late = Delivery.objects.filter(was_ahead, due_at__gt=Now(), tries=0)

@@ -85,11 +85,11 @@ class Channel(ReceiverBase):
         address: encrypted, because addresses of some kinds are secrets.
         label: what pages show to others than its owner.
         fingerprint: a keyed hash of the address, by which an address is not added twice.
-        host: the server that takes its messages, such as a push service; empty if it is not known.
+        host: the server that takes its notifications, such as a push service; empty if it is not known.
         is_shared: it is for the whole organization, as long as its member is an admin.
         code: the code that was sent there, while it is unconfirmed.
         wrong_codes: the number of wrong codes that were entered.
-        gone_answers: the number of answers in a row that said that the address is gone.
+        gone_answers: the number of responses in a row that said that the address is gone.
     """
 
     membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="channels")

@@ -11,9 +11,9 @@ from django.db.models import QuerySet
 
 from agents.deliveries.channels.push import SILENT_PUSH_HOSTS, Subscription, push
 from agents.deliveries.failures import DeliveryError
-from agents.deliveries.messages import OutgoingMessage
+from agents.deliveries.messages import Notification
 from agents.notices.models import CARD_KINDS, Channel, Delivery
-from agents.notices.texts import MAX_IN_ONE_MESSAGE, SEVERAL, count_waiting
+from agents.notices.texts import MAX_IN_ONE_NOTIFICATION, SEVERAL, count_waiting
 from agents.runs.models import Approval, ApprovalStatus
 
 logger = logging.getLogger(__name__)
@@ -22,10 +22,10 @@ CLOSED = tuple(status for status in ApprovalStatus if status != ApprovalStatus.P
 MAX_CLOSED = 100
 
 
-def add_closed_cards(channel: Channel, message: OutgoingMessage) -> OutgoingMessage:
-    """Let the message close the notifications whose cards are closed."""
+def add_closed_cards(channel: Channel, notification: Notification) -> Notification:
+    """Let the notification close the notifications whose cards are closed."""
     closed = _select_closed(channel).values_list("notice__approval", flat=True).distinct()
-    return replace(message, closes=tuple(f"card-{pk}" for pk in closed[:MAX_CLOSED]))
+    return replace(notification, closes=tuple(f"card-{pk}" for pk in closed[:MAX_CLOSED]))
 
 
 def note_shown(channel: Channel, deliveries: Sequence[Delivery]) -> None:
@@ -41,7 +41,7 @@ def note_shown(channel: Channel, deliveries: Sequence[Delivery]) -> None:
 def withdraw_next() -> bool:
     """Take the notifications of closed cards off one browser's screen, at most once; return False if there are none.
 
-    Where a push service counts messages that show nothing, the next visible message closes them.
+    Where a push service counts notifications that show nothing, the next visible notification closes them.
     """
     shown = Delivery.objects.filter(is_on_screen=True, notice__approval__status__in=CLOSED)
     shown = shown.exclude(channel__host__in=SILENT_PUSH_HOSTS)
@@ -53,7 +53,7 @@ def withdraw_next() -> bool:
         first = rows.order_by("pk").first()
         if first is None:
             return False
-        taken = list(rows.filter(channel=first.channel).order_by("pk")[:MAX_IN_ONE_MESSAGE])
+        taken = list(rows.filter(channel=first.channel).order_by("pk")[:MAX_IN_ONE_NOTIFICATION])
         Delivery.objects.filter(pk__in=[each.pk for each in taken]).update(is_on_screen=False)
         cards = Approval.objects.filter(notices__deliveries__in=taken).distinct().values_list("pk", flat=True)
         tags, waiting = [f"card-{pk}" for pk in cards], count_waiting(first.channel.membership.organization_id)

@@ -1,4 +1,4 @@
-"""The outboxes of notices, by mail, push and chat: all that is due for one channel goes out in one message."""
+"""The outboxes of notices, by mail, push and chat: all that is due for one channel goes out in one notification."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing_extensions import override
 from agents.accounts.notice_facts import NoticeKind
 from agents.deliveries.channels import get_channel
 from agents.deliveries.failures import DeliveryError
-from agents.deliveries.messages import OutgoingMessage
+from agents.deliveries.messages import Notification
 from agents.deliveries.models import MAX_PROBLEM, DeliveryStatus
 from agents.deliveries.outboxes import DeliveryBatch, DeliveryEnding, Outbox
 from agents.notices.audience import Audience
 from agents.notices.channels import forget_channel
 from agents.notices.models import Channel, ChannelKind, Delivery
 from agents.notices.on_screen import add_closed_cards, note_shown
-from agents.notices.texts import MAX_IN_ONE_MESSAGE, write_message
+from agents.notices.texts import MAX_IN_ONE_NOTIFICATION, write_notification
 
-MAX_GONE_ANSWERS = 3
+MAX_GONE_RESPONSES = 3
 _Batch = DeliveryBatch[Delivery, Channel]
 
 
@@ -47,7 +47,7 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
     def choose(self, first: Delivery, same: QuerySet[Delivery]) -> tuple[Delivery, ...]:
         if first.notice.kind == NoticeKind.CODE:
             return (first,)
-        return tuple(same.exclude(notice__kind=NoticeKind.CODE)[:MAX_IN_ONE_MESSAGE])
+        return tuple(same.exclude(notice__kind=NoticeKind.CODE)[:MAX_IN_ONE_NOTIFICATION])
 
     @override
     def explain_drops(self, batch: _Batch) -> dict[int, str]:
@@ -69,9 +69,9 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
         way.send(batch.receiver.address, self.write(batch))
         return DeliveryEnding()
 
-    def write(self, batch: _Batch) -> OutgoingMessage:
-        """Write one message about all notices of the batch."""
-        return write_message([each.notice for each in batch.deliveries], batch.receiver, batch.key)
+    def write(self, batch: _Batch) -> Notification:
+        """Write one notification about all notices of the batch."""
+        return write_notification([each.notice for each in batch.deliveries], batch.receiver, batch.key)
 
     @override
     def note_sent(self, batch: _Batch) -> None:
@@ -86,18 +86,18 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
             problem=error.problem[:MAX_PROBLEM],
             gone_answers=F("gone_answers") + 1 if error.is_gone else 0,
         )
-        if error.is_gone and channel.filter(gone_answers__gte=MAX_GONE_ANSWERS).exists():
+        if error.is_gone and channel.filter(gone_answers__gte=MAX_GONE_RESPONSES).exists():
             forget_channel(batch.receiver)
-        elif pause is not None:  # the other messages wait, too
+        elif pause is not None:  # the other notifications wait, too
             waiting = Delivery.objects.filter(channel=batch.receiver, status=DeliveryStatus.WAITING)
             waiting.filter(due_at__lt=Now() + pause).update(due_at=Now() + pause)
 
 
 class PushOutbox(NoticeOutbox):
-    """The notices to browsers, whose messages also close notifications on the screen."""
+    """The notices to browsers, whose notifications also close notifications on the screen."""
 
     @override
-    def write(self, batch: _Batch) -> OutgoingMessage:
+    def write(self, batch: _Batch) -> Notification:
         return add_closed_cards(batch.receiver, super().write(batch))
 
     @override

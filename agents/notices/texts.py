@@ -10,14 +10,14 @@ from django.conf import settings
 from django.urls import reverse
 
 from agents.accounts.notice_facts import NoticeKind, clean_name
-from agents.deliveries.messages import OutgoingMessage
+from agents.deliveries.messages import Notification
 from agents.employees.toolboxes import load_toolbox
 from agents.notices.models import Channel, Notice
 from agents.runs.models import IS_PENDING, Approval, RunStatus
 
-MAX_IN_ONE_MESSAGE = 100
+MAX_IN_ONE_NOTIFICATION = 100
 SEVERAL = "several"
-"""The tag of a message about several notices."""
+"""The tag of a notification about several notices."""
 _FACTS = {
     NoticeKind.CARD: "A decision is waiting",
     NoticeKind.QUESTION: "A question is waiting",
@@ -95,8 +95,8 @@ def describe(notice: Notice, channel: Channel) -> NoticeText:
     )
 
 
-def write_message(notices: Sequence[Notice], channel: Channel, key: str) -> OutgoingMessage:
-    """Write one message about these notices."""
+def write_notification(notices: Sequence[Notice], channel: Channel, key: str) -> Notification:
+    """Write one notification about these notices."""
     base = settings.GADGET_LINK_BASE
     texts = [describe(notice, channel) for notice in notices]
     items = tuple(
@@ -108,7 +108,7 @@ def write_message(notices: Sequence[Notice], channel: Channel, key: str) -> Outg
     else:
         subject = texts[0].sentence if len(texts) == 1 else count_kinds([notice.kind for notice in notices])
     is_one = len(notices) == 1
-    return OutgoingMessage(
+    return Notification(
         key=key,
         subject=subject,
         items=items,

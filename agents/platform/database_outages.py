@@ -53,6 +53,6 @@ def describe_outage(error: BaseException) -> str:
     if isinstance(cause, sqlite3.Error):
         return _CODES.get(getattr(cause, "sqlite_errorcode", -1) & _PRIMARY_CODE, "")
     state: str | None = getattr(cause, "sqlstate", None)
-    if state is None:  # raised by the client itself: no connection, or no answer on it
+    if state is None:  # raised by the client itself: no connection, or no response on it
         return UNREACHABLE if isinstance(error, (OperationalError, InterfaceError)) else ""
     return next((_STATES[state[:length]] for length in (5, 3, 2) if state[:length] in _STATES), "")

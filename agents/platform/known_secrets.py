@@ -22,7 +22,7 @@ SHORTEST_LINE = 16
 SHORTEST_DISTINCTIVE = 16
 """A shorter value may stand in other organizations' lines by chance."""
 _HOST = re.compile(r"(?i)(localhost|(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,})\.?(:\d{1,5})?")
-_MARK = re.compile(
+_PLACEHOLDER = re.compile(
     r"(?i)[\w.+-]+@([a-z0-9-]+\.)+[a-z]{2,}|(application|audio|font|image|text|video)/[a-z0-9.+-]+"
     r"|\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:?\d\d)?"
 )
@@ -58,8 +58,8 @@ class KnownSecrets:
                 del self._by_owner[next(iter(self._by_owner))]
             self._forms = {}
 
-    def redact(self, text: str, mark: str, owner: int | None = None) -> str:
-        """Return the text with the mark in place of secrets.
+    def redact(self, text: str, placeholder: str, owner: int | None = None) -> str:
+        """Return the text with the placeholder in place of secrets.
 
         Args:
             owner: the organization that the text is about: its secrets and the installation's are replaced. None if it
@@ -68,7 +68,7 @@ class KnownSecrets:
         """
         for form in self._forms.get(owner) or self._build_forms(owner):
             if form in text:
-                text = text.replace(form, mark)
+                text = text.replace(form, placeholder)
         return text
 
     def _build_forms(self, owner: int | None) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ class KnownSecrets:
 
 def is_distinctive(secret: str) -> bool:
     """Return True for a value that stands in a text only if that text has this secret."""
-    is_common = name_common_kind(secret) or _MARK.fullmatch(secret.strip())
+    is_common = name_common_kind(secret) or _PLACEHOLDER.fullmatch(secret.strip())
     return len(secret) >= SHORTEST_DISTINCTIVE and not is_common
 
 

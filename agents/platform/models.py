@@ -9,7 +9,7 @@ class Installation(models.Model):
     """The installation, in one row: each process compares itself with it at startup (agents/accounts/installation.py).
 
     Attributes:
-        folder_mark: the mark that is also in the files folder; it reveals a different folder.
+        folder_mark: the id that is also in the files folder; it reveals a different folder.
         canary: a value without other use, encrypted with GADGET_ENCRYPTION_KEYS; it reveals different keys.
     """
 

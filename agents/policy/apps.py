@@ -1,4 +1,4 @@
-"""The Django app for policy snapshots and drafts."""
+"""The Django app for policy snapshots and policy drafts."""
 
 from django.apps import AppConfig
 

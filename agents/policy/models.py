@@ -1,4 +1,4 @@
-"""Policy drafts, and everything that would have been different under drafts in shadow mode."""
+"""Policy drafts, and everything that would have been different under policy drafts in shadow mode."""
 
 from django.conf import settings
 from django.db import models
@@ -13,15 +13,15 @@ MAX_SHADOW_DAYS = 30
 
 
 class PolicyDraft(models.Model):
-    """Rule changes that somebody saved to watch their effect; a draft never changes a verdict.
+    """Rule changes that somebody saved to watch their effect; a policy draft never changes a verdict.
 
     Attributes:
-        changes: JSON of `agents.policy.drafts.PolicyChange`.
-        shadow_from, shadow_until: the period of shadow mode, in which the draft also judges new calls; None before it.
+        changes: JSON of `agents.policy.policy_drafts.PolicyChange`.
+        shadow_from, shadow_until: the period of shadow mode, in which it also judges new calls; None before it.
         last_call_id: the newest call that was compared, or that existed when shadow mode started.
         counts: the number of compared calls by both verdicts, such as {"auto ask": 3}, and of calls that were not
             judged, by kind.
-        last_decided_at, last_card_id: the newest decision that was compared with the draft's approval rules; None
+        last_decided_at, last_card_id: the newest decision that was compared with its approval rules; None
             before the first.
         card_counts: the number of compared cards that these rules are for, by outcome, and as `stuck` of those that
             nobody could have approved.
@@ -61,7 +61,7 @@ class PolicyDraft(models.Model):
 
 
 class ShadowVerdict(models.Model):
-    """A different verdict that a draft in shadow mode gave about a call; it was never applied."""
+    """A different verdict that a policy draft in shadow mode gave about a call; it was never applied."""
 
     draft = models.ForeignKey(PolicyDraft, on_delete=models.CASCADE, related_name="verdicts", db_index=False)
     call = models.ForeignKey(ToolCall, on_delete=models.CASCADE, related_name="+")
@@ -78,7 +78,7 @@ class ShadowVerdict(models.Model):
 
 
 class ShadowCard(models.Model):
-    """A card that would have needed other people by the approval rules of a draft in shadow mode.
+    """A card that would have needed other people by the approval rules of a policy draft in shadow mode.
 
     Attributes:
         outcome: a `CardOutcome` of `agents.policy.rule_simulation`.

@@ -1,7 +1,7 @@
-"""The calls before a recorded call, rebuilt from what has really started, for drafted limits over history.
+"""The calls before a recorded call, rebuilt from what has really started, for proposed limits over history.
 
 A call that ran alone counts from the moment when it was recorded, as the gate counts it; any other from its start. So
-the calls of one answer count each other. Calls that were approved and had not started yet are not counted. Time ends
+the calls of one response count each other. Calls that were approved and had not started yet are not counted. Time ends
 when the judged call was recorded, even if it was judged again later.
 """
 
@@ -68,7 +68,7 @@ class _Timeline:
 
 
 class PastHistory:
-    """The started calls of the tools that a draft limits over history; each tool is loaded once, when it is needed."""
+    """The started calls of tools that a policy draft limits over history; each tool is loaded once, when needed."""
 
     def __init__(
         self, organization_id: int, judged: QuerySet[ToolCall], limits: Iterable[tuple[str, Condition]]
@@ -84,7 +84,7 @@ class PastHistory:
         self._succeeded: dict[tuple[str, After], dict[int, list[tuple[Moment, str]]]] = {}
 
     def look_back(self, row: CallRow) -> ToolHistory | None:
-        """Return the history before this call; None if no limit over history of the draft is for its tool."""
+        """Return the history before this call; None if no limit over history of the policy draft is for its tool."""
         return _CallHistory(self, row) if row.tool in self._summed else None
 
     def list_timelines(self, row: CallRow) -> Mapping[str, _Timeline]:
@@ -94,7 +94,7 @@ class PastHistory:
         return self._started[row.tool].get(row.employee_id, {})
 
     def is_summed(self, tool: str, param: str) -> bool:
-        """Return True if the draft limits the sum of this param."""
+        """Return True if the policy draft limits the sum of this param."""
         return param in self._summed[tool]
 
     def list_succeeded(self, row: CallRow, after: After) -> Sequence[tuple[Moment, str]]:
@@ -161,7 +161,7 @@ class _CallHistory:
         """Add up the amounts of the same calls.
 
         Raises:
-            MissingFact: the draft has no limit on this sum, or the amounts of some calls were erased.
+            MissingFact: the policy draft has no limit on this sum, or the amounts of some calls were erased.
         """
         if not self.past.is_summed(self.row.tool, param) or self._add_up(_ERASED, period):
             raise MissingFact(f"sum of {param}")

@@ -14,7 +14,7 @@ from django.db.models.functions import Cast
 
 from agents.runs.models import Pass, ToolCall
 from agents.runs.snapshots import UnreadableSnapshot, load_snapshot
-from agents.standing_grants.past_calls import DraftedGrant, PastCall
+from agents.standing_grants.past_calls import GrantMatcher, PastCall
 from tools.toolbox.conditions import need_history
 from tools.toolbox.history import ToolHistory
 from tools.toolbox.permissions import Permission, Verdict
@@ -130,15 +130,15 @@ class RuleChange(Protocol):
     def apply(self, rules: RecordedRules, scope: Hashable) -> RecordedRules:
         """Return the changed rules for calls of this scope."""
 
-    def find_grants(self, tool: str, scope: Hashable) -> Sequence[DraftedGrant]:
-        """Return the standing grants that may answer the tool's calls of this scope."""
+    def find_grants(self, tool: str, scope: Hashable) -> Sequence[GrantMatcher]:
+        """Return the standing grants that may approve the tool's calls of this scope."""
 
     def rebuild_history(self, row: CallRow) -> ToolHistory | None:
-        """Return the answers about calls before this one that it may have not kept; None if the change needs none."""
+        """Return the facts about calls before this one that it may have not kept; None if the change needs none."""
 
 
-ANSWERED = "answered"
-"""The verdict `ask` about a call that a standing grant answers."""
+PREAPPROVED = "answered"
+"""The verdict `ask` about a call that a standing grant approves."""
 
 
 class _Reach(Enum):
@@ -213,10 +213,10 @@ class RecordedJudge:
         grants = self._change.find_grants(row.tool, scope) if self._change else ()
         try:
             verdict = judge_recorded(call, rules, self._change.rebuild_history(row) if self._change else None)
-            is_answered = verdict.permission is Permission.ASK and _is_answered(call, verdict, row, grants)
+            is_preapproved = verdict.permission is Permission.ASK and _is_preapproved(call, verdict, row, grants)
         except MissingFact as missing:
             return Judged(ReplayOutcome.UNKNOWN, before, reason=str(missing), differences=(str(missing),))
-        after = ANSWERED if is_answered else verdict.permission.value
+        after = PREAPPROVED if is_preapproved else verdict.permission.value
         return Judged(ReplayOutcome.JUDGED, before, after, verdict.reason, tuple(list_differences(call, verdict)))
 
     def _load_rules(self, organization_id: int, name: str, scope: Hashable) -> RecordedRules | UnreadableSnapshot:
@@ -235,8 +235,8 @@ class RecordedJudge:
         return self._change.apply(rules, scope) if self._change else rules
 
 
-def _is_answered(call: RecordedCall, verdict: Verdict, row: CallRow, grants: Sequence[DraftedGrant]) -> bool:
-    """Return True if one of these standing grants answers the call, about which the gate asks.
+def _is_preapproved(call: RecordedCall, verdict: Verdict, row: CallRow, grants: Sequence[GrantMatcher]) -> bool:
+    """Return True if one of these standing grants approves the call, about which the gate asks.
 
     Raises:
         MissingFact: it depends on the origin of values, and nobody has looked for it.
@@ -247,8 +247,8 @@ def _is_answered(call: RecordedCall, verdict: Verdict, row: CallRow, grants: Seq
     past = PastCall(
         row.tool, verdict.level, row.employee_id, row.run_id, verdict.params, verdict.causes, provenance
     )  # fmt: skip
-    if any(grant.answers(past) for grant in grants):
+    if any(grant.covers(past) for grant in grants):
         return True
-    if provenance is None and any(grant.answers(replace(past, provenance=Provenance())) for grant in grants):
+    if provenance is None and any(grant.covers(replace(past, provenance=Provenance())) for grant in grants):
         raise MissingFact("provenance")
     return False

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from agents.approvals.requesters import find_requesters
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, Vote
-from agents.standing_grants.answers import USED
+from agents.standing_grants.preapprovals import USED
 from tools.contract import Level
 from tools.toolbox import Toolbox
 from tools.toolbox.approval_rules import CastVote, RuledCard, RuleTerms, Voter
@@ -29,7 +29,7 @@ class CardRow(NamedTuple):
     """A card as it is read, with its JSON as text.
 
     Attributes:
-        grant_id, maker_id: the standing grant that answered it, and the user who made that.
+        grant_id, maker_id: the standing grant that approved it, and the user who made that.
     """
 
     pk: int
@@ -137,7 +137,7 @@ class RulesOfToday:
 
 
 def _read_ruling(row: CardRow) -> Ruling | None:
-    """Return the ruling that was kept with the approval, or with the answer of a standing grant."""
+    """Return the ruling that was kept with the approval, or with the approval of a standing grant."""
     if not row.is_approved:
         return None
     if row.grant_id is not None:

@@ -14,8 +14,8 @@ import django
 from django.db import connections
 from django.db.models import Max, Min
 
-from agents.policy.recorded_answers import AnswerChecker, find_granted
 from agents.policy.recorded_calls import CallFilter, Judged, RecordedJudge, ReplayOutcome, read_calls
+from agents.policy.recorded_preapprovals import PreapprovalChecker, find_granted
 from agents.policy.recorded_rulings import find_problem, read_ruled
 
 CALLS_AT_ONCE = 20_000
@@ -30,14 +30,14 @@ class ReplayReport:
 
     Attributes:
         counts: the number of calls by outcome: `equal`, `different`, or a `ReplayOutcome`.
-        answers: the number of recorded answers of standing grants that are `equal` or `different`.
+        preapprovals: the number of recorded approvals by standing grants that are `equal` or `different`.
         rulings: the number of approvals under approval rules that are `equal` or `different`.
-        differences: one line for each call or answer that differs.
+        differences: one line for each call or approval that differs.
         unreadable: some of the reasons why calls could not be replayed.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
-    answers: Counter[str] = field(default_factory=Counter)
+    preapprovals: Counter[str] = field(default_factory=Counter)
     rulings: Counter[str] = field(default_factory=Counter)
     differences: list[str] = field(default_factory=list)
     unreadable: dict[str, int] = field(default_factory=dict)
@@ -55,9 +55,9 @@ class ReplayReport:
             if judged.kind in (ReplayOutcome.UNREADABLE, ReplayOutcome.MISSING) and is_known:
                 self.unreadable.setdefault(judged.reason, call_id)
 
-    def add_answer(self, call_id: int, problem: str) -> None:
-        """Count a recorded answer of standing grants; the problem is empty if replaying it gave the same."""
-        self.answers["different" if problem else "equal"] += 1
+    def add_preapproval(self, call_id: int, problem: str) -> None:
+        """Count a recorded approval of standing grants; the problem is empty if replaying it gave the same."""
+        self.preapprovals["different" if problem else "equal"] += 1
         if problem:
             self.differences.append(f"call {call_id}: {problem}")
 
@@ -114,11 +114,11 @@ def _replay_in_process(part: CallFilter) -> ReplayReport:
 
 
 def _replay_part(part: CallFilter, judge: RecordedJudge) -> ReplayReport:
-    report, granted, answers = ReplayReport(), find_granted(part), AnswerChecker()
+    report, granted, preapprovals = ReplayReport(), find_granted(part), PreapprovalChecker()
     for row in read_calls(part):
         report.add(row.pk, judge.judge(row))
-        if (problem := answers.find_problem(row, granted.get(row.pk))) is not None:
-            report.add_answer(row.pk, problem)
+        if (problem := preapprovals.find_problem(row, granted.get(row.pk))) is not None:
+            report.add_preapproval(row.pk, problem)
     for approval in read_ruled(part):
         if (problem := find_problem(approval)) is not None:
             report.add_ruling(approval.call_id, problem)

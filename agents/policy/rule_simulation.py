@@ -1,7 +1,7 @@
-"""Simulated approval rules: judge recorded cards as if the rules of a draft had been in force. It only reads.
+"""Simulated approval rules: judge recorded cards as if the rules of a policy draft had been in force. It only reads.
 
 Each approval is judged by the people who gave it and by the other rules of its moment, so the result shows the effect
-of the draft alone.
+of the policy draft alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import StrEnum
 from agents.accounts.models import Organization
 from agents.approval_rules.loading import load_rules, load_voters
 from agents.employees.toolboxes import load_toolbox
-from agents.policy.drafts import ChangeKind, PolicyChange
+from agents.policy.policy_drafts import ChangeKind, PolicyChange
 from agents.policy.recorded_cards import (
     CardRow,
     PastCard,
@@ -43,7 +43,7 @@ MAX_REMEMBERED = 10_000
 
 
 class CardOutcome(StrEnum):
-    """The outcomes of judging a recorded card by the approval rules of a draft."""
+    """The outcomes of judging a recorded card by the approval rules of a policy draft."""
 
     ENOUGH = "enough"
     """The people who approved it would have sufficed."""
@@ -51,10 +51,10 @@ class CardOutcome(StrEnum):
     """People approved it, but more or other people would have been needed."""
     FEWER = "fewer"
     """It would have been approved before the last approval, or before it was denied or expired."""
-    ANSWERED = "answered"
-    """A standing grant answered it, and still would have."""
+    PREAPPROVED = "answered"
+    """A standing grant approved it, and still would have."""
     PAUSED = "paused"
-    """A standing grant answered it, but would have left it to people."""
+    """A standing grant approved it, but would have left it to people."""
     OPEN = "open"
     """It was not approved, and would not have been."""
     ERASED = "erased"
@@ -70,11 +70,11 @@ _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
 @dataclass(frozen=True)
 class JudgedCard:
-    """A recorded card judged by the approval rules of a draft, which are for it.
+    """A recorded card judged by the approval rules of a policy draft, which are for it.
 
     Attributes:
         needs: the people that it would have needed, such as `1 of 2: someone from Finance`.
-        is_stuck: the people of today could not meet the rules of the draft for it.
+        is_stuck: the people of today could not meet the rules of the policy draft for it.
         is_kept: the people and groups were kept with its approval; otherwise the groups are those of today.
     """
 
@@ -94,8 +94,8 @@ class JudgedCard:
         return self.outcome is CardOutcome.FEWER and self.row.status == ApprovalStatus.DENIED
 
 
-class DraftedApprovalRules:
-    """The approval rules that the changes of a draft add, replace and remove."""
+class ChangedApprovalRules:
+    """The approval rules that the changes of a policy draft add, replace and remove."""
 
     def __init__(self, changes: Iterable[PolicyChange]) -> None:
         rules = [(change.kind, change.rule) for change in changes if change.rule is not None]
@@ -104,15 +104,15 @@ class DraftedApprovalRules:
         self.added = tuple(rule for kind, rule in last.values() if kind is ChangeKind.APPROVAL_RULE)
 
     def list_added(self, card: RuledCard) -> list[RuleTerms]:
-        """List the rules that the draft adds for this card."""
+        """List the rules that the policy draft adds for this card."""
         return [rule for rule in self.added if rule.matches(card)]
 
     def change(self, rules: Iterable[RuleTerms], card: RuledCard) -> list[RuleTerms]:
-        """Return the rules for this card as the draft changes them."""
+        """Return the rules for this card as the policy draft changes them."""
         return [*(rule for rule in rules if rule.id not in self.replaced), *self.list_added(card)]
 
     def concern(self, past: PastCard) -> bool:
-        """Return True if the draft changes the rules for this card."""
+        """Return True if the policy draft changes the rules for this card."""
         return any(rule.id in self.replaced for rule in past.rules) or bool(self.list_added(past.card))
 
     def need_values(self, past: PastCard) -> bool:
@@ -122,16 +122,16 @@ class DraftedApprovalRules:
 
 
 class CardJudge:
-    """Judges recorded cards of one organization by the approval rules of a draft, a batch at a time."""
+    """Judges recorded cards of one organization by the approval rules of a policy draft, a batch at a time."""
 
     def __init__(self, organization: Organization, changes: Iterable[PolicyChange]) -> None:
-        self._drafted = DraftedApprovalRules(changes)
+        self._changed = ChangedApprovalRules(changes)
         self._voters = load_voters(organization.pk)
         self._today = RulesOfToday(load_toolbox(organization.pk), load_rules(organization), self._voters)
         self._stuck: dict[tuple[object, ...], bool] = {}
 
     def judge(self, rows: Sequence[CardRow]) -> list[JudgedCard]:
-        """Judge the cards that the draft concerns, in their order; the others are left out.
+        """Judge the cards that the policy draft concerns, in their order; the others are left out.
 
         Costs no query if it concerns none; else one for votes, and those for the people who asked for the calls if a
         rule excludes them. It never raises, whatever is stored with a card.
@@ -148,20 +148,20 @@ class CardJudge:
             past = self._today.recall(row)
             if past.breaks_glass:
                 return None
-            if self._drafted.need_values(past) and read_judgment(row).get("erased"):
+            if self._changed.need_values(past) and read_judgment(row).get("erased"):
                 return JudgedCard(row, CardOutcome.ERASED)
-            return past if self._drafted.concern(past) else None
+            return past if self._changed.concern(past) else None
         except _DAMAGE:
             return JudgedCard(row, CardOutcome.UNREADABLE)
 
     def _needs_requesters(self, past: PastCard) -> bool:
-        rules = (*past.rules, *self._drafted.list_added(past.card))
+        rules = (*past.rules, *self._changed.list_added(past.card))
         return not past.has_requesters and any(rule.excludes_requesters for rule in rules)
 
     def _judge(self, past: PastCard) -> JudgedCard:
         try:
             outcome, votes = self._compare(past)
-            if outcome in (CardOutcome.ENOUGH, CardOutcome.FEWER, CardOutcome.ANSWERED):
+            if outcome in (CardOutcome.ENOUGH, CardOutcome.FEWER, CardOutcome.PREAPPROVED):
                 return JudgedCard(past.row, outcome, is_kept=past.is_kept)
             needs = "" if outcome is CardOutcome.OPEN else self._describe_needs(past, votes)
             return JudgedCard(past.row, outcome, needs, self._is_stuck(past), past.is_kept)
@@ -170,7 +170,7 @@ class CardJudge:
 
     def _compare(self, past: PastCard) -> tuple[CardOutcome, list[CastVote]]:
         """Return the outcome, and the votes that count towards what the card would have needed."""
-        card, votes, rules = past.card, list(past.votes), self._drafted.change(past.rules, past.card)
+        card, votes, rules = past.card, list(past.votes), self._changed.change(past.rules, past.card)
         if past.person is None or past.row.grant_id is None:
             was_enough = is_approved(count_votes(card, votes, past.rules))
             if votes and not was_enough and is_approved(count_votes(card, votes, rules)):
@@ -179,18 +179,18 @@ class CardJudge:
             return CardOutcome.OPEN, votes
         found = may_decide(past.person, card, votes, rules)
         if past.row.grant_id is not None:
-            return CardOutcome.ANSWERED if found.completes else CardOutcome.PAUSED, []
+            return CardOutcome.PREAPPROVED if found.completes else CardOutcome.PAUSED, []
         given = [*votes, found.vote] if found.vote is not None else votes
         return CardOutcome.ENOUGH if found.completes else CardOutcome.MORE, given
 
     def _describe_needs(self, past: PastCard, votes: Iterable[CastVote]) -> str:
-        states = count_votes(past.card, votes, self._drafted.change(past.rules, past.card))
+        states = count_votes(past.card, votes, self._changed.change(past.rules, past.card))
         known = (self._voters[pk].name for pk in sorted(past.card.requesters) if pk in self._voters)
         return describe_needs(past.card, states, ", ".join(known))
 
     def _is_stuck(self, past: PastCard) -> bool:
-        """Return True if the people of today could not meet a rule of the draft, however long the card had waited."""
-        added = self._drafted.list_added(past.card)
+        """Return True if the people of today could not meet one of its rules, however long the card had waited."""
+        added = self._changed.list_added(past.card)
         if not added:
             return False
         key = (tuple(map(id, added)), past.card.requesters)
@@ -205,10 +205,10 @@ class CardJudge:
 
 @dataclass
 class CardCounts:
-    """Cards that the draft concerns, counted by outcome.
+    """Cards that the policy draft concerns, counted by outcome.
 
     Attributes:
-        stuck: those of them that the people of today could not approve under the draft.
+        stuck: those of them that the people of today could not approve under the policy draft.
     """
 
     outcomes: Counter[CardOutcome] = field(default_factory=Counter)
@@ -230,7 +230,7 @@ class CardCounts:
 
 @dataclass
 class RuleReport:
-    """The outcome of simulating the approval rules of a draft.
+    """The outcome of simulating the approval rules of a policy draft.
 
     Attributes:
         compared: the number of cards that were read.
@@ -255,7 +255,7 @@ class RuleReport:
         return [*self.alarming, *self.changed][:MAX_LISTED]
 
     def add(self, judged: JudgedCard) -> None:
-        """Count a card that the draft concerns."""
+        """Count a card that the policy draft concerns."""
         self.total.add(judged)
         if judged.outcome in SKIPPED:
             return
@@ -270,7 +270,7 @@ class RuleReport:
 
 
 def simulate_rules(organization: Organization, changes: Iterable[PolicyChange], limit: int) -> RuleReport:
-    """Judge the organization's newest cards by their own approval rules with the changes of a draft.
+    """Judge the organization's newest cards by their own approval rules with the changes of a policy draft.
 
     Args:
         limit: the number of cards.

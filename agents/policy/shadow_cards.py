@@ -1,4 +1,4 @@
-"""Shadow mode of approval rules: the decisions on cards, compared with the rules of a draft, which are never applied.
+"""Shadow mode of approval rules: decisions on cards, compared with the rules of policy drafts, which are never applied.
 
 Each decision is compared once, in the order of time, by the groups of the moment when it is compared.
 """
@@ -12,8 +12,8 @@ from datetime import timedelta
 from django.db import transaction
 from django.db.models.functions import Now
 
-from agents.policy.drafts import PolicyChange
 from agents.policy.models import PolicyDraft, ShadowCard
+from agents.policy.policy_drafts import PolicyChange
 from agents.policy.recorded_cards import CardRow, find_cards, read_cards
 from agents.policy.rule_simulation import CardCounts, CardJudge, CardOutcome, JudgedCard
 from agents.runs.models import ApprovalStatus
@@ -24,60 +24,62 @@ _EARLY = timedelta(seconds=1)
 """Decisions are looked for a second early, because SQLite compares times as texts of any length."""
 
 
-def compare_decisions(draft: PolicyDraft, changes: Iterable[PolicyChange], age: timedelta, most: int) -> int:
-    """Judge the next decisions of at least this age by the draft, and record other outcomes; return their number.
+def compare_decisions(policy_draft: PolicyDraft, changes: Iterable[PolicyChange], age: timedelta, most: int) -> int:
+    """Judge the next decisions of at least this age by the policy draft, record other outcomes, return their number.
 
     If two sweepers compare the same decisions, only one of them counts these.
     """
-    rows = _list_next(draft, age, most)
+    rows = _list_next(policy_draft, age, most)
     if not rows:
         return 0
-    judged = CardJudge(draft.organization, changes).judge(rows)
+    judged = CardJudge(policy_draft.organization, changes).judge(rows)
     different = [
-        ShadowCard(draft=draft, card_id=each.row.pk, outcome=each.outcome, needs=each.needs, is_stuck=each.is_stuck)
+        ShadowCard(
+            draft=policy_draft, card_id=each.row.pk, outcome=each.outcome, needs=each.needs, is_stuck=each.is_stuck
+        )
         for each in judged
         if each.is_changed
     ]
     with transaction.atomic():
-        mine = PolicyDraft.objects.filter(pk=draft.pk, last_card_id=draft.last_card_id)
+        mine = PolicyDraft.objects.filter(pk=policy_draft.pk, last_card_id=policy_draft.last_card_id)
         newest = {"last_decided_at": rows[-1].decided_at, "last_card_id": rows[-1].pk}
-        if not mine.update(**newest, card_counts=_add_counts(draft, judged)):
+        if not mine.update(**newest, card_counts=_add_counts(policy_draft, judged)):
             return 0
         ShadowCard.objects.bulk_create(different)
     return len(rows)
 
 
-def count_cards(draft: PolicyDraft) -> CardCounts:
+def count_cards(policy_draft: PolicyDraft) -> CardCounts:
     """Return the counts of the cards that were compared."""
-    known = {outcome: draft.card_counts.get(outcome.value, 0) for outcome in CardOutcome}
-    return CardCounts(Counter(known), draft.card_counts.get(STUCK, 0))
+    known = {outcome: policy_draft.card_counts.get(outcome.value, 0) for outcome in CardOutcome}
+    return CardCounts(Counter(known), policy_draft.card_counts.get(STUCK, 0))
 
 
-def _add_counts(draft: PolicyDraft, judged: Iterable[JudgedCard]) -> dict[str, int]:
-    counts = count_cards(draft)
+def _add_counts(policy_draft: PolicyDraft, judged: Iterable[JudgedCard]) -> dict[str, int]:
+    counts = count_cards(policy_draft)
     for each in judged:
         counts.add(each)
     found = {outcome.value: number for outcome, number in counts.outcomes.items()} | {STUCK: counts.stuck}
     return {name: number for name, number in found.items() if number}
 
 
-def _list_next(draft: PolicyDraft, age: timedelta, most: int) -> Sequence[CardRow]:
+def _list_next(policy_draft: PolicyDraft, age: timedelta, most: int) -> Sequence[CardRow]:
     found: list[CardRow] = []
-    for row in _read_since(draft, age):
+    for row in _read_since(policy_draft, age):
         found.append(row)
         if len(found) >= most:
             break
     return found
 
 
-def _read_since(draft: PolicyDraft, age: timedelta) -> Iterator[CardRow]:
+def _read_since(policy_draft: PolicyDraft, age: timedelta) -> Iterator[CardRow]:
     """Read the decisions after the newest one that was compared, oldest first."""
-    since = draft.last_decided_at or draft.shadow_from
+    since = policy_draft.last_decided_at or policy_draft.shadow_from
     assert since is not None, "a draft in shadow mode has a beginning"
-    cards = find_cards(draft.organization_id).filter(status__in=_DECIDED, decided_at__gte=since - _EARLY)
-    settled = cards.filter(decided_at__lte=Now() - age).filter(decided_at__lte=draft.shadow_until)
+    cards = find_cards(policy_draft.organization_id).filter(status__in=_DECIDED, decided_at__gte=since - _EARLY)
+    settled = cards.filter(decided_at__lte=Now() - age).filter(decided_at__lte=policy_draft.shadow_until)
     for rows in read_cards(settled.order_by("decided_at", "pk")):
         for row in rows:
             assert row.decided_at is not None, "a decision has its time"
-            if (row.decided_at, row.pk) > (since, draft.last_card_id):
+            if (row.decided_at, row.pk) > (since, policy_draft.last_card_id):
                 yield row

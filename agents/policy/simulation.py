@@ -1,4 +1,4 @@
-"""The simulator: judges recorded calls as if a draft had been in force. It only reads."""
+"""The simulator: judges recorded calls as if a policy draft had been in force. It only reads."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from agents.policy.drafted_rules import DraftedRules
-from agents.policy.drafts import PolicyChange
+from agents.policy.changed_rules import ChangedRules
+from agents.policy.policy_drafts import PolicyChange
 from agents.policy.recorded_calls import (
-    ANSWERED,
+    PREAPPROVED,
     CallFilter,
     CallRow,
     Judged,
@@ -22,12 +22,12 @@ from agents.runs.models import CallStatus
 
 MAX_LISTED = 200
 """The most changed calls that a report lists; others are only counted."""
-RUNS_ALONE = ("auto", ANSWERED)
+RUNS_ALONE = ("auto", PREAPPROVED)
 
 
 @dataclass(frozen=True)
 class ChangedCall:
-    """A call whose verdict a draft would have changed.
+    """A call whose verdict a policy draft would have changed.
 
     Attributes:
         was_denied: a person denied it.
@@ -54,7 +54,7 @@ class SimulationReport:
         verdicts: the number of calls by their verdicts before and after.
         by_tool, by_employee: the same for each tool, and for each employee's id.
         skipped: the number of calls that could not be judged, by kind.
-        unknown: the number of calls by the unrecorded fact that the draft needs.
+        unknown: the number of calls by the unrecorded fact that the policy draft needs.
         alarming: the newest changed calls that are alarming.
         changed: the newest other changed calls.
         alarming_count: the number of all alarming calls.
@@ -103,13 +103,13 @@ class SimulationReport:
 
 
 def simulate(organization_id: int, changes: Iterable[PolicyChange], limit: int) -> SimulationReport:
-    """Judge the organization's newest recorded calls by their own rules with the changes of a draft.
+    """Judge the organization's newest recorded calls by their own rules with the changes of a policy draft.
 
     Args:
         limit: the number of calls.
     """
     report, chosen = SimulationReport(), CallFilter(organization_id)
-    judge = RecordedJudge(DraftedRules(organization_id, changes, chosen.find().reverse()[:limit]))
+    judge = RecordedJudge(ChangedRules(organization_id, changes, chosen.find().reverse()[:limit]))
     for row in islice(read_calls(chosen, newest_first=True), limit):
         report.add(row, judge.judge(row))
     return report

@@ -12,9 +12,9 @@ from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Invalid
 from agents.platform.row_ids import parse_row_id_or_none
-from agents.policy.drafts import LABELS, OF_CARDS, OF_HOSTS, ChangeKind, PolicyChange
-from agents.policy.rule_drafts import check_draft_rule, name_groups
-from agents.standing_grants.drafts import check_draft
+from agents.policy.named_rules import check_named_rule, name_groups
+from agents.policy.policy_drafts import LABELS, OF_CARDS, OF_HOSTS, ChangeKind, PolicyChange
+from agents.standing_grants.proposals import check_proposal
 from tools.contract import Level, Tool
 from tools.toolbox import Condition, Otherwise, Rule
 
@@ -84,9 +84,9 @@ def read_changes(organization_id: int, text: str) -> tuple[PolicyChange, ...]:
         raise Invalid("changes", f"A draft has at most {MAX_CHANGES} changes.")
     for change in changes:
         if change.kind is ChangeKind.STANDING_GRANT:
-            check_draft(organization_id, change.as_grant_draft())
+            check_proposal(organization_id, change.as_proposed_grant())
     for rule in rules:
-        check_draft_rule(organization_id, rule)
+        check_named_rule(organization_id, rule)
     return name_rule_groups(organization_id, changes)
 
 

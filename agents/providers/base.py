@@ -37,7 +37,7 @@ def no_outcomes() -> Sequence[CallOutcome]:
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """A request for the answer of one pass.
+    """A request for the response of one pass.
 
     Attributes:
         messages: the history in the format of Chat Completions.
@@ -66,7 +66,7 @@ class RequestedCall:
 
 @dataclass(frozen=True)
 class Usage:
-    """The tokens of one answer; `is_estimated` if its server did not report them.
+    """The tokens of one response; `is_estimated` if its server did not report them.
 
     Attributes:
         cached_tokens: those of the input that the server had in its cache.
@@ -91,7 +91,7 @@ class ContextWindow:
 
 
 class LateUsage(Protocol):
-    """The usage of a complete answer that its server may still report."""
+    """The usage of a complete response that its server may still report."""
 
     def then(self, take: Callable[[Usage], None]) -> None:
         """Call `take` with the usage when it arrives, in any thread; never call it if none arrives."""
@@ -101,17 +101,17 @@ class LateUsage(Protocol):
 
 
 class CutOff(StrEnum):
-    """The reason why an answer is incomplete."""
+    """The reason why a response is incomplete."""
 
     NOTHING = ""
-    """The answer is complete."""
+    """The response is complete."""
     LENGTH = "length"
     FILTER = "content_filter"
 
 
 @dataclass(frozen=True)
 class ModelResponse:
-    """A model's answer.
+    """A model's response.
 
     Attributes:
         message: is stored and sent back unchanged; the ids of its calls are unique and not empty.
@@ -139,11 +139,11 @@ class ProviderError(Exception):
         code: one of rate_limited, quota_exhausted, server_error, unreachable, timeout, cut_stream, bad_answer, bad_key,
             not_found, refused, context_too_long, bad_settings, bad_script, answer_cut, answer_filtered, call_as_text,
             missing_call, empty_answer.
-        transient: True if a retry can help; after at most `most_tries` unusable answers, if that is set.
+        transient: True if a retry can help; after at most `most_tries` unusable responses, if that is set.
         retry_after: the wait that the server asked for, in seconds.
-        usage: the usage of an answer that came, wholly or in part, and cannot be used.
+        usage: the usage of a response that came, wholly or in part, and cannot be used.
         duration_ms: the time from the request to the failure.
-        text: the text of an answer that was cut off.
+        text: the text of a response that was cut off.
         window: the limit that the server named, of a request that is too long.
     """
 
@@ -165,7 +165,7 @@ class ProviderError(Exception):
 
 
 class ProviderStopped(Exception):
-    """`stopped` was set, so the answer was abandoned; no part of it may be recorded.
+    """`stopped` was set, so the response was abandoned; no part of it may be recorded.
 
     Attributes:
         usage: the usage of the part that came.
@@ -217,8 +217,8 @@ class ProviderConfig:
     """The configuration of a provider.
 
     Attributes:
-        timeout_s: the longest silence while an answer streams.
-        answer_timeout_s: the time limit for one complete answer; the request's own deadline applies too.
+        timeout_s: the longest silence while a response streams.
+        answer_timeout_s: the time limit for one complete response; the request's own deadline applies too.
         models: names that `check` looks for if the server lists its models.
         scripts_dir: the folder with the files of scripts, for kind "scripted".
         private_hosts: servers at private addresses that are allowed.

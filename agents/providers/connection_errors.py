@@ -40,7 +40,7 @@ def _describe_tls_error(host: str, place: str, cause: object) -> str:
 
 
 def describe_early_end(url: httpx2.URL, error: Exception) -> str:
-    """Describe a connection that ended, or was no HTTP, before an answer began."""
+    """Describe a connection that ended, or was no HTTP, before a response began."""
     address = f"{url.scheme}://{url.netloc.decode('ascii')}"
     advice = "Check that the address belongs to a model's server"
     if url.scheme == "http":

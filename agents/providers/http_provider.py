@@ -13,14 +13,14 @@ from typing import Any
 
 import httpx2
 
-from agents.providers.answer_reader import AnswerProgress, AnswerReader, ReceivedAnswer
 from agents.providers.base import ModelRequest, ModelResponse, ProviderConfig, ProviderError, ProviderStopped, Usage
 from agents.providers.content_text import extract_text
 from agents.providers.reasoning_text import split_reasoning
+from agents.providers.response_reader import RawResponse, ResponseProgress, ResponseReader
 from agents.providers.responses import build_response
-from agents.providers.server_errors import build_answer_error, quote
+from agents.providers.server_errors import build_response_error, quote
 from agents.providers.transport import CancelScope, explain_refusal
-from agents.providers.unusable_answers import MAX_TRIES
+from agents.providers.unusable_responses import MAX_TRIES
 from agents.providers.wire_names import WireNames, get_wire_names
 from tools.network.transport import within
 
@@ -33,7 +33,7 @@ _WORTH_A_QUICK_RETRY = frozenset({"unreachable", "server_error"})
 
 @dataclass(frozen=True)
 class SentRequest:
-    """A request whose answer begins: a response with status 2xx whose body is still unread.
+    """A request whose response begins: a response with status 2xx whose body is still unread.
 
     Attributes:
         adaptations, learned: as in `ModelResponse`.
@@ -45,7 +45,7 @@ class SentRequest:
 
 
 class HttpProvider(ABC):
-    """A provider over HTTP; subclasses send the request and read the answer.
+    """A provider over HTTP; subclasses send the request and read the response.
 
     It retries quickly, and only while nothing was received; longer waits are up to the caller.
     """
@@ -59,25 +59,25 @@ class HttpProvider(ABC):
         """Answer one pass, as `Provider.ask` specifies."""
         names = get_wire_names(tuple(tool["function"]["name"] for tool in request.tools))
         scope = CancelScope(min(request.deadline, time.monotonic() + self._config.answer_timeout_s), stopped)
-        progress = AnswerProgress()
+        progress = ResponseProgress()
         try:
             with within(scope):
                 scope.check()
                 sent = self._send_with_retries(request, names, scope)
                 close = sent.response.close
-                reader = AnswerReader(scope, names.is_offered, self._config.api_key, on_text, close, progress)
-                received = self._read_answer(sent.response, reader)
+                reader = ResponseReader(scope, names.is_offered, self._config.api_key, on_text, close, progress)
+                received = self._read_response(sent.response, reader)
         except (ProviderError, ProviderStopped) as error:
             _keep_progress(error, request, progress)
             raise
         usage = received.usage or estimate_usage(request, received.message)
         late_usage = received.rest if usage.is_estimated else None
         received = replace(received, usage=usage)
-        answer = build_response(received, names, _find_used_ids(request.messages), request.tools)
-        return replace(answer, late_usage=late_usage, adaptations=sent.adaptations, learned=sent.learned)
+        response = build_response(received, names, _find_used_ids(request.messages), request.tools)
+        return replace(response, late_usage=late_usage, adaptations=sent.adaptations, learned=sent.learned)
 
-    def _read_answer(self, response: httpx2.Response, reader: AnswerReader) -> ReceivedAnswer:
-        """Read the answer, and close the response unless the rest of it is still being read."""
+    def _read_response(self, response: httpx2.Response, reader: ResponseReader) -> RawResponse:
+        """Read the response, and close the response unless the rest of it is still being read."""
         rest = None
         try:
             received = self._read(reader, response.iter_bytes())
@@ -104,12 +104,12 @@ class HttpProvider(ABC):
         """Send the request once, and again in each form that the server's refusal asks for."""
 
     @abstractmethod
-    def _read(self, reader: AnswerReader, chunks: Iterator[bytes]) -> ReceivedAnswer:
-        """Read the answer from the body."""
+    def _read(self, reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
+        """Read the response from the body."""
 
     @abstractmethod
     def _check(self) -> str:
-        """Send the free request, and check its answer; return a warning, or an empty text."""
+        """Send the free request, and check its response; return a warning, or an empty text."""
 
     def _send_with_retries(self, request: ModelRequest, names: WireNames, scope: CancelScope) -> SentRequest:
         tries_left = self._retries
@@ -129,7 +129,7 @@ class HttpProvider(ABC):
             return json.loads(response.read())
         except ValueError as error:
             shown = quote(response.text[:2000], self._config.api_key)
-            raise build_answer_error(
+            raise build_response_error(
                 f"{self._base_url} does not answer like a model's server: {shown}", transient=False
             ) from error
         except httpx2.HTTPError as error:
@@ -155,23 +155,23 @@ def check_address(base_url: str, api_key: str) -> None:
         raise ProviderError("bad_settings", "The API key has characters that no key contains", transient=False)
 
 
-def estimate_usage(request: ModelRequest, answer: dict[str, Any]) -> Usage:
-    """Estimate the usage of an answer whose server reports none."""
+def estimate_usage(request: ModelRequest, response: dict[str, Any]) -> Usage:
+    """Estimate the usage of a response whose server reports none."""
     asked = json.dumps([request.messages, request.tools], ensure_ascii=False)
-    answered = json.dumps(answer, ensure_ascii=False)
-    tokens = [math.ceil(len(text) * TOKENS_PER_CHARACTER) for text in (asked, answered)]
+    responded = json.dumps(response, ensure_ascii=False)
+    tokens = [math.ceil(len(text) * TOKENS_PER_CHARACTER) for text in (asked, responded)]
     return Usage(tokens[0], tokens[1], is_estimated=True)
 
 
-def _keep_progress(error: ProviderError | ProviderStopped, request: ModelRequest, progress: AnswerProgress) -> None:
-    """Add to the error the usage and text of the part of an answer that came; after a text, only one try is left."""
+def _keep_progress(error: ProviderError | ProviderStopped, request: ModelRequest, progress: ResponseProgress) -> None:
+    """Add to the error the usage and text of the part of a response that came; after a text, only one try is left."""
     message = progress.build()
     if isinstance(error, ProviderError) and error.code == "answer_cut" and not message:
         message = {"content": error.message}  # the server quotes the call that it could not read
     if error.usage is None and (progress.usage is not None or progress.has_content or message.get("content")):
         error.usage = progress.usage or estimate_usage(request, message)
     if isinstance(error, ProviderError) and progress.has_content:
-        error.text = split_reasoning(extract_text(message.get("content"))).answer.strip()
+        error.text = split_reasoning(extract_text(message.get("content"))).content.strip()
         error.most_tries = MAX_TRIES if error.text else error.most_tries
 
 
@@ -194,8 +194,8 @@ def encode_body(body: dict[str, Any]) -> bytes:
 
 
 def build_unreadable_error(error: Exception, secret: str) -> ProviderError:
-    """Build the error for an answer that the HTTP client cannot read."""
-    return build_answer_error(f"The answer cannot be read: {quote(str(error), secret)}")
+    """Build the error for a response that the HTTP client cannot read."""
+    return build_response_error(f"The answer cannot be read: {quote(str(error), secret)}")
 
 
 def _find_used_ids(messages: list[dict[str, Any]]) -> frozenset[str]:

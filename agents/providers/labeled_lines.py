@@ -19,7 +19,7 @@ _LABEL = re.compile(
 )
 _SECTION = re.compile(r"\[([\w.-]{1,80})\]")
 _NAME = re.compile(r"[^\w\n{\[]{0,8}([\w./@-]{1,120}?)[*_`:]{0,6}")
-_MARKS = " \t\r*_`"
+_DECORATION = " \t\r*_`"
 _THOUGHT = re.compile(r"(?:thoughts?|reasoning|observation|final answer|explanation|plan)", re.I)
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -93,7 +93,7 @@ class _LineReader:
         return Pair((name[1], self._read_json(0) if is_json else self.read_block(line.indent, depth + 1)))
 
     def _read_value(self, line: _Line, position: int, depth: int) -> Any:
-        value = line.body[position:].strip(_MARKS)
+        value = line.body[position:].strip(_DECORATION)
         if value[:1] in ("{", "["):
             return self._read_json(line.body.index(value[0], position))
         self._at += 1
@@ -157,5 +157,5 @@ def _join(items: list[Any]) -> Any:
 
 
 def _unquote(value: str) -> str:
-    value = value.strip(_MARKS)
+    value = value.strip(_DECORATION)
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value

@@ -1,4 +1,4 @@
-"""Read the rest of a stream in the background, because some servers report the usage seconds after the answer."""
+"""Read the rest of a stream in the background, because some servers report the usage seconds after the response."""
 
 import contextlib
 import threading
@@ -12,7 +12,7 @@ from agents.providers.transport import CancelScope
 from tools.network.transport import within
 
 GRACE_S = 0.25
-"""The time to wait for the end of a stream after its answer; nearly every server sends both at once."""
+"""The time to wait for the end of a stream after its response; nearly every server sends both at once."""
 LONGEST_GRACE_S = 2.0
 """The limit of that time for servers that send a finish reason early and continue."""
 DRAIN_S = 0.2
@@ -21,7 +21,7 @@ _slots = threading.BoundedSemaphore(MAX_THREADS)
 
 
 class StreamRest:
-    """The rest of a stream, read in its own thread once the answer is complete.
+    """The rest of a stream, read in its own thread once the response is complete.
 
     Args:
         chunks: yields for each event the usage so far, and True once the server has announced the end.

@@ -1,7 +1,7 @@
 """Find a call without any marker: a text that is nothing but the name of an offered tool and params that it takes.
 
 The text is read in several notations, and what is read is only compared with the tool's schema, never run. A text in
-one of these notations with other content, such as figures about a tool, is an answer.
+one of these notations with other content, such as figures about a tool, is a response.
 """
 
 import json

@@ -8,7 +8,6 @@ from typing import Any
 import httpx2
 from typing_extensions import override
 
-from agents.providers.answer_reader import AnswerReader, ReceivedAnswer
 from agents.providers.base import ModelRequest, ModelSettings, ProviderConfig, ProviderError
 from agents.providers.http_provider import (
     HttpProvider,
@@ -20,7 +19,8 @@ from agents.providers.http_provider import (
 )
 from agents.providers.ollama_messages import convert_messages
 from agents.providers.ollama_streams import read_chat
-from agents.providers.server_errors import build_answer_error, build_status_error, quote
+from agents.providers.response_reader import RawResponse, ResponseReader
+from agents.providers.server_errors import build_response_error, build_status_error, quote
 from agents.providers.transport import CancelScope, GuardedTransport
 from agents.providers.wire_names import WireNames
 from tools.contract import PrivateHosts
@@ -93,7 +93,7 @@ class OllamaProvider(HttpProvider):
         return SentRequest(self._endpoint.post("/api/chat", encode_body(self._build_body(request, names))))
 
     @override
-    def _read(self, reader: AnswerReader, chunks: Iterator[bytes]) -> ReceivedAnswer:
+    def _read(self, reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
         return read_chat(reader, chunks)
 
     @override
@@ -106,7 +106,7 @@ class OllamaProvider(HttpProvider):
                 raise ProviderError("not_found", self._describe_wrong_server(), transient=False) from error
             raise
         if pulled is None:
-            raise build_answer_error(self._describe_wrong_server(), transient=False)
+            raise build_response_error(self._describe_wrong_server(), transient=False)
         missing = [model for model in self._config.models if _add_tag(model) not in map(_add_tag, pulled)]
         if missing:
             raise ProviderError("not_found", _describe_missing_model(missing[0], pulled), transient=False)

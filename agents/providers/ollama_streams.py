@@ -1,27 +1,27 @@
-"""Read an answer of Ollama, one JSON object per line, into an assistant's message."""
+"""Read a response of Ollama, one JSON object per line, into an assistant's message."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from agents.providers.answer_reader import (
-    AnswerReader,
-    ReceivedAnswer,
+from agents.providers.base import ProviderError, Usage
+from agents.providers.late_usage import DRAIN_S
+from agents.providers.response_reader import (
+    RawResponse,
+    ResponseReader,
     TextRelay,
     parse_token_count,
     read_first_bytes,
     split_lines,
 )
-from agents.providers.base import ProviderError, Usage
-from agents.providers.late_usage import DRAIN_S
-from agents.providers.server_errors import build_answer_error
+from agents.providers.server_errors import build_response_error
 from agents.providers.streamed_message import StreamedMessage
 
 
-def read_chat(reader: AnswerReader, chunks: Iterator[bytes]) -> ReceivedAnswer:
-    """Read the answer; one that is not streamed is a single line.
+def read_chat(reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
+    """Read the response; one that is not streamed is a single line.
 
     Raises:
-        ProviderError: the answer is incomplete or not readable.
+        ProviderError: the response is incomplete or not readable.
     """
     start = read_first_bytes(chunks)
     if not start.startswith(b"{"):
@@ -46,13 +46,13 @@ def read_chat(reader: AnswerReader, chunks: Iterator[bytes]) -> ReceivedAnswer:
         raise ProviderError("cut_stream", "The stream ended before the answer was finished", transient=True)
     relay.finish()
     usage = Usage(parse_token_count(end.get("prompt_eval_count")), parse_token_count(end.get("eval_count")))
-    return ReceivedAnswer(message.build(), str(end.get("done_reason") or "stop"), usage if usage.total else None)
+    return RawResponse(message.build(), str(end.get("done_reason") or "stop"), usage if usage.total else None)
 
 
 class _ChatMessage:
     """Collects the pieces of a message; each call arrives complete, unlike in Chat Completions."""
 
-    def __init__(self, reader: AnswerReader) -> None:
+    def __init__(self, reader: ResponseReader) -> None:
         self._reader = reader
         self._text = StreamedMessage(reader.is_offered)
         self._calls: list[Any] = []
@@ -61,7 +61,7 @@ class _ChatMessage:
         """Add a line, and return its text."""
         piece = chunk.get("message")
         if not isinstance(piece, dict):
-            raise build_answer_error(f"The answer has no message: {self._reader.quote(line)}")
+            raise build_response_error(f"The answer has no message: {self._reader.quote(line)}")
         self._reader.note(piece)
         calls = piece.get("tool_calls")
         self._calls += calls if isinstance(calls, list) else [calls]

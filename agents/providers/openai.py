@@ -10,7 +10,6 @@ from openai import APIStatusError, OpenAI, Stream
 from typing_extensions import override
 
 from agents.providers.adaptations import MOST_AT_ONCE, Adaptation, find_adaptation
-from agents.providers.answer_reader import AnswerReader, ReceivedAnswer
 from agents.providers.base import ModelRequest, ProviderConfig, ProviderError
 from agents.providers.http_provider import (
     HttpProvider,
@@ -21,6 +20,7 @@ from agents.providers.http_provider import (
     merge_body,
 )
 from agents.providers.openai_streams import read_completion
+from agents.providers.response_reader import RawResponse, ResponseReader
 from agents.providers.server_errors import ModelServerError, build_status_error
 from agents.providers.transport import CancelScope, GuardedTransport
 from agents.providers.wire_names import WireNames
@@ -132,7 +132,7 @@ class OpenAIProvider(HttpProvider):
             return SentRequest(response, changes, tuple(each.words for each in learned))
 
     @override
-    def _read(self, reader: AnswerReader, chunks: Iterator[bytes]) -> ReceivedAnswer:
+    def _read(self, reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
         return read_completion(reader, chunks)
 
     @override

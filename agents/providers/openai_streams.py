@@ -1,4 +1,4 @@
-"""Read an answer of Chat Completions, an event stream or one JSON object, into an assistant's message."""
+"""Read a response of Chat Completions, an event stream or one JSON object, into an assistant's message."""
 
 import contextlib
 import threading
@@ -6,30 +6,30 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from agents.providers.answer_reader import (
-    AnswerReader,
-    ReceivedAnswer,
+from agents.providers.base import ProviderError, Usage
+from agents.providers.content_text import extract_text
+from agents.providers.late_usage import DRAIN_S, StreamRest
+from agents.providers.reasoning_text import split_reasoning
+from agents.providers.response_reader import (
+    RawResponse,
+    ResponseReader,
     TextRelay,
     parse_token_count,
     read_first_bytes,
     split_lines,
 )
-from agents.providers.base import ProviderError, Usage
-from agents.providers.content_text import extract_text
-from agents.providers.late_usage import DRAIN_S, StreamRest
-from agents.providers.reasoning_text import split_reasoning
-from agents.providers.server_errors import build_answer_error
+from agents.providers.server_errors import build_response_error
 from agents.providers.streamed_message import StreamedMessage
 from agents.providers.wire_json import is_json_object
 
 _EVENT_STREAM_STARTS = (b"data", b"event", b"id", b"retry", b":")
 
 
-def read_completion(reader: AnswerReader, chunks: Iterator[bytes]) -> ReceivedAnswer:
-    """Read the answer.
+def read_completion(reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
+    """Read the response.
 
     Raises:
-        ProviderError: the answer is incomplete or not readable.
+        ProviderError: the response is incomplete or not readable.
     """
     start = read_first_bytes(chunks)
     if start.startswith(_EVENT_STREAM_STARTS):
@@ -40,20 +40,20 @@ def read_completion(reader: AnswerReader, chunks: Iterator[bytes]) -> ReceivedAn
     raise reader.build_unreadable_error(body, "it often ends in /v1")
 
 
-def _read_body(reader: AnswerReader, body: bytes) -> ReceivedAnswer:
-    answer = reader.parse_object(body)
-    reader.progress.usage = _parse_usage(answer)
-    choice = _find_choice(answer)
+def _read_body(reader: ResponseReader, body: bytes) -> RawResponse:
+    completion = reader.parse_object(body)
+    reader.progress.usage = _parse_usage(completion)
+    choice = _find_choice(completion)
     message = choice.get("message") if choice else None
     if choice is None or not isinstance(message, dict):
-        raise build_answer_error(f"The answer has no choices with a message: {reader.quote(body)}")
+        raise build_response_error(f"The answer has no choices with a message: {reader.quote(body)}")
     relay = TextRelay(reader.on_text)
     relay.add(extract_text(message.get("content")))
     relay.finish()
-    return ReceivedAnswer(message, _read_finish_reason(choice), _parse_usage(answer))
+    return RawResponse(message, _read_finish_reason(choice), _parse_usage(completion))
 
 
-def _read_stream(reader: AnswerReader, events: Iterator[bytes]) -> ReceivedAnswer:
+def _read_stream(reader: ResponseReader, events: Iterator[bytes]) -> RawResponse:
     stream = _EventStream(reader)
     for event in events:
         stream.add_event(event)
@@ -66,14 +66,14 @@ def _read_stream(reader: AnswerReader, events: Iterator[bytes]) -> ReceivedAnswe
         with contextlib.suppress(ProviderError):
             deque(events, maxlen=0)
         stream.finish_reason = "stop"
-        return stream.build_answer()
+        return stream.build_response()
     raise ProviderError("cut_stream", "The stream ended before the answer was finished", transient=True)
 
 
 class _EventStream:
-    """The received part of a streamed answer."""
+    """The received part of a streamed response."""
 
-    def __init__(self, reader: AnswerReader) -> None:
+    def __init__(self, reader: ResponseReader) -> None:
         self.message = StreamedMessage(reader.is_offered)
         reader.progress.build = self.message.build
         self.finish_reason = ""
@@ -85,7 +85,7 @@ class _EventStream:
         self._is_returned = False
 
     def add_event(self, event: bytes) -> None:
-        """Add an event; after the answer was returned, only its usage."""
+        """Add an event; after the response was returned, only its usage."""
         if self.is_done or event.startswith(b"[DONE]"):
             self.is_done = True
             return
@@ -100,22 +100,22 @@ class _EventStream:
             self._reader.note(piece)
             self.finish_reason = _read_finish_reason(choice) or self.finish_reason
 
-    def finish(self, events: Iterator[bytes]) -> ReceivedAnswer:
-        """Return the answer; if the stream does not end at once, read the rest in the background."""
+    def finish(self, events: Iterator[bytes]) -> RawResponse:
+        """Return the response; if the stream does not end at once, read the rest in the background."""
         scope = self._reader.scope
         rest = StreamRest(self._read_rest(events), scope.copy(), self._reader.close)
         has_ended = rest.start()
         with self._lock:
             self._is_returned = True
         if has_ended or self.usage is None:
-            return self.build_answer(None if has_ended else rest)
+            return self.build_response(None if has_ended else rest)
         rest.abandon()
-        return self.build_answer(rest)
+        return self.build_response(rest)
 
-    def build_answer(self, rest: StreamRest | None = None) -> ReceivedAnswer:
-        """Build the answer from the events so far."""
+    def build_response(self, rest: StreamRest | None = None) -> RawResponse:
+        """Build the response from the events so far."""
         self._relay.finish()
-        return ReceivedAnswer(self.message.build(), self.finish_reason, self.usage, rest)
+        return RawResponse(self.message.build(), self.finish_reason, self.usage, rest)
 
     def _read_rest(self, events: Iterator[bytes]) -> Iterator[tuple[Usage | None, bool]]:
         for event in events:
@@ -129,11 +129,11 @@ def is_complete(message: dict[str, Any]) -> bool:
     if calls:
         functions = [call["function"] for call in calls]
         return all(each["name"] and is_json_object(each["arguments"].strip() or "{}") for each in functions)
-    return bool(split_reasoning(extract_text(message.get("content"))).answer.strip() or message.get("refusal"))
+    return bool(split_reasoning(extract_text(message.get("content"))).content.strip() or message.get("refusal"))
 
 
 def _read_finish_reason(choice: dict[str, Any]) -> str:
-    """Return the reason why the answer ended; an error in the choice is the reason."""
+    """Return the reason why the response ended; an error in the choice is the reason."""
     return "error" if choice.get("error") else str(choice.get("finish_reason") or "")
 
 
@@ -150,15 +150,15 @@ def _split_events(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
         yield b"\n".join(data)
 
 
-def _find_choice(answer: dict[str, Any]) -> dict[str, Any] | None:
-    choices = answer.get("choices")
+def _find_choice(completion: dict[str, Any]) -> dict[str, Any] | None:
+    choices = completion.get("choices")
     if not isinstance(choices, list):
         return None
     return next((choice for choice in choices if isinstance(choice, dict) and not choice.get("index")), None)
 
 
-def _parse_usage(answer: dict[str, Any]) -> Usage | None:
-    usage = answer.get("usage")
+def _parse_usage(completion: dict[str, Any]) -> Usage | None:
+    usage = completion.get("usage")
     if not isinstance(usage, dict):
         return None
     given, written = parse_token_count(usage.get("prompt_tokens")), parse_token_count(usage.get("completion_tokens"))

@@ -21,7 +21,7 @@ class ReasoningSplitter:
 
     def __init__(self) -> None:
         self.blocks: list[str] = []
-        self.answer_begins = 0
+        self.content_begins = 0
         """The length of visible text that a closing tag without an opening one has turned into reasoning."""
         self._pending = ""
         self._open_block: list[str] | None = None
@@ -86,8 +86,8 @@ class ReasoningSplitter:
 
     def _close_unopened(self) -> None:
         """Treat the text so far as reasoning: some servers put the opening tag into the prompt."""
-        if not self.blocks and not self.answer_begins:
-            self.answer_begins = self._length
+        if not self.blocks and not self.content_begins:
+            self.content_begins = self._length
         self._line_is_blank = True
 
     def _track_position(self, text: str) -> None:
@@ -109,7 +109,7 @@ class ReasoningSplitter:
 class SplitReasoning:
     """A complete text, split into answer and reasoning."""
 
-    answer: str
+    content: str
     reasoning: str
 
 
@@ -119,26 +119,26 @@ def split_reasoning(text: str) -> SplitReasoning:
         return SplitReasoning(text, "")
     splitter = ReasoningSplitter()
     visible = splitter.add(text) + splitter.finish()
-    answer, blocks = visible, splitter.blocks
-    if splitter.answer_begins and visible[splitter.answer_begins :].strip():
-        blocks = [visible[: splitter.answer_begins], *blocks]
-        answer = visible[splitter.answer_begins :]
+    content, blocks = visible, splitter.blocks
+    if splitter.content_begins and visible[splitter.content_begins :].strip():
+        blocks = [visible[: splitter.content_begins], *blocks]
+        content = visible[splitter.content_begins :]
     if not blocks:
-        return SplitReasoning(answer, "")
-    return SplitReasoning(answer.strip(), "\n\n".join(stripped for each in blocks if (stripped := each.strip())))
+        return SplitReasoning(content, "")
+    return SplitReasoning(content.strip(), "\n\n".join(stripped for each in blocks if (stripped := each.strip())))
 
 
 def extract_reasoning(message: dict[str, Any]) -> str:
     """Remove the reasoning from an assistant's message, in place, and return it."""
     content = message.get("content")
     split = split_reasoning(extract_text(content))
-    if split.answer == extract_text(content):
+    if split.content == extract_text(content):
         return ""
     if isinstance(content, list):
         others = [part for part in content if not is_text_part(part)]
-        message["content"] = [*others, {"type": "text", "text": split.answer}]
+        message["content"] = [*others, {"type": "text", "text": split.content}]
     else:
-        message["content"] = split.answer
+        message["content"] = split.content
     return split.reasoning
 
 

@@ -5,12 +5,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.providers.answer_reader import ReceivedAnswer
 from agents.providers.base import CutOff, ModelResponse, RequestedCall, Usage
 from agents.providers.content_text import extract_text
 from agents.providers.reasoning_text import extract_reasoning, split_reasoning
+from agents.providers.response_reader import RawResponse
 from agents.providers.text_calls import find_text_call
-from agents.providers.unusable_answers import (
+from agents.providers.unusable_responses import (
     MAX_TRIES,
     MAX_TRIES_IF_BROKEN,
     build_empty_error,
@@ -32,7 +32,7 @@ _BROKEN = frozenset({"error", "insufficient_system_resource", "abort"})
 
 
 def build_response(
-    received: ReceivedAnswer, names: WireNames, used_ids: frozenset[str], tools: Sequence[Mapping[str, Any]] = ()
+    received: RawResponse, names: WireNames, used_ids: frozenset[str], tools: Sequence[Mapping[str, Any]] = ()
 ) -> ModelResponse:
     """Build the response; its message stays verbatim except for parts that no server would accept.
 
@@ -44,7 +44,7 @@ def build_response(
         tools: definitions of the offered tools, with which a call that came as text is recognized.
 
     Raises:
-        ProviderError: nothing in the answer is usable, or it is a call that was written as text.
+        ProviderError: nothing in the response is usable, or it is a call that was written as text.
     """
     usage, reason = received.usage or Usage(), received.finish_reason.lower()
     cut_off = _find_cut_off(reason, received.message, usage)
@@ -81,7 +81,7 @@ def _find_cut_off(reason: str, message: dict[str, Any], usage: Usage) -> CutOff:
         what = "The model's answer could not be used: the model asked for a call that its server cannot read"
         raise build_useless_error("answer_cut", what, usage, MAX_TRIES_IF_BROKEN)
     if reason in _BROKEN:
-        text = split_reasoning(extract_text(message.get("content"))).answer.strip()
+        text = split_reasoning(extract_text(message.get("content"))).content.strip()
         what = f"The model's answer was interrupted by its server ({reason})"
         error = build_useless_error("answer_cut", what, usage, MAX_TRIES if text else MAX_TRIES_IF_BROKEN)
         error.text = text

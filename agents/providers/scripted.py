@@ -31,7 +31,7 @@ Expressions are evaluated in Jinja's sandbox: they change no values and reach no
 have no limit, so only whoever runs the installation writes scripts.
 
 Nothing is remembered between requests: the messages alone determine what comes next (the ids of calls contain their
-pass), so a replay after a crash gives the same answer. The only exception is the count of `fail.times`, which each
+pass), so a retry after a crash gives the same answer. The only exception is the count of `fail.times`, which each
 process has for itself: with several workers, or after a restart, a failure may happen more often.
 """
 

@@ -16,7 +16,7 @@ from agents.providers.error_kinds import (
     find_kind,
     find_window,
 )
-from agents.providers.unusable_answers import MAX_TRIES_IF_BROKEN
+from agents.providers.unusable_responses import MAX_TRIES_IF_BROKEN
 
 MAX_QUOTE = 300
 MAX_RETRY_AFTER_S = 24 * 3600.0
@@ -81,8 +81,8 @@ def quote(text: str, secret: str = "") -> str:
     return repr(line if len(line) <= MAX_QUOTE else line[: MAX_QUOTE - 1] + "…")
 
 
-def build_answer_error(message: str, *, transient: bool = True) -> ProviderError:
-    """Build the error for an answer that cannot be used."""
+def build_response_error(message: str, *, transient: bool = True) -> ProviderError:
+    """Build the error for a response that cannot be used."""
     return ProviderError("bad_answer", message, transient=transient)
 
 
@@ -188,4 +188,4 @@ def _guess_status(error: Any) -> int | None:
             if number is not None and 400 <= number < 600:
                 return int(number)
     words = _collect_words(error)
-    return next((status for marks, status in _STATUS_BY_WORDS if any(mark in words for mark in marks)), None)
+    return next((status for phrases, status in _STATUS_BY_WORDS if any(phrase in words for phrase in phrases)), None)

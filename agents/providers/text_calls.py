@@ -2,7 +2,7 @@
 
 Such a text is never parsed into a call and run. It is found by its structure: the name of an offered tool stands where
 a call has it. The name may follow a marker of calls, such as `<tool_call>`; or the text, or its last part, is nothing
-but a call, as JSON or as code. Code spans, quotations, and code blocks with prose after them belong to an answer.
+but a call, as JSON or as code. Code spans, quotations, and code blocks with prose after them belong to a response.
 """
 
 import json
@@ -70,20 +70,20 @@ class _Named:
 def find_text_call(
     text: str, find_offered: FindOffered, *, is_parsed: bool, find_schema: FindSchema = know_no_schema
 ) -> str | None:
-    """Return the internal name of the tool of which the text is, or contains, a call; None if it is an answer.
+    """Return the internal name of the tool of which the text is, or contains, a call; None if it is a response.
 
     Args:
         is_parsed: the server has parsed a call of this model before, so that a call after prose is an example.
     """
     text, offered = text.strip(), Offered(find_offered, find_schema)
     shown = _unwrap(text)
-    tool = _find_only_call(shown, find_offered) or _find_marked(shown, find_offered)
+    tool = _find_only_call(shown, find_offered) or _find_announced(shown, find_offered)
     tool = tool or find_named_call(text if _FENCE.match(text) else shown, offered)
     if tool is not None or is_parsed:
         return tool
     before, last_block = _split_last_block(text)
     if last_block:
-        tool = _find_only_call(last_block, find_offered) or _find_marked(last_block, find_offered)
+        tool = _find_only_call(last_block, find_offered) or _find_announced(last_block, find_offered)
         return tool or find_named_call(last_block, offered)
     prose = _hide_quotations(before)
     names = _list_names(prose, find_offered)
@@ -92,11 +92,11 @@ def find_text_call(
     return tool or (find_named_call(prose[paragraph:], offered) if paragraph >= 0 else None)
 
 
-def _find_marked(text: str, find_offered: FindOffered) -> str | None:
+def _find_announced(text: str, find_offered: FindOffered) -> str | None:
     """Return the tool of which a call follows a marker in the text, outside quotations."""
     prose = _hide_quotations(text)
     names = _list_names(prose, find_offered)
-    if (tool := next((name.tool for name in names if _is_marked(prose, name)), None)) is not None or not names:
+    if (tool := next((name.tool for name in names if _is_announced(prose, name)), None)) is not None or not names:
         return tool
     for marker in islice(_MARKER.finditer(prose), MAX_EXAMINED):
         begin = _find_json(prose, marker.end())
@@ -110,7 +110,7 @@ def _unwrap(text: str) -> str:
     if _FENCE.match(text):
         lines = text.splitlines()
         fences = {number for number, line in enumerate(lines) if _FENCE.fullmatch(line)}
-        outside = [line for opened, line in _mark_open(lines, fences) if not opened]
+        outside = [line for opened, line in _find_open(lines, fences) if not opened]
         if not "".join(outside).strip():
             return "\n".join(line for number, line in enumerate(lines) if number not in fences).strip()
     if len(text) > 2 and text[0] == text[-1] == "`" and "`" not in text[1:-1]:
@@ -118,7 +118,7 @@ def _unwrap(text: str) -> str:
     return text
 
 
-def _mark_open(lines: list[str], fences: set[int]) -> Iterator[tuple[bool, str]]:
+def _find_open(lines: list[str], fences: set[int]) -> Iterator[tuple[bool, str]]:
     """Yield each line, and True if it belongs to a code block."""
     is_open = False
     for number, line in enumerate(lines):
@@ -191,7 +191,7 @@ def _find_named(found: re.Match[str], find_offered: FindOffered) -> _Named | Non
     return None
 
 
-def _is_marked(text: str, name: _Named) -> bool:
+def _is_announced(text: str, name: _Named) -> bool:
     """Return True if the name follows a marker of calls, or is in one, that begins a line or ends the text."""
     begin = max(0, name.start - _NEAR)
     near = text[begin : name.start]
@@ -203,11 +203,11 @@ def _is_marked(text: str, name: _Named) -> bool:
     if in_tag and "=" in in_tag[0] and after[:1] == "{":
         return _stands_alone(text, begin + in_tag.start())
     if in_tag and (closed := _TAG_AFTER.match(after)):
-        marked = begin + in_tag.start()
+        at_marker = begin + in_tag.start()
         is_plain = len(in_tag[0].strip("</|\uff5c ")) == 0
         tag = f"</{text[name.start : name.end]}>"
         is_call = tag in text[name.end :] if is_plain else re.match(r"\s*[{<\[]|\s*$", after[closed.end() :])
-        return bool(is_call) and "</" not in in_tag[0] and _stands_alone(text, marked)
+        return bool(is_call) and "</" not in in_tag[0] and _stands_alone(text, at_marker)
     markers = [found for found in _MARKER.finditer(near) if _BESIDE_NAME.fullmatch(near, found.end())]
     return bool(markers) and _is_followed_by_params(after) and _stands_alone(text, begin + markers[0].start())
 
@@ -216,10 +216,10 @@ def _is_followed_by_params(after: str) -> bool:
     return re.match(r"[\"']?\s*[,:}\]]|[\"']\s+\w+=[\"']|(?::\d+|\.\w+)?\s*(?:[{(\[<]|json\b|$)", after) is not None
 
 
-def _stands_alone(text: str, marked: int) -> bool:
+def _stands_alone(text: str, at_marker: int) -> bool:
     """Return True if only tags precede the marker in its line, or if the call ends the text."""
-    line = text.rfind("\n", 0, marked) + 1
-    return not re.sub(_TAG, "", text[line:marked]).strip() or text.rstrip()[-1] in ">}])"
+    line = text.rfind("\n", 0, at_marker) + 1
+    return not re.sub(_TAG, "", text[line:at_marker]).strip() or text.rstrip()[-1] in ">}])"
 
 
 def _find_last_call(text: str, names: list[_Named], find_offered: FindOffered) -> str | None:

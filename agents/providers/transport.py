@@ -29,30 +29,30 @@ WRITE_S = 20.0
 MAX_IDLE_CONNECTIONS = 64
 IDLE_S = 30.0
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-MAX_ANSWER_BYTES = 64 * 1024 * 1024
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 NEEDS_PERMISSION = "The owner of this installation can allow it with the setting ALLOWED_PRIVATE_HOSTS."
 
 
 class CancelScope(RequestGuard):
     """The guard of a provider's requests: they end at the deadline, after a silence, or once `stopped` is set.
 
-    `deadline` is the moment at which the request ends unless more of the answer comes.
+    `deadline` is the moment at which the request ends unless more of the response comes.
     """
 
     def __init__(self, deadline: float, stopped: threading.Event) -> None:
-        super().__init__(deadline, most=MAX_ANSWER_BYTES * FRAMING)
+        super().__init__(deadline, most=MAX_RESPONSE_BYTES * FRAMING)
         self.stopped = stopped
         self._last_moment = deadline
         self._silence_s: float | None = None
         self._started_at = time.monotonic()
 
     def limit_silence(self, seconds: float | None) -> None:
-        """Allow this many seconds without a new part of the answer, beginning now; None sets no limit."""
+        """Allow this many seconds without a new part of the response, beginning now; None sets no limit."""
         self._silence_s = seconds
         self.note_content()
 
     def note_content(self) -> None:
-        """Note that a part of the answer has come; data that only keeps the connection alive does not count."""
+        """Note that a part of the response has come; data that only keeps the connection alive does not count."""
         silent_until = math.inf if self._silence_s is None else time.monotonic() + self._silence_s
         self.deadline = min(self._last_moment, silent_until)
 
@@ -65,7 +65,7 @@ class CancelScope(RequestGuard):
             raise ProviderError("timeout", self._describe_end(), transient=True)
 
     def shorten(self, seconds: float) -> None:
-        """Allow only this many seconds from now: the answer is complete, and only its end is missing."""
+        """Allow only this many seconds from now: the response is complete, and only its end is missing."""
         self._last_moment = min(self._last_moment, time.monotonic() + seconds)
         self.deadline = min(self.deadline, self._last_moment)
 
@@ -112,7 +112,7 @@ def _build_backend(
 
 
 @contextmanager
-def _translating_errors(url: httpx2.URL, answered: bool) -> Iterator[None]:
+def _translating_errors(url: httpx2.URL, responded: bool) -> Iterator[None]:
     """Translate errors of the guard and the network into ProviderErrors that name the address."""
     address = f"{url.scheme}://{url.netloc.decode('ascii')}"
     try:
@@ -121,7 +121,7 @@ def _translating_errors(url: httpx2.URL, answered: bool) -> Iterator[None]:
         if error.code is ErrorCode.SECURITY_VIOLATION:
             raise ProviderError("bad_settings", _explain(error), transient=False) from error
         if error.code is ErrorCode.LIMIT_EXCEEDED:
-            message = f"{address} sent more than {MAX_ANSWER_BYTES} bytes"
+            message = f"{address} sent more than {MAX_RESPONSE_BYTES} bytes"
             raise ProviderError("bad_answer", message, transient=False) from error
         host = get_host(url).removesuffix(".")
         message = f"Could not reach {host}: {error.message.rstrip('.')}. Check the spelling of the address"
@@ -140,21 +140,21 @@ def _translating_errors(url: httpx2.URL, answered: bool) -> Iterator[None]:
         message = f"{address} did not accept the request in time. Check how busy the server is"
         raise ProviderError("timeout", message, transient=True) from error
     except (httpcore2.NetworkError, httpcore2.RemoteProtocolError) as error:
-        if answered:
+        if responded:
             raise ProviderError(
                 "cut_stream", f"{address} closed the connection in the middle of its answer: {error}", transient=True
             ) from error
         raise ProviderError("unreachable", describe_early_end(url, error), transient=True) from error
 
 
-class _AnswerBody(LimitedBody):
+class _ResponseBody(LimitedBody):
     def __init__(self, incoming: httpcore2.Response, url: httpx2.URL) -> None:
-        super().__init__(incoming, get_host(url), MAX_ANSWER_BYTES)
+        super().__init__(incoming, get_host(url), MAX_RESPONSE_BYTES)
         self._url = url
 
     @override
     def __iter__(self) -> Iterator[bytes]:
-        with _translating_errors(self._url, answered=True):
+        with _translating_errors(self._url, responded=True):
             yield from super().__iter__()
 
 
@@ -182,13 +182,13 @@ class GuardedTransport(httpx2.BaseTransport):
             content=request.stream if isinstance(request.stream, httpx2.SyncByteStream) else None,
             extensions={**request.extensions, "timeout": {"connect": CONNECT_S, "write": WRITE_S}},
         )
-        with _translating_errors(url, answered=False):
+        with _translating_errors(url, responded=False):
             self._backend.check_behind_proxy(get_host(url), get_port(url))
             response = self._pool.handle_request(outgoing)
         return httpx2.Response(
             status_code=response.status,
             headers=response.headers,
-            stream=_AnswerBody(response, url),
+            stream=_ResponseBody(response, url),
             extensions=response.extensions,
         )
 

@@ -207,7 +207,7 @@ def list_employee_budgets(employee: Employee, organization: Organization, month:
     sums = _sum_usage(employee, organization, month)
     found = [*_list_month_budgets(employee, _MonthUsage.read(sums, "own"), organization.currency, month)]
     if employee.month_minutes is not None:
-        spent_ms = _sum_answer_ms(employee, organization, month)
+        spent_ms = _sum_model_ms(employee, organization, month)
         found.append(Budget(employee.name, spent_ms, employee.month_minutes * MS_PER_MINUTE, "minutes", month))
     return [*found, *_list_month_budgets(organization, _MonthUsage.read(sums, "all"), organization.currency, month)]
 
@@ -279,7 +279,7 @@ def _list_month_budgets(
         yield Budget(row.name, used.micros, to_micros(row.month_cost), currency, month)
 
 
-def _sum_answer_ms(employee: Employee, organization: Organization, month: Month) -> int:
+def _sum_model_ms(employee: Employee, organization: Organization, month: Month) -> int:
     """Return the answering time of the employee's model in the month's runs, in ms; also of unusable answers."""
     runs = _select_runs(organization, month).filter(employee=employee)
     passes_ms = Pass.objects.filter(run__in=runs).order_by().aggregate(ms=Sum("duration_ms"))["ms"]

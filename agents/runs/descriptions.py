@@ -1,4 +1,4 @@
-"""Each type of event in words, with its facts: the one place that panel, replay, transcript and webhooks read."""
+"""Each type of event in words, with its facts: the one place that panel, playback, transcript and webhooks read."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from agents.runs import event_facts, event_words
 from agents.runs.engine.transaction import MACHINE
 from agents.runs.models import ApprovalStatus, Event, EventType
-from agents.runs.redaction import NOTHING_REDACTED, ReplayRedaction
+from agents.runs.redaction import NOTHING_REDACTED, EventRedaction
 from agents.runs.status_labels import label_status
 
 Payload = Mapping[str, Any]
-Describer = Callable[[Payload, ReplayRedaction], "Description"]
+Describer = Callable[[Payload, EventRedaction], "Description"]
 
 DECISIONS = frozenset({ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.ANSWERED})
 """The states of a card that a person chose; Gadget says the reason of the others."""
@@ -78,7 +78,7 @@ class UndescribedEvent(LookupError):
     """An event has a type without a description."""
 
 
-def describe(event: Event, redaction: ReplayRedaction = NOTHING_REDACTED) -> Description:
+def describe(event: Event, redaction: EventRedaction = NOTHING_REDACTED) -> Description:
     """Describe the event; the redaction leaves out parts of its texts, inputs and results.
 
     Raises:
@@ -93,7 +93,7 @@ def describe(event: Event, redaction: ReplayRedaction = NOTHING_REDACTED) -> Des
 # The run
 
 
-def _describe_start(payload: Payload, _: ReplayRedaction) -> Description:
+def _describe_start(payload: Payload, _: EventRedaction) -> Description:
     by = payload.get("by") or ""
     facts = event_facts.list_start(payload)
     return Description(
@@ -101,14 +101,14 @@ def _describe_start(payload: Payload, _: ReplayRedaction) -> Description:
     )
 
 
-def _describe_title(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_title(payload: Payload, redaction: EventRedaction) -> Description:
     title = redaction.redact_text(payload.get("title") or "")
     return Description(
         event_words.say_title(payload, title), brief="" if title else "No name was found", icon="file-text"
     )
 
 
-def _describe_wait(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_wait(payload: Payload, redaction: EventRedaction) -> Description:
     if reason := redaction.redact_text(payload.get("reason") or ""):
         return Description(f"{reason} Nothing new starts", reason, spoken=reason, icon="ban", look="wait")
     if waits := event_words.say_waits(payload):
@@ -117,7 +117,7 @@ def _describe_wait(payload: Payload, redaction: ReplayRedaction) -> Description:
     return Description(moment, spoken=moment, icon="clock", look="wait")
 
 
-def _describe_attention(_payload: Payload, _: ReplayRedaction) -> Description:
+def _describe_attention(_payload: Payload, _: EventRedaction) -> Description:
     return Description(
         "Needs attention: check whether the change happened, and report it on the card.",
         "Needs attention: an outcome is unknown",
@@ -126,32 +126,32 @@ def _describe_attention(_payload: Payload, _: ReplayRedaction) -> Description:
     )
 
 
-def _describe_resumption(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_resumption(payload: Payload, redaction: EventRedaction) -> Description:
     reason = redaction.redact_text(payload.get("reason") or "")
     by = "" if payload.get("by") == MACHINE else payload.get("by") or ""
     brief = reason or "Resumed"
     return Description(f"{brief} by {by}" if by else brief, brief, spoken=reason, icon="play", by=by)
 
 
-def _describe_cancellation(payload: Payload, _: ReplayRedaction) -> Description:
+def _describe_cancellation(payload: Payload, _: EventRedaction) -> Description:
     by = payload.get("by") or ""
     return Description(f"{by or 'Someone'} cancelled the run", spoken="Cancelling", icon="ban", by=by)
 
 
-def _describe_vote(payload: Payload, _: ReplayRedaction) -> Description:
+def _describe_vote(payload: Payload, _: EventRedaction) -> Description:
     by, needed = payload.get("by") or "", payload.get("still_needed")
     brief = f"{by or 'Someone'} {'withdrew their approval' if payload.get('withdrawn') else 'approved'}"
     words = f"{brief}. Still needed: {needed}" if needed else brief
     return Description(words, brief, spoken=brief, icon="users", by=by, card_id=payload.get("approval_id") or "")
 
 
-def _describe_delay(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_delay(payload: Payload, redaction: EventRedaction) -> Description:
     words, reason = event_words.say_delay(payload), redaction.redact_text(payload.get("reason", ""))
     spoken, until = f"{words}; trying again", datetime.fromisoformat(payload["retry_at"])
     return Description(words, spoken=spoken, icon="hourglass", look="bad", text=reason, until=until)
 
 
-def _describe_end(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_end(payload: Payload, redaction: EventRedaction) -> Description:
     label = label_status(payload["status"], payload["exit_reason"], payload.get("outcome", ""))
     return Description(
         label.text,
@@ -166,21 +166,21 @@ def _describe_end(payload: Payload, redaction: ReplayRedaction) -> Description:
 # Passes and texts
 
 
-def _describe_pass(payload: Payload, _: ReplayRedaction) -> Description:
+def _describe_pass(payload: Payload, _: EventRedaction) -> Description:
     number = payload["pass_number"]
     return Description(f"Pass {number}", icon="rotate-ccw", look="pass", pass_number=number)
 
 
-def _describe_answer(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_answer(payload: Payload, redaction: EventRedaction) -> Description:
     return Description("Employee", icon="bot", markdown=redaction.redact_text(payload["text"]))
 
 
-def _describe_thought(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_thought(payload: Payload, redaction: EventRedaction) -> Description:
     words = f"Reasoning in pass {payload['pass_number']}"
     return Description(words, "Thought", icon="bot", text=redaction.redact_text(payload["text"]))
 
 
-def _describe_message(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_message(payload: Payload, redaction: EventRedaction) -> Description:
     by, text = payload.get("by") or "", redaction.redact_text(payload["text"])
     words = f"{by or 'Someone'} sent a message"
     return Description(words, f"Message from {by or 'someone'}", spoken=words, icon="send", by=by, text=text)
@@ -189,24 +189,24 @@ def _describe_message(payload: Payload, redaction: ReplayRedaction) -> Descripti
 # Remarks about requests and answers
 
 
-def _describe_cut(payload: Payload, _: ReplayRedaction) -> Description:
+def _describe_cut(payload: Payload, _: EventRedaction) -> Description:
     words = event_words.say_cut(payload)
     return Description(words, spoken=words, look="bad")
 
 
-def _describe_unusable(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_unusable(payload: Payload, redaction: EventRedaction) -> Description:
     words = event_words.say_unusable(payload)
     return Description(words, spoken=words, look="bad", text=redaction.redact_text(payload.get("text") or ""))
 
 
-def _describe_adaptation(payload: Payload, _: ReplayRedaction) -> Description:
+def _describe_adaptation(payload: Payload, _: EventRedaction) -> Description:
     return Description(event_words.say_adaptation(payload), "The request was adapted to the model's server")
 
 
 # Calls and their cards
 
 
-def _describe_call_start(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_call_start(payload: Payload, redaction: EventRedaction) -> Description:
     brief = "The inputs are too large for the log" if payload.get("truncated") else "started"
     icon = LEVEL_ICONS.get(payload.get("level", ""), "wrench")
     about = {**_name_call(payload), "title": payload.get("display_name") or payload.get("tool") or "Call"}
@@ -214,12 +214,12 @@ def _describe_call_start(payload: Payload, redaction: ReplayRedaction) -> Descri
     return Description(words, brief, icon=icon, values=_redact_params(payload, redaction), **about)
 
 
-def _describe_progress(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_progress(payload: Payload, redaction: EventRedaction) -> Description:
     words = redaction.redact_summary(payload.get("text") or "")
     return Description(words, icon="loader-circle", **_name_call(payload))
 
 
-def _describe_result(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_result(payload: Payload, redaction: EventRedaction) -> Description:
     result = payload["result"]
     look, icon, brief = ("good", "check", "Done") if result.get("success") else ("bad", "x", "Failed")
     words = redaction.redact_summary(result.get("summary") or "")
@@ -235,17 +235,17 @@ def _describe_result(payload: Payload, redaction: ReplayRedaction) -> Descriptio
     )
 
 
-def _describe_skip(payload: Payload, _: ReplayRedaction) -> Description:
+def _describe_skip(payload: Payload, _: EventRedaction) -> Description:
     brief = "This repeats an earlier call"
     return Description(f"{brief}, whose result is used again.", brief, icon="equal", **_name_call(payload))
 
 
-def _describe_rejection(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_rejection(payload: Payload, redaction: EventRedaction) -> Description:
     reason = redaction.redact_summary(payload.get("reason") or "")
     return Description("Not carried out", icon="x", look="bad", text=reason, **_name_call(payload))
 
 
-def _describe_request(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_request(payload: Payload, redaction: EventRedaction) -> Description:
     return Description(
         "Approval needed",
         icon="inbox",
@@ -257,7 +257,7 @@ def _describe_request(payload: Payload, redaction: ReplayRedaction) -> Descripti
     )
 
 
-def _describe_decision(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_decision(payload: Payload, redaction: EventRedaction) -> Description:
     """Describe the end of a card; Gadget's own reasons may repeat inputs, those of people are their texts."""
     by, status = payload.get("decided_by") or "", ApprovalStatus(payload["status"])
     look, icon = CARD_LOOKS.get(status, ("bad", "ban"))
@@ -274,7 +274,7 @@ def _describe_decision(payload: Payload, redaction: ReplayRedaction) -> Descript
     )
 
 
-def _describe_question(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_question(payload: Payload, redaction: EventRedaction) -> Description:
     return Description(
         "Question",
         icon="circle-question-mark",
@@ -285,7 +285,7 @@ def _describe_question(payload: Payload, redaction: ReplayRedaction) -> Descript
     )
 
 
-def _describe_reply(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_reply(payload: Payload, redaction: EventRedaction) -> Description:
     by = payload.get("by") or ""
     return Description(
         f"Answered by {by or 'someone'}",
@@ -298,7 +298,7 @@ def _describe_reply(payload: Payload, redaction: ReplayRedaction) -> Description
     )
 
 
-def _describe_resolution(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_resolution(payload: Payload, redaction: EventRedaction) -> Description:
     """Describe what became known of a call; a late report says it in its reason alone."""
     words = "" if payload["outcome"] == "late_report" else event_words.say_resolution(payload)
     return Description(
@@ -312,7 +312,7 @@ def _describe_resolution(payload: Payload, redaction: ReplayRedaction) -> Descri
     )
 
 
-def _describe_late_effect(payload: Payload, redaction: ReplayRedaction) -> Description:
+def _describe_late_effect(payload: Payload, redaction: EventRedaction) -> Description:
     return Description(
         "Marked as not done, but the tool says it happened",
         icon="triangle-alert",
@@ -333,7 +333,7 @@ def _name_call(payload: Payload) -> dict[str, Any]:
     }
 
 
-def _redact_params(payload: Payload, redaction: ReplayRedaction) -> Any:
+def _redact_params(payload: Payload, redaction: EventRedaction) -> Any:
     return redaction.redact_inputs(payload.get("tool", ""), payload.get("params") or {})
 
 

@@ -27,7 +27,7 @@ class AssistantThought(RunEvent):
 
 @dataclass(frozen=True)
 class AnswerCut(RunEvent):
-    """The model's answer is incomplete."""
+    """The model's response is incomplete."""
 
     type = EventType.ANSWER_CUT
     pass_number: int
@@ -36,7 +36,7 @@ class AnswerCut(RunEvent):
 
 @dataclass(frozen=True)
 class AnswerUnusable(RunEvent):
-    """An answer came, wholly or in part, and cannot be used; its usage counts like that of a pass.
+    """A response came, wholly or in part, and cannot be used; its usage counts like that of a pass.
 
     Attributes:
         text: the part of it that a person can read, if it was cut off.

@@ -1,7 +1,7 @@
 """Where the values of a run's calls come from: what people typed, and the results of all calls of the task.
 
 A task's runs are searched together: those of colleagues to whom it was delegated, and the one that delegated it. So a
-value from outside stays one on its way through a colleague's task or answer. What an employee stored keeps its mark as
+value from outside stays one on its way through a colleague's task or answer. What an employee stored stays one as
 an `OutsideValue`.
 """
 
@@ -140,8 +140,8 @@ class RunValues:
         subjects = {path: _name_subject(path) for path in paths}
         keys = {path: _make_file_key(path) for path in paths}
         uploads = AuditEntry.objects.filter(organization_id=self.run.organization_id, action="file_uploaded")
-        marked = OutsideValue.objects.filter(organization_id=self.run.organization_id)
-        known = _load_known(uploads, "subject", subjects.values()) | _load_known(marked, "key", keys.values())
+        outside_values = OutsideValue.objects.filter(organization_id=self.run.organization_id)
+        known = _load_known(uploads, "subject", subjects.values()) | _load_known(outside_values, "key", keys.values())
         return frozenset(path for path in subjects if not known.isdisjoint((subjects[path], keys[path])))
 
     def _reads_files(self, call: _CallTexts) -> bool:
@@ -168,7 +168,7 @@ class RunValues:
 
 
 def remember_outside_values(call: ToolCall, toolbox: Toolbox) -> None:
-    """Keep the marks of the values from outside that a call has just stored in the organization's own data."""
+    """Remember the values from outside that a call has just stored in the organization's own data."""
     tool = toolbox.get_tool(call.tool)
     if not call.provenance or tool is None or tool.is_from_outside or not tool.has_side_effects:
         return

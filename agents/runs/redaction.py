@@ -1,4 +1,4 @@
-"""The parts that an exported replay leaves out."""
+"""The parts that an exported playback leaves out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def find_no_tool(_name: str) -> Tool | None:
 
 
 @dataclass(frozen=True)
-class ReplayRedaction:
+class EventRedaction:
     """The choice of what to leave out.
 
     Attributes:
@@ -50,7 +50,7 @@ class ReplayRedaction:
         return _redact_words(text) if self.texts else text
 
 
-NOTHING_REDACTED = ReplayRedaction()
+NOTHING_REDACTED = EventRedaction()
 
 
 def redact_fields(value: Any, schema: Mapping[str, Any] | None) -> Any:

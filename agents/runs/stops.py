@@ -1,6 +1,6 @@
 """Stops: an operator may stop everything, an employee or a tool at once, and only an admin may resume it.
 
-A stop is a fact in the row of what it stops. From its commit on, no run of it is claimed. Then each open run records
+A stop is a fact in the row of what it stops. From its commit on, no run of it gets a driver. Then each open run records
 the stop under its own lock, which every start of a call needs too: `apply`. If the process dies in between, or a lock
 is not available, the sweeper does the rest.
 """

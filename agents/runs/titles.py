@@ -2,7 +2,7 @@
 
 The request is given up when the run is cancelled or fails, and when the run, its employee, its organization or this
 tool is stopped; a run that has succeeded still gets its title. The run pays for the request, and the event reports its
-usage to the statistics. No server reports the usage of a request that is given up before its answer.
+usage to the statistics. No server reports the usage of a request that is given up before its response.
 """
 
 import threading

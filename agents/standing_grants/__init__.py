@@ -1,1 +1,1 @@
-"""Standing grants: people's permissions that answer cards of one shape for a limited time."""
+"""Standing grants: people's permissions that approve cards of one shape for a limited time."""

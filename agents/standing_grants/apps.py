@@ -1,4 +1,4 @@
-"""The Django app of this folder's models, which answers cards at the gate."""
+"""The Django app of this folder's models, which approves cards at the gate."""
 
 from django.apps import AppConfig
 
@@ -8,7 +8,7 @@ class StandingGrantsConfig(AppConfig):
     verbose_name = "Standing grants"
 
     def ready(self) -> None:
-        from agents.runs.engine import answerer
-        from agents.standing_grants import answers
+        from agents.runs.engine import preapprover
+        from agents.standing_grants import preapprovals
 
-        answerer.register(answers)
+        preapprover.register(preapprovals)

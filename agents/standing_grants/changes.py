@@ -11,8 +11,8 @@ from agents.accounts.models import Organization
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.context import load_grants, load_organization_rules
 from agents.standing_grants.accounts import hash_account
-from agents.standing_grants.answers import IN_FORCE, end_grants
 from agents.standing_grants.models import StandingGrant
+from agents.standing_grants.preapprovals import IN_FORCE, end_grants
 from tools.contract import Level, Tool
 from tools.toolbox.objections import Objection
 from tools.toolbox.standing_grants import find_change
@@ -37,7 +37,7 @@ def _find_change(row: StandingGrant, tool: Tool, account: str) -> Objection | No
     try:
         terms = row.as_terms()
     except ValueError:
-        return None  # it answers nothing
+        return None  # it approves nothing
     return find_change(terms, tool.definition_hash, account, _find_level(row.organization, row.employee_id, tool))
 
 

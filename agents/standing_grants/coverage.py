@@ -1,11 +1,11 @@
-"""The coverage of drafts of standing grants: those that can match no call, or that match every call."""
+"""The coverage of proposals of standing grants: those that can match no call, or that match every call."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agents.standing_grants.drafts import GrantDraft
+from agents.standing_grants.proposals import ProposedGrant
 from tools.contract import Tool
 from tools.schemas.param_paths import CallSchema, list_types
 from tools.schemas.types import name_type
@@ -26,22 +26,24 @@ _TYPES = {
 }
 
 
-def describe_coverage(draft: GrantDraft, tool: Tool) -> str:
-    """Say that the draft matches no call, or every call with its params; empty otherwise."""
-    if (nothing := find_contradiction(draft, tool)) is not None:
+def describe_coverage(proposal: ProposedGrant, tool: Tool) -> str:
+    """Say that the proposal matches no call, or every call with its params; empty otherwise."""
+    if (nothing := find_contradiction(proposal, tool)) is not None:
         return nothing.why
     return (
-        "" if draft.conditions else "There is no condition: this approves every call of the tool with these parameters."
+        ""
+        if proposal.conditions
+        else "There is no condition: this approves every call of the tool with these parameters."
     )
 
 
-def find_contradiction(draft: GrantDraft, tool: Tool) -> Objection | None:
-    """Find the reason why the draft can match no call of the tool; None if it can, as far as the tool's schema says."""
-    for param in sorted({condition.param for condition in draft.conditions}):
-        conditions = [condition for condition in draft.conditions if condition.param == param]
-        if (contradiction := _find_param_contradiction(param, conditions, draft, tool)) is not None:
+def find_contradiction(proposal: ProposedGrant, tool: Tool) -> Objection | None:
+    """Find the reason why the proposal can match no call of the tool; None if it can, as far as its schema says."""
+    for param in sorted({condition.param for condition in proposal.conditions}):
+        conditions = [condition for condition in proposal.conditions if condition.param == param]
+        if (contradiction := _find_param_contradiction(param, conditions, proposal, tool)) is not None:
             return contradiction
-    if missing := build_call_schema(tool).find_missing(draft.params):
+    if missing := build_call_schema(tool).find_missing(proposal.params):
         return _object_to_all(f"every call has the parameter {missing}, which these conditions leave out.")
     return None
 
@@ -56,7 +58,7 @@ def build_call_schema(tool: Tool) -> CallSchema:
 
 
 def _find_param_contradiction(
-    param: str, conditions: Sequence[Condition], draft: GrantDraft, tool: Tool
+    param: str, conditions: Sequence[Condition], proposal: ProposedGrant, tool: Tool
 ) -> Objection | None:
     if not _can_hold(conditions):
         return _object_to_all(f"the conditions on {param} contradict each other.")
@@ -65,8 +67,8 @@ def _find_param_contradiction(
         words = " or ".join(_TYPES.get(each, each) for each in sorted(types))
         return _object_to_all(f"{param} is {words}, which the condition on it never allows.")
     fixed = [frozenset(_list_inner_paths(param, value)) for value in _list_fixed_values(conditions)]
-    if fixed and all(paths - set(draft.params) for paths in fixed):
-        left_out = min(min(fixed) - set(draft.params))
+    if fixed and all(paths - set(proposal.params) for paths in fixed):
+        left_out = min(min(fixed) - set(proposal.params))
         return _object_to_all(f"{param} has parameters of its own, and these conditions leave out {left_out}.")
     return None
 

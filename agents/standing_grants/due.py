@@ -23,11 +23,11 @@ def _select_unentitled_grants() -> QuerySet[StandingGrant]:
     return in_force.filter(~Exists(makers)).order_by("pk")
 
 
-def _select_withdrawn_answers() -> QuerySet[Approval]:
+def _select_withdrawn_preapprovals() -> QuerySet[Approval]:
     """Select cards of standing grants that ended before the calls started, in random order: none must block another."""
     has_ended = Q(standing_grant__revoked_at__isnull=False) | Q(standing_grant__ended_at__isnull=False)
     return Approval.objects.filter(has_ended, status=ApprovalStatus.APPROVED).order_by("?")
 
 
 UNENTITLED_GRANTS = compile_ids(_select_unentitled_grants)
-WITHDRAWN_ANSWERS = compile_ids(_select_withdrawn_answers, MAX_PREVIEWS)
+WITHDRAWN_PREAPPROVALS = compile_ids(_select_withdrawn_preapprovals, MAX_PREVIEWS)

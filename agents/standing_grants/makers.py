@@ -15,8 +15,8 @@ from tools.toolbox.approval_rules import RuledCard, RuleTerms, Voter, may_decide
 from tools.toolbox.rulings import Ruling
 
 
-class AnsweredCall(NamedTuple):
-    """A call that a standing grant would answer.
+class PreapprovedCall(NamedTuple):
+    """A call that a standing grant would approve.
 
     Attributes:
         ruled: the call as approval rules see it.
@@ -35,7 +35,7 @@ class MakerRights:
     rules: Collection[RuleTerms] = ()
     voters: dict[int, Voter] = field(default_factory=dict)
 
-    def may_answer(self, grant: StandingGrant, number: int) -> bool:
+    def may_preapprove(self, grant: StandingGrant, number: int) -> bool:
         """Return True if the maker of this standing grant could decide the call of this number alone."""
         if not self.rules:
             return True
@@ -43,14 +43,14 @@ class MakerRights:
         return maker is not None and may_decide(maker, self.calls[number], [], self.rules).completes
 
     def find_ruling(self, grant: StandingGrant, number: int) -> Ruling | None:
-        """Find what a call that this standing grant answers keeps of its rules; None if no rule matches it."""
+        """Find what a call that this standing grant approves keeps of its rules; None if no rule matches it."""
         matching = [rule for rule in self.rules if rule.matches(self.calls[number])]
         maker = self.voters.get(grant.made_by_id)
         return Ruling.of(maker, self.calls[number], (), matching) if matching and maker else None
 
 
 def find_rights(
-    organization: Organization, grants: Collection[StandingGrant], calls: Sequence[AnsweredCall], *, has_rules: bool
+    organization: Organization, grants: Collection[StandingGrant], calls: Sequence[PreapprovedCall], *, has_rules: bool
 ) -> MakerRights:
     """Find the rights of the makers of these standing grants to decide these calls alone.
 
@@ -71,7 +71,7 @@ def find_rights(
     return MakerRights(ruled, rules, {pk: replace(voter, deputy_for=()) for pk, voter in members.items()})
 
 
-def _add_requesters(calls: Sequence[AnsweredCall]) -> list[RuledCard]:
+def _add_requesters(calls: Sequence[PreapprovedCall]) -> list[RuledCard]:
     cards = [
         Approval(pk=number, run_id=call.card.run_id, tool_call_id=call.card.tool_call_id)
         for number, call in enumerate(calls)

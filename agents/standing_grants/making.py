@@ -16,9 +16,9 @@ from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs.models import ENDED, Approval, ApprovalStatus, Run
 from agents.standing_grants.accounts import hash_account
-from agents.standing_grants.answers import IN_FORCE, LOST_RIGHT, USED, end_grants
-from agents.standing_grants.drafts import GrantDraft, check_draft
 from agents.standing_grants.models import StandingGrant
+from agents.standing_grants.preapprovals import IN_FORCE, LOST_RIGHT, USED, end_grants
+from agents.standing_grants.proposals import ProposedGrant, check_proposal
 
 MAX_IN_FORCE = 200
 """The most standing grants of one organization that may be in force at a time; used-up ones do not count."""
@@ -42,24 +42,24 @@ def list_usable(organization_id: int) -> QuerySet[StandingGrant]:
     return rows.annotate(used=_USES).filter(used__lt=F("max_uses"))
 
 
-def make_grant_once(member: Membership, draft: GrantDraft, client_grant_id: str) -> tuple[StandingGrant, bool]:
+def make_grant_once(member: Membership, proposal: ProposedGrant, client_grant_id: str) -> tuple[StandingGrant, bool]:
     """Return the standing grant that the member made with this id, and False; else make it, and return True.
 
     Raises:
         Conflict: the id belongs to a standing grant with other terms, or too many are in force.
         Forbidden, NotFound, Invalid
     """
-    if made := find_made_before(member, draft, client_grant_id):
+    if made := find_made_before(member, proposal, client_grant_id):
         return made, False
     try:
-        return make_grant(member, draft, client_grant_id), True
+        return make_grant(member, proposal, client_grant_id), True
     except IntegrityError:  # an equal request was faster
-        if made := find_made_before(member, draft, client_grant_id):
+        if made := find_made_before(member, proposal, client_grant_id):
             return made, False
         raise
 
 
-def find_made_before(member: Membership, draft: GrantDraft, client_grant_id: str) -> StandingGrant | None:
+def find_made_before(member: Membership, proposal: ProposedGrant, client_grant_id: str) -> StandingGrant | None:
     """Return the standing grant that an earlier request of the member with this id made.
 
     Raises:
@@ -69,22 +69,22 @@ def find_made_before(member: Membership, draft: GrantDraft, client_grant_id: str
         return None
     mine = StandingGrant.objects.filter(organization=member.organization, made_by=member.user)
     made = mine.filter(client_grant_id=client_grant_id).first()
-    if made is not None and not _has_terms(made, draft):
+    if made is not None and not _has_terms(made, proposal):
         raise Conflict("This client_grant_id belongs to a standing grant with other terms.")
     return made
 
 
-def _has_terms(made: StandingGrant, draft: GrantDraft) -> bool:
-    conditions = [condition.as_json() for condition in draft.conditions]
+def _has_terms(made: StandingGrant, proposal: ProposedGrant) -> bool:
+    conditions = [condition.as_json() for condition in proposal.conditions]
     return (
         (made.tool, made.employee_id, made.run_id, made.max_uses)
-        == (draft.tool, draft.employee_id, draft.run_id, draft.max_uses)
-        and (made.params, made.conditions) == (sorted(draft.params), conditions)
-        and made.expires_at - made.made_at == draft.lifetime
+        == (proposal.tool, proposal.employee_id, proposal.run_id, proposal.max_uses)
+        and (made.params, made.conditions) == (sorted(proposal.params), conditions)
+        and made.expires_at - made.made_at == proposal.lifetime
     )
 
 
-def make_grant(member: Membership, draft: GrantDraft, client_grant_id: str = "") -> StandingGrant:
+def make_grant(member: Membership, proposal: ProposedGrant, client_grant_id: str = "") -> StandingGrant:
     """Make a standing grant; only admins can make one for every employee.
 
     Args:
@@ -97,8 +97,8 @@ def make_grant(member: Membership, draft: GrantDraft, client_grant_id: str = "")
     """
     require_approver(member)
     organization = member.organization
-    tool = check_draft(organization.pk, draft)
-    _check_scope(member, draft)
+    tool = check_proposal(organization.pk, proposal)
+    _check_scope(member, proposal)
     with transaction.atomic():
         if list_usable(organization.pk).count() >= MAX_IN_FORCE:
             raise Conflict(f"There are already {MAX_IN_FORCE} standing grants in force. Revoke one first.")
@@ -108,18 +108,18 @@ def make_grant(member: Membership, draft: GrantDraft, client_grant_id: str = "")
             definition_hash=tool.definition_hash,
             level=tool.level.value,
             account=hash_account(organization, tool),
-            employee_id=draft.employee_id,
-            run_id=draft.run_id,
-            params=sorted(draft.params),
-            conditions=[condition.as_json() for condition in draft.conditions],
-            max_uses=draft.max_uses,
-            expires_at=Now() + draft.lifetime,
+            employee_id=proposal.employee_id,
+            run_id=proposal.run_id,
+            params=sorted(proposal.params),
+            conditions=[condition.as_json() for condition in proposal.conditions],
+            max_uses=proposal.max_uses,
+            expires_at=Now() + proposal.lifetime,
             made_by=member.user,
             client_grant_id=client_grant_id,
         )
         terms = {"tool": tool.name, "conditions": grant.conditions, "params": grant.params}
-        scope = {"employee": draft.employee_id, "run": draft.run_id, "uses": draft.max_uses}
-        _record(member, "standing_grant_made", grant, **terms, **scope, seconds=int(draft.lifetime.total_seconds()))
+        scope = {"employee": proposal.employee_id, "run": proposal.run_id, "uses": proposal.max_uses}
+        _record(member, "standing_grant_made", grant, **terms, **scope, seconds=int(proposal.lifetime.total_seconds()))
     grant.refresh_from_db()
     return grant
 
@@ -168,20 +168,20 @@ def end_without_right(grant_id: int) -> bool:
     return bool(end_grants(StandingGrant.objects.filter(pk=grant_id), LOST_RIGHT))
 
 
-def _check_scope(member: Membership, draft: GrantDraft) -> None:
+def _check_scope(member: Membership, proposal: ProposedGrant) -> None:
     organization: Organization = member.organization
-    if draft.employee_id is None:
+    if proposal.employee_id is None:
         if not member.may(Role.ADMIN):
             raise Forbidden("Only admins can make standing grants for every employee. Choose one employee.")
-    elif not Employee.objects.filter(organization=organization, pk=draft.employee_id, is_active=True).exists():
-        raise Invalid("employee", f"There is no active employee {draft.employee_id}.")
-    if draft.run_id is None:
+    elif not Employee.objects.filter(organization=organization, pk=proposal.employee_id, is_active=True).exists():
+        raise Invalid("employee", f"There is no active employee {proposal.employee_id}.")
+    if proposal.run_id is None:
         return
-    run = Run.objects.filter(organization=organization, pk=draft.run_id).only("employee_id", "status").first()
-    if run is None or draft.employee_id not in (None, run.employee_id):
-        raise Invalid("run", f"There is no run {draft.run_id} of this employee.")
+    run = Run.objects.filter(organization=organization, pk=proposal.run_id).only("employee_id", "status").first()
+    if run is None or proposal.employee_id not in (None, run.employee_id):
+        raise Invalid("run", f"There is no run {proposal.run_id} of this employee.")
     if run.status in ENDED:
-        raise Invalid("run", f"Run {draft.run_id} has ended.")
+        raise Invalid("run", f"Run {proposal.run_id} has ended.")
 
 
 def _record(member: Membership, action: str, grant: StandingGrant, **payload: Any) -> None:

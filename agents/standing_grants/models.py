@@ -1,4 +1,4 @@
-"""A standing grant: it answers cards of one shape in its maker's name, for a limited time and number of calls."""
+"""A standing grant: it approves cards of one shape in its maker's name, for a limited time and number of calls."""
 
 from django.conf import settings
 from django.db import models
@@ -20,13 +20,13 @@ MAX_CLIENT_ID = 200
 class StandingGrant(models.Model):
     """One standing grant. Its terms never change.
 
-    Each card that it answered names it. Such a card is a use if its call has started or may still start.
+    Each card that it approved names it. Such a card is a use if its call has started or may still start.
 
     Attributes:
         definition_hash: the hash of the tool's definition when the grant was made.
         account: a hash of the account that the tool used then; empty if it acts within Gadget.
-        employee: the only employee whose cards it answers; None for every employee of the organization.
-        run: the only run whose cards it answers; None for every run.
+        employee: the only employee whose cards it approves; None for every employee of the organization.
+        run: the only run whose cards it approves; None for every run.
         params: the paths of the params that a call may have; those without a condition are free.
         conditions: JSON of `tools.toolbox.conditions.Condition`.
         client_grant_id: the maker's own id for it; a repetition of the request makes no second standing grant.

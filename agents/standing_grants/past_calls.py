@@ -1,4 +1,4 @@
-"""The past cards that a draft of a standing grant would have answered."""
+"""The past cards that a proposal of a standing grant would have approved."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from django.db.models import Q
 from django.utils import timezone
 
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
-from agents.standing_grants.drafts import GrantDraft, read_causes
+from agents.standing_grants.proposals import ProposedGrant, read_causes
 from tools.contract import Level, Tool
 from tools.toolbox.permissions import Cause, CauseKind
 from tools.toolbox.provenance import Provenance
 from tools.toolbox.standing_grants import AskingCall, GrantTerms, find_mismatch
 
 MAX_PAST = 500
-"""The most past cards that a draft is compared with, newest first."""
+"""The most past cards that a proposal is compared with, newest first."""
 MAX_AGE = timedelta(days=90)
 _UNKNOWN_CAUSE = (Cause(CauseKind.LEVEL, "this changes data"),)
 
@@ -82,49 +82,49 @@ class CallColumns(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DraftedGrant:
-    """The terms of a draft with its tool as it is now, to compare with calls of the past."""
+class GrantMatcher:
+    """The terms of a proposal with its tool as it is now, to compare with calls of the past."""
 
     terms: GrantTerms
     tool: Tool
 
     @classmethod
-    def of(cls, draft: GrantDraft, tool: Tool) -> DraftedGrant:
-        """Bind the draft to the tool as it is now, for every run."""
-        return cls(replace(draft.as_terms(tool), run_id=None), tool)
+    def of(cls, proposal: ProposedGrant, tool: Tool) -> GrantMatcher:
+        """Bind the proposal to the tool as it is now, for every run."""
+        return cls(replace(proposal.as_terms(tool), run_id=None), tool)
 
-    def answers(self, call: PastCall) -> bool:
-        """Return True if the draft would have answered the call."""
+    def covers(self, call: PastCall) -> bool:
+        """Return True if the proposal would have approved the call."""
         return find_mismatch(call.as_asking_call(self.terms, self.tool), self.terms) is None
 
 
 @dataclass(frozen=True)
-class PastAnswers:
-    """The comparison of a draft with its tool's past cards.
+class CoveredCards:
+    """The comparison of a proposal with its tool's past cards.
 
     Attributes:
         compared: the number of compared cards.
-        answered: the cards that the draft would have answered, newest first.
+        approved: the cards that the proposal would have approved, newest first.
     """
 
     compared: int
-    answered: tuple[Approval, ...]
+    covered: tuple[Approval, ...]
 
     @property
     def denied(self) -> list[Approval]:
-        """The answered cards that a person denied."""
-        return [card for card in self.answered if card.status == ApprovalStatus.DENIED]
+        """The approved cards that a person denied."""
+        return [card for card in self.covered if card.status == ApprovalStatus.DENIED]
 
 
-def find_past_answers(organization_id: int, draft: GrantDraft, tool: Tool) -> PastAnswers:
-    """Compare the draft with the newest 500 cards of its tool in the last 90 days.
+def find_covered_cards(organization_id: int, proposal: ProposedGrant, tool: Tool) -> CoveredCards:
+    """Compare the proposal with the newest 500 cards of its tool in the last 90 days.
 
     It assumes that the tool and its account were the same then, and ignores warnings on the cards.
     """
-    drafted = DraftedGrant.of(draft, tool)
-    cards = load_past_cards(organization_id, tool.name, draft.run_id)
-    answered = tuple(card for card in cards if drafted.answers(read_past_call(card)))
-    return PastAnswers(len(cards), answered)
+    matcher = GrantMatcher.of(proposal, tool)
+    cards = load_past_cards(organization_id, tool.name, proposal.run_id)
+    covered = tuple(card for card in cards if matcher.covers(read_past_call(card)))
+    return CoveredCards(len(cards), covered)
 
 
 def load_past_cards(organization_id: int, tool: str, run_id: int | None = None) -> list[Approval]:

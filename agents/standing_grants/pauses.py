@@ -20,7 +20,7 @@ class Pause:
     """The reason why a standing grant in force leaves calls to a person.
 
     Attributes:
-        is_complete: True if it answers no call at all now.
+        is_complete: True if it approves no call at all now.
     """
 
     because: str
@@ -52,7 +52,7 @@ def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> 
 
 
 def _find_unmet(row: StandingGrant, rules: Iterable[RuleTerms], maker: Voter | None) -> RuleTerms | None:
-    """Find a rule, for every call that the standing grant could answer, that its maker alone does not meet."""
+    """Find a rule, for every call that the standing grant could approve, that its maker alone does not meet."""
     tool = load_toolbox(row.organization_id).get_tool(row.tool)
     call = RuledCard(row.tool, tool.category if tool else "", Level(row.level), row.employee_id or 0)
     votes = [] if maker is None else [CastVote(maker)]

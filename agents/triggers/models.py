@@ -66,13 +66,13 @@ class Trigger(models.Model):
         return self.name
 
 
-class MessageStatus(models.TextChoices):
-    """The outcome of a message."""
+class ReceivedStatus(models.TextChoices):
+    """The outcome of a received message."""
 
     STARTED = "started", "Started a run"
     FILTERED = "filtered", "Filtered out"
     ANSWERED = "answered", "Connection test"
-    """A test of the address by the sender's system, which got its answer."""
+    """A test of the address by the sender's system, which got its response."""
     REFUSED = "refused", "Refused"
 
 
@@ -85,12 +85,12 @@ class ReceivedMessage(models.Model):
         requesters: (user id, username, act) of each person behind its run besides the one on whose behalf it acts.
         payload: its body, unless it was refused before anybody knew who sent it.
         template: the trigger's task when the run started.
-        replay_of, by: for a replay, the message that was sent again, and the person who did so.
+        replay_of, by: for a message sent again, the message that was sent again, and the person who did so.
     """
 
     trigger = models.ForeignKey(Trigger, on_delete=models.CASCADE, related_name="messages", db_index=False)
     key = models.CharField(max_length=80, blank=True)
-    status = models.CharField(max_length=10, choices=MessageStatus)
+    status = models.CharField(max_length=10, choices=ReceivedStatus)
     reason = models.CharField(max_length=300, blank=True)
     run = models.OneToOneField(Run, on_delete=models.SET_NULL, null=True, related_name="started_by_message")
     requesters = models.JSONField(default=list)

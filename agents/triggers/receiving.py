@@ -18,7 +18,7 @@ from agents.platform.refusals import Conflict, NotFound, Refusal, TooManyRequest
 from agents.runs import actions
 from agents.runs.models import Origin, Run, RunStatus
 from agents.runs.models.run import TRIGGER_REQUEST_PREFIX
-from agents.triggers.models import MessageStatus, ReceivedMessage, Scheme, Trigger
+from agents.triggers.models import ReceivedMessage, ReceivedStatus, Scheme, Trigger
 from agents.triggers.payloads import read_payload
 from agents.triggers.queries import ACTIVE_TRIGGER
 from agents.triggers.schemes import Incoming, Proof, find_fault, find_key
@@ -54,15 +54,15 @@ class TooLarge(Refusal):
 
 @dataclass(frozen=True)
 class Taken:
-    """The outcome of a message that was not refused.
+    """The outcome of a received message that was not refused.
 
     Attributes:
         run: the run that it started, now or when it came before.
-        answer: the answer to a question of the sender's system.
+        answer: the response to a question of the sender's system.
     """
 
     run: Run | None = None
-    answer: Mapping[str, str] | None = None
+    response: Mapping[str, str] | None = None
 
 
 def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
@@ -89,14 +89,14 @@ def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
     except Refusal as refusal:
         _note_refusal(trigger, refusal.detail)
         raise
-    if (answer := _find_answer(trigger, incoming, payload)) is not None:
-        _note(trigger, ReceivedMessage(status=MessageStatus.ANSWERED, reason="the sender tested the connection"))
-        return Taken(answer=answer)
+    if (response := _find_handshake_response(trigger, incoming, payload)) is not None:
+        _note(trigger, ReceivedMessage(status=ReceivedStatus.ANSWERED, reason="the sender tested the connection"))
+        return Taken(response=response)
     key, is_own = find_key(trigger.scheme, incoming, payload)
     return _start_or_refuse(trigger, payload, key, timedelta(0) if is_own else timedelta(hours=trigger.repeat_hours))
 
 
-def replay(member: Membership, message_id: int) -> Run:
+def start_again(member: Membership, message_id: int) -> Run:
     """Start another run for a message that came before, on behalf of the member who wants it.
 
     Raises:
@@ -112,23 +112,23 @@ def replay(member: Membership, message_id: int) -> Run:
     trigger = earlier.trigger
     if not trigger.is_active:
         raise Conflict("the trigger is switched off")
-    replays = ReceivedMessage.objects.filter(replay_of=earlier).count()
-    message = ReceivedMessage(
+    repeats = ReceivedMessage.objects.filter(replay_of=earlier).count()
+    received = ReceivedMessage(
         trigger=trigger,
-        key=f"r{earlier.pk}:{replays + 1}",
+        key=f"r{earlier.pk}:{repeats + 1}",
         payload=earlier.payload,
         replay_of=earlier,
         by=member.user,
     )
-    return _start(message, member, json.loads(earlier.payload))
+    return _start(received, member, json.loads(earlier.payload))
 
 
-def find_message(run: Run) -> Any:
+def find_received_message(run: Run) -> Any:
     """Return the message from outside that started the run; None for a run that no trigger started."""
     if run.origin != Origin.TRIGGER:
         return None
-    message = ReceivedMessage.objects.filter(run=run).values_list("payload", flat=True).first()
-    return None if message is None else json.loads(message)
+    received = ReceivedMessage.objects.filter(run=run).values_list("payload", flat=True).first()
+    return None if received is None else json.loads(received)
 
 
 _PARTS = ("organization", "employee", "created_by", "made_by", "task_by", "secret_by")
@@ -149,8 +149,8 @@ def _present(joined: Joined) -> Joined | None:
     return None if joined.pk is None else joined
 
 
-def _find_answer(trigger: Trigger, incoming: Incoming, payload: Any) -> Mapping[str, str] | None:
-    """Return the answer to a question about the address itself, which starts no run."""
+def _find_handshake_response(trigger: Trigger, incoming: Incoming, payload: Any) -> Mapping[str, str] | None:
+    """Return the response to a question about the address itself, which starts no run."""
     if trigger.scheme == Scheme.SLACK and isinstance(payload, dict) and payload.get("type") == "url_verification":
         return {"challenge": str(payload.get("challenge", ""))[:500]}
     if trigger.scheme == Scheme.GITHUB and incoming.headers.get("x-github-event") == "ping":
@@ -164,7 +164,7 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
     Args:
         window: the time in which the same key means the same message; 0 for ever.
     """
-    same_key = ReceivedMessage.objects.filter(trigger=trigger, key=key, status=MessageStatus.STARTED)
+    same_key = ReceivedMessage.objects.filter(trigger=trigger, key=key, status=ReceivedStatus.STARTED)
     newest_first = same_key.order_by("-pk").annotate(now=Now())
     earlier = list(newest_first.values_list("received_at", "run_id", "now"))
     generation = f":{len(earlier)}" if window else ""  # before the look, or an equal message in between would count
@@ -173,19 +173,21 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
         return Taken(same)
     if (filtered := _find_filter(trigger, payload)) is not None:
         text = storable_json(payload)
-        _note(trigger, ReceivedMessage(key=key, status=MessageStatus.FILTERED, reason=filtered.why[:300], payload=text))
+        _note(
+            trigger, ReceivedMessage(key=key, status=ReceivedStatus.FILTERED, reason=filtered.why[:300], payload=text)
+        )
         return Taken()
-    message = ReceivedMessage(trigger=trigger, key=key, payload=storable_json(payload))
+    received = ReceivedMessage(trigger=trigger, key=key, payload=storable_json(payload))
     try:
-        return Taken(_start(message, _find_member(trigger), payload, generation))
+        return Taken(_start(received, _find_member(trigger), payload, generation))
     except Refusal as refusal:
-        _note_refusal(trigger, refusal.detail, message)
+        _note_refusal(trigger, refusal.detail, received)
         raise
 
 
-def _start(message: ReceivedMessage, member: Membership, payload: Any, generation: str = "") -> Run:
+def _start(received: ReceivedMessage, member: Membership, payload: Any, generation: str = "") -> Run:
     """Start the run and keep its message, in one transaction; return the run of an equal request instead, if any."""
-    trigger = message.trigger
+    trigger = received.trigger
     if trigger.employee_id is None:
         raise Conflict("the trigger's employee was deleted")
     _refuse_flood(trigger)
@@ -193,7 +195,7 @@ def _start(message: ReceivedMessage, member: Membership, payload: Any, generatio
     submission = actions.Submission(
         employee_id=trigger.employee_id,
         task=task,
-        client_request_id=f"{TRIGGER_REQUEST_PREFIX}{trigger.pk}:{message.key}{generation}",
+        client_request_id=f"{TRIGGER_REQUEST_PREFIX}{trigger.pk}:{received.key}{generation}",
         origin=Origin.TRIGGER,
         trigger=trigger.name,
         attachment=attach_payload(payload),
@@ -201,20 +203,20 @@ def _start(message: ReceivedMessage, member: Membership, payload: Any, generatio
     with transaction.atomic():
         run, is_new = actions.submit(member, submission)
         if is_new:
-            message.requesters = _list_requesters(trigger, message)
-            message.status, message.run, message.template = MessageStatus.STARTED, run, trigger.task
-            message.save(force_insert=True)
+            received.requesters = _list_requesters(trigger, received)
+            received.status, received.run, received.template = ReceivedStatus.STARTED, run, trigger.task
+            received.save(force_insert=True)
     return run
 
 
-def _list_requesters(trigger: Trigger, message: ReceivedMessage) -> list[tuple[int, str, str]]:
+def _list_requesters(trigger: Trigger, received: ReceivedMessage) -> list[tuple[int, str, str]]:
     """List the people behind the run as they are now; a later change of the trigger must not free anybody."""
     people = (
         (trigger.made_by, "created the trigger"),
-        (trigger.created_by if message.by else None, "last saved or switched on the trigger"),
+        (trigger.created_by if received.by else None, "last saved or switched on the trigger"),
         (trigger.task_by, "wrote the trigger's task"),
         (trigger.secret_by, "set or saw the trigger's secret"),
-        (message.by, "sent the message again"),
+        (received.by, "sent the message again"),
     )
     return [(user.pk, user.get_username(), act) for user, act in people if user is not None]
 
@@ -266,17 +268,17 @@ def _note_refusal(trigger: Trigger, reason: str, proved: ReceivedMessage | None 
     """Keep a refusal; of a proved message, its content too, so that a person can send it again."""
     if proved is None and count_or_wait(f"trigger-refusals:{trigger.pk}", MAX_NOTED_REFUSALS):
         return
-    message = ReceivedMessage(key=proved.key, payload=proved.payload) if proved else ReceivedMessage()
-    message.status, message.reason = MessageStatus.REFUSED, reason[:300]
-    _note(trigger, message)
+    received = ReceivedMessage(key=proved.key, payload=proved.payload) if proved else ReceivedMessage()
+    received.status, received.reason = ReceivedStatus.REFUSED, reason[:300]
+    _note(trigger, received)
 
 
-def _note(trigger: Trigger, message: ReceivedMessage) -> None:
+def _note(trigger: Trigger, received: ReceivedMessage) -> None:
     """Keep a message that started nothing, and forget the oldest: strangers push out nothing of proved senders."""
-    message.trigger = trigger
-    message.save(force_insert=True)
-    others = ReceivedMessage.objects.filter(trigger=trigger).exclude(status=MessageStatus.STARTED)
-    others = others.exclude(payload="") if message.payload else others.filter(payload="")
+    received.trigger = trigger
+    received.save(force_insert=True)
+    others = ReceivedMessage.objects.filter(trigger=trigger).exclude(status=ReceivedStatus.STARTED)
+    others = others.exclude(payload="") if received.payload else others.filter(payload="")
     oldest = others.order_by("-pk").values_list("pk", flat=True)[KEPT : KEPT + 1].first()
     if oldest is not None:
         others.filter(pk__lte=oldest).delete()

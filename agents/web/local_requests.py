@@ -6,7 +6,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1"})
-FORWARDED_MARK = "X-Gadget-Forwarded"
+FORWARDED_HEADER = "X-Gadget-Forwarded"
 """The header that marks a request as forwarded by a proxy; it replaces the proxy's own headers."""
 
 
@@ -16,4 +16,4 @@ def is_from_this_machine(request: HttpRequest) -> bool:
     Return False behind a proxy, because every client then seems local.
     """
     is_loopback = request.META.get("REMOTE_ADDR", "") in LOOPBACK
-    return settings.GADGET_ONLY_LOCAL and is_loopback and FORWARDED_MARK not in request.headers
+    return settings.GADGET_ONLY_LOCAL and is_loopback and FORWARDED_HEADER not in request.headers

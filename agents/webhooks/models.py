@@ -40,7 +40,7 @@ class Webhook(ReceiverBase):
         busy_until: the time until which a worker sends one of its deliveries; there is one at a time.
         rests_until: the time until which nothing is tried, because the receiver failed.
         failures: the number of failures since the last success.
-        is_slow: the last answer took more than two seconds.
+        is_slow: the last response took more than two seconds.
         off_reason: the reason why Gadget switched it off.
         told_from: the time since which it is told of facts: when it was added, or last switched on.
     """
@@ -126,7 +126,7 @@ class WebhookDelivery(DeliveryBase):
         payload: ids, kinds and times.
         values: everything else that a receiver may read; empty unless the webhook sent values when the fact happened.
         wanted_at: the time from which the three days count: that of the fact, or of *Send again*.
-        answer_status, duration_ms: the answer to the last try, and its duration.
+        answer_status, duration_ms: the response to the last try, and its duration.
     """
 
     public_id = models.UUIDField(default=uuid4, editable=False)

@@ -59,9 +59,9 @@ def write_deliveries(events: Sequence[Event]) -> None:
     over: until every process is of this version, an older one may have written them.
     """
     undone = {event.run_id: event.seq for event in events if event.run.origin == Origin.ASK and _is_undone(event)}
-    if undone:  # nobody was told yet: an answer is due once it cannot be undone
-        answers = WebhookDelivery.objects.filter(run_id__in=undone, kind=WebhookKind.ASK_ANSWERED)
-        answers.filter(Q(tries=0) | Q(status=WebhookDeliveryStatus.DROPPED)).delete()
+    if undone:  # nobody was told yet: a response is due once it cannot be undone
+        responses = WebhookDelivery.objects.filter(run_id__in=undone, kind=WebhookKind.ASK_ANSWERED)
+        responses.filter(Q(tries=0) | Q(status=WebhookDeliveryStatus.DROPPED)).delete()
     told = [ToldFact(event, fact) for event in events for fact in _list_facts(event)]
     told = [each for each in told if each.fact.kind != WebhookKind.ASK_ANSWERED or not _is_before(each.event, undone)]
     if rows := _build_deliveries(told) if told else []:
@@ -142,7 +142,7 @@ def _build_fact(run: Run, fact: EventFact) -> WebhookFact | None:
         case FactKind.RUN_FINISHED | FactKind.RUN_FAILED:
             return WebhookFact(kind, fact.ids, {**fact.values, "problem": run.problem})
         case FactKind.ASK_ANSWERED:
-            return _build_ask_answer(run, fact) if run.origin == Origin.ASK else None
+            return _build_ask_decision(run, fact) if run.origin == Origin.ASK else None
         case FactKind.CARD_OPENED | FactKind.CARD_DECIDED if fact.ids["card"] == UNKNOWN_CARD:
             return _build_unknown_card(fact)
         case FactKind.CARD_OPENED | FactKind.CARD_DECIDED | FactKind.CARD_EXPIRED | FactKind.CALL_EXECUTED:
@@ -151,8 +151,8 @@ def _build_fact(run: Run, fact: EventFact) -> WebhookFact | None:
             assert_never(fact.kind)
 
 
-def _build_ask_answer(run: Run, fact: EventFact) -> WebhookFact:
-    """Build the answer to an ask; it is told once the time to undo it is over."""
+def _build_ask_decision(run: Run, fact: EventFact) -> WebhookFact:
+    """Build the response to an ask; it is told once the time to undo it is over."""
     ask = Ask.objects.values_list("pk", flat=True).get(run_id=run.pk)
     card = Approval.objects.filter(pk=int(fact.ids["approval_id"]))
     start = card.values_list("start_after", flat=True).first()

@@ -39,7 +39,7 @@ LONGEST_WAIT = timedelta(days=3)
 FAILING_TIME, MIN_FAILURES = LONGEST_WAIT, 10
 """A webhook that only failed for so long, and so often, is switched off."""
 _ABOUT_THE_RECEIVER = (408, 410, 429)
-"""Answers from 400 to 499 that say nothing about the delivery itself."""
+"""Responses from 400 to 499 that say nothing about the delivery itself."""
 _Batch = DeliveryBatch[WebhookDelivery, Webhook]
 
 
@@ -97,7 +97,7 @@ class WebhookOutbox(Outbox[WebhookDelivery, Webhook]):
 
     @override
     def note_sent(self, batch: _Batch) -> None:
-        delivery = _record_answer(batch)
+        delivery = _record_response(batch)
         Webhook.objects.filter(pk=batch.receiver.pk).update(
             failing_since=None,
             failures=0,
@@ -108,7 +108,7 @@ class WebhookOutbox(Outbox[WebhookDelivery, Webhook]):
 
     @override
     def note_failure(self, batch: _Batch, error: DeliveryError, pause: timedelta | None) -> None:
-        _record_answer(batch)
+        _record_response(batch)
         if error.is_ours:
             return
         webhook = Webhook.objects.filter(pk=batch.receiver.pk)
@@ -154,8 +154,8 @@ def _list_secrets(webhook: Webhook) -> list[str]:
     return [row.secret for row in valid.order_by("-pk") if row.secret]
 
 
-def _record_answer(batch: _Batch) -> WebhookDelivery:
-    """Record the answer to this try, whatever became of the delivery meanwhile."""
+def _record_response(batch: _Batch) -> WebhookDelivery:
+    """Record the response to this try, whatever became of the delivery meanwhile."""
     (delivery,) = batch.deliveries
     facts = {"answer_status": delivery.answer_status, "duration_ms": delivery.duration_ms}
     WebhookDelivery.objects.filter(pk=delivery.pk).update(**facts)

@@ -41,7 +41,7 @@ from agents.runs.engine.timing import MAX_CRASHES, clock_s, timing
 from agents.runs.engine.transaction import Transaction, run_transaction
 from agents.runs.models import Approval, ExitReason, Run, RunStatus
 from agents.runs.queries import due
-from agents.standing_grants.due import UNENTITLED_GRANTS, WITHDRAWN_ANSWERS
+from agents.standing_grants.due import UNENTITLED_GRANTS, WITHDRAWN_PREAPPROVALS
 from agents.standing_grants.making import end_without_right, replace_withdrawn
 from agents.worker.chores import build_chores
 from agents.worker.lease_watch import LeaseWatch
@@ -267,7 +267,7 @@ _SWEEPS: tuple[tuple[CompiledQuery[IdRow], Callable[[int], bool]], ...] = (
     (due.RUNS_WITH_WRONG_STOP, stops.apply),
     (UNSTARTED_CARDS, _replace_unstarted_card),
     (UNENTITLED_GRANTS, end_without_right),
-    (WITHDRAWN_ANSWERS, replace_withdrawn),
+    (WITHDRAWN_PREAPPROVALS, replace_withdrawn),
     (due.DUE_SCHEDULES, schedules.fire),
     (DUE_SOURCES, sources.queue_refresh),
 )

@@ -98,10 +98,10 @@ def load(folder: Path, manifest: Manifest, newer: NewerLimits) -> None:
 
 
 def _lift_time_limits(cursor: Any) -> None:
-    """Lift this transaction's limits: the server's own, and our limit on waiting for its answers."""
+    """Lift this transaction's limits: the server's own, and our limit on waiting for its responses."""
     for setting in _NO_LIMITS:
         cursor.execute(setting)
-    connection.connection.answer_timeout_s = None  # gadget_site/answer_timeout.py
+    connection.connection.response_timeout_s = None  # gadget_site/response_timeout.py
 
 
 def _connect_under_another_name() -> None:

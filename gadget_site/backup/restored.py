@@ -75,9 +75,11 @@ def settle(made_at: str = "", *, has_lines: bool = False) -> dict[str, int]:
         made_at: the time of the backup, if known.
         has_lines: the restore wrote the limits to confirm together with the data.
     """
-    mark = Installation.objects.values_list("folder_mark", flat=True).first()
+    folder_id = Installation.objects.values_list("folder_mark", flat=True).first()
     stop_everything()
-    if not has_lines and mark != installation.UNFINISHED_RESTORE:  # an interrupted restore has written them as well
+    if (
+        not has_lines and folder_id != installation.UNFINISHED_RESTORE
+    ):  # an interrupted restore has written them as well
         write_lines()
     counts = recover_runs()
     counts["schedules_paused"] = schedules.pause_after_restore(RESTORED_SENTENCE)
@@ -87,10 +89,10 @@ def settle(made_at: str = "", *, has_lines: bool = False) -> dict[str, int]:
             entry = audit.NewEntry("gadget", "backup_restored", f"organization:{organization.pk}", payload)
             audit.append(organization.pk, [entry])
         stops.apply_to_all(organization.pk)
-    if mark == installation.UNFINISHED_RESTORE:
+    if folder_id == installation.UNFINISHED_RESTORE:
         installation.adopt_folder()
     else:
-        Installation.objects.update(folder_mark=mark or "")
+        Installation.objects.update(folder_mark=folder_id or "")
     return counts
 
 

@@ -74,8 +74,8 @@ def load(folder: Path, _: Manifest, newer: NewerLimits) -> None:
     with _use_database(staged):
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA quick_check")
-            if (answer := cursor.fetchone()[0]) != "ok":
-                raise BackupError(f"The database in the backup is damaged: {answer}.")
+            if (verdict := cursor.fetchone()[0]) != "ok":
+                raise BackupError(f"The database in the backup is damaged: {verdict}.")
         call_command("migrate", verbosity=0)
         restored.stop_everything()
         write_lines(newer)

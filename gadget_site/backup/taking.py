@@ -52,10 +52,10 @@ def back_up(path: Path, *, force: bool = False) -> Manifest:
         )
     try:
         with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as work:
-            draft = Path(work) / "draft"
-            _write(draft, Path(work))
-            manifest = read_manifest(draft)
-            _move_into_place(draft, path, force)
+            temporary = Path(work) / "draft"
+            _write(temporary, Path(work))
+            manifest = read_manifest(temporary)
+            _move_into_place(temporary, path, force)
     except (OSError, ToolError) as error:
         raise BackupError(f"No backup was taken: {error}") from error
     return manifest
@@ -70,9 +70,9 @@ def _check_target(path: Path, force: bool) -> None:
         raise BackupError(f"{path} would be among the files that employees read. Choose another folder.")
 
 
-def _write(draft: Path, work: Path) -> None:
+def _write(temporary: Path, work: Path) -> None:
     with ExitStack() as stack:
-        writer = stack.enter_context(Writer(draft))
+        writer = stack.enter_context(Writer(temporary))
         made_at = datetime.now(UTC).isoformat(timespec="seconds")
         writer.add_text(README, README_TEXT.format(made_at=made_at))
         files = _FileCopier(writer)
@@ -148,13 +148,13 @@ def _encrypt_canaries() -> list[str]:
     return [Fernet(key).encrypt(CANARY).decode() for key in used]
 
 
-def _move_into_place(draft: Path, path: Path, force: bool) -> None:
+def _move_into_place(temporary: Path, path: Path, force: bool) -> None:
     """Give the finished archive its name; without `force`, only if that name is free."""
     if force:
-        draft.replace(path)
+        temporary.replace(path)
     else:
         try:
-            os.link(draft, path)
+            os.link(temporary, path)
         except FileExistsError as error:
             raise BackupError(f"{path} already exists.") from error
     _sync_folder(path.parent)

@@ -67,7 +67,7 @@ class DemoLogin(LoginPage):
     form_class = DemoLoginForm
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Answer 404 while there is nobody to log in as."""
+        """Return 404 while there is nobody to log in as."""
         if not list_demo_people(request):
             raise Http404("There is no demo.")
         return super().dispatch(request, *args, **kwargs)

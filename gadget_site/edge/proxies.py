@@ -13,8 +13,8 @@ Network = IPv4Network | IPv6Network
 Headers = list[tuple[bytes, bytes]]
 
 FOR, PROTO = b"x-forwarded-for", b"x-forwarded-proto"
-FORWARDED_MARK = b"x-gadget-forwarded"
-"""Marks requests that came with proxy headers, which are dropped; no client can send this mark."""
+FORWARDED_HEADER = b"x-gadget-forwarded"
+"""Tells of requests that came with proxy headers, which are dropped; no client can send this header."""
 
 PREFIXES = (b"x-forwarded", b"x-original-", b"x-gadget-", b"x-accel-", b"x-ssl-", b"x-client-cert")
 NAMES = frozenset(
@@ -39,8 +39,8 @@ def clean(scope: dict[str, Any]) -> dict[str, Any]:
     """Return the request as the client sent it, with the origin that trusted proxies report."""
     own: Headers = [header for header in scope["headers"] if not _is_proxy_header(header[0])]
     forwarded: Headers = [header for header in scope["headers"] if _is_proxy_header(header[0])]
-    mark = [(FORWARDED_MARK, b"1")] if forwarded else []
-    cleaned = {**scope, "headers": own + mark, "root_path": ""}
+    flag = [(FORWARDED_HEADER, b"1")] if forwarded else []
+    cleaned = {**scope, "headers": own + flag, "root_path": ""}
     scheme = "https" if settings.GADGET_ORIGIN else scope.get("scheme", "http")
     peer = _parse(scope["client"][0]) if scope.get("client") else None
     if peer is not None and _is_trusted(peer):

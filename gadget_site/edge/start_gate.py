@@ -1,4 +1,4 @@
-"""Answer 503 to everything but health checks and metrics while the web part waits for a migrated database."""
+"""Return 503 to everything but health checks and metrics while the web part waits for a migrated database."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ ENDS = ("SessionEnd", "sessionEnd")
 BLOCKED, CONFLICT = 2, 409
 SHORTEST_MARGIN_S, MARGIN_S, LONGEST_CHECK_S, LONGEST_TIMEOUT_S = 5.0, 15.0, 300.0, 86_400.0
 OPEN_S = 24 * 3600
-LARGEST_ANSWER = 1_000_000
+LARGEST_RESPONSE = 1_000_000
 LARGEST_INPUT = 4_000_000
 MOST_LINKS = 40
 SERVED = "/static/clients/gadget_hook.py"
@@ -307,7 +307,7 @@ def parse_input(given: Json) -> Json:
         return {"text": given}
 
 
-def answer(call: Call, goes_on: bool, reason: str) -> None:
+def respond(call: Call, goes_on: bool, reason: str) -> None:
     """Print the answer in the assistant's own form."""
     word = "allow" if goes_on else "deny"
     if call.form in ("claude", "codex"):
@@ -599,7 +599,7 @@ def send(config: Config, method: str, path: str, body: Json = None, wait_s: floa
         request.add_header("Content-Type", "application/json")
     try:
         with build_opener(config).open(request, data, timeout=wait_s) as response:
-            found = json.loads(response.read(LARGEST_ANSWER))
+            found = json.loads(response.read(LARGEST_RESPONSE))
     except urllib.error.HTTPError as error:
         raise Refused(error.code, read_detail(error)) from None
     except (OSError, ValueError) as error:
@@ -715,7 +715,7 @@ def hold() -> int:
             os._exit(0)
         goes_on, reason = decide(config, call)
         if goes_on is not None:
-            answer(call, goes_on, reason)
+            respond(call, goes_on, reason)
         sys.stdout.flush()
         os._exit(0)
     except BaseException as error:  # noqa: BLE001 - whatever fails here, the call must not run
@@ -1048,7 +1048,7 @@ def check_started(config: Config, files: list[Path], findings: Findings) -> None
     request = urllib.request.Request(config["url"].rstrip("/") + SERVED)
     try:
         with build_opener(config).open(request, timeout=10) as response:
-            served = response.read(LARGEST_ANSWER)
+            served = response.read(LARGEST_RESPONSE)
     except (OSError, ValueError) as error:
         findings.fail(f"the file that Gadget serves cannot be read: {error}")
         return

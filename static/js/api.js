@@ -11,7 +11,7 @@ const LABELS = {
   "select.examples-select-element": (select) => `Examples of ${parameterOf(select)}`,
   "tr[data-param-name] :is(input, select, textarea):not(.examples-select-element)": (field) => parameterOf(field),
   "table.responses-table": (table) => `Responses of ${table.closest(".opblock").querySelector("[data-path]").dataset.path}`,
-  "table.live-responses-table": () => "The server's answer",
+  "table.live-responses-table": () => "The server's response",
   ".opblock-control-arrow": (arrow) => arrow.getAttribute("aria-label").replaceAll("\u200b", ""),
 };
 
@@ -33,11 +33,11 @@ function addLabels() {
 // GET requests get ids of the reader's own rows as examples. Requests that change something get none, so that people
 // choose the id before they press "Execute".
 async function fetchNewest(list) {
-  const answer = await fetch(`/api/${list}?limit=1`);
-  if (!answer.ok) {
-    throw new Error(`/api/${list} answered ${answer.status}`);
+  const response = await fetch(`/api/${list}?limit=1`);
+  if (!response.ok) {
+    throw new Error(`/api/${list} returned ${response.status}`);
   }
-  return (await answer.json()).items[0];
+  return (await response.json()).items[0];
 }
 
 async function findExamples() {

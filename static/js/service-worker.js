@@ -1,4 +1,4 @@
-// Shows notices while no page is open. It answers no requests and caches nothing.
+// Shows notices while no page is open. It serves no requests and caches nothing.
 let lastCode = null; // { code, channel }, until a page has taken it
 
 self.addEventListener("install", () => self.skipWaiting());

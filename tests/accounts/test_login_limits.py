@@ -59,10 +59,10 @@ def let_pass(time: timedelta) -> None:
 class TestPerAccountAndAddress:
     def test_after_so_many_wrong_passwords_the_right_one_is_refused(self, world: World) -> None:
         assert guess("viewer", MAX_FOR_ACCOUNT, HOME) == [WRONG] * MAX_FOR_ACCOUNT
-        answer = log_in("viewer")
-        assert answer.status_code == LOCKED
-        assert "Try again in 15 minutes" in answer.content.decode()
-        assert 800 < int(answer["Retry-After"]) <= 901
+        response = log_in("viewer")
+        assert response.status_code == LOCKED
+        assert "Try again in 15 minutes" in response.content.decode()
+        assert 800 < int(response["Retry-After"]) <= 901
         assert log_in("operator").status_code == OK
 
     def test_one_fewer_is_forgiven_by_the_right_one(self, world: World) -> None:
@@ -91,8 +91,8 @@ class TestPerAccountAndAddress:
 
 class TestPerAddress:
     def test_many_names_with_one_guess_each_are_slowed(self, world: World) -> None:
-        answers = [guess(f"name{number}")[0] for number in range(25)]
-        assert answers == [WRONG] * MAX_FROM_ADDRESS + [LOCKED] * (25 - MAX_FROM_ADDRESS)
+        responses = [guess(f"name{number}")[0] for number in range(25)]
+        assert responses == [WRONG] * MAX_FROM_ADDRESS + [LOCKED] * (25 - MAX_FROM_ADDRESS)
         assert log_in("viewer", address=STRANGER).status_code == LOCKED
         assert log_in("viewer", address=HOME).status_code == OK
 
@@ -104,13 +104,13 @@ class TestPerAddress:
         assert guess("another") == [LOCKED]
 
     def test_all_addresses_of_an_ipv6_network_are_one(self, world: World) -> None:
-        answers = [guess(f"name{number}", address=f"2001:db8:7::{number + 1:x}")[0] for number in range(21)]
-        assert answers == [WRONG] * 20 + [LOCKED]
+        responses = [guess(f"name{number}", address=f"2001:db8:7::{number + 1:x}")[0] for number in range(21)]
+        assert responses == [WRONG] * 20 + [LOCKED]
         assert guess("name", address="2001:db8:7:1::1") == [WRONG]
 
     def test_ipv4_clients_of_a_part_that_listens_on_ipv6_are_not_one(self, world: World) -> None:
-        answers = [guess(f"name{number}", address="::ffff:192.0.2.1")[0] for number in range(21)]
-        assert answers == [WRONG] * 20 + [LOCKED]
+        responses = [guess(f"name{number}", address="::ffff:192.0.2.1")[0] for number in range(21)]
+        assert responses == [WRONG] * 20 + [LOCKED]
         assert guess("name", address="::ffff:192.0.2.2") == [WRONG]
 
     def test_a_refused_name_leaves_no_row(self, world: World) -> None:
@@ -149,8 +149,8 @@ class TestKnownBrowser:
         known = nobody()
         log_in("viewer", client=known)
         known.post("/logout/")
-        answers = [guess("viewer", 1, f"192.0.2.{number}", known)[0] for number in range(10)]
-        assert answers == [WRONG] * MAX_FROM_KNOWN_BROWSER + [LOCKED] * 2
+        responses = [guess("viewer", 1, f"192.0.2.{number}", known)[0] for number in range(10)]
+        assert responses == [WRONG] * MAX_FROM_KNOWN_BROWSER + [LOCKED] * 2
         assert log_in("viewer", address=HOME).status_code == OK
 
     def test_a_forged_cookie_is_none(self, world: World) -> None:
@@ -179,8 +179,8 @@ def test_guesses_at_the_same_moment_pass_no_limit_together(settings: Settings) -
             connections.close_all()
 
     with ThreadPoolExecutor(6) as threads:
-        answers = list(threads.map(one_guess, range(30)))
-    assert answers.count(WRONG) == MAX_FOR_ACCOUNT
+        responses = list(threads.map(one_guess, range(30)))
+    assert responses.count(WRONG) == MAX_FOR_ACCOUNT
 
 
 @pytest.mark.django_db(transaction=True)
@@ -248,9 +248,9 @@ class TestCostOfPasswords:
         monkeypatch.setattr(hashing, "LIMIT", limit)
         with limit.holding_slot():
             for path in ("/login/", "/admin/login/"):
-                answer = nobody().post(path, {"username": "somebody", "password": "x"}, REMOTE_ADDR=HOME)
-                assert (answer.status_code, answer["Retry-After"]) == (429, "5")
-                assert "Try again in a few seconds" in answer.content.decode()
+                response = nobody().post(path, {"username": "somebody", "password": "x"}, REMOTE_ADDR=HOME)
+                assert (response.status_code, response["Retry-After"]) == (429, "5")
+                assert "Try again in a few seconds" in response.content.decode()
         assert not AccessAttempt.objects.filter(failures_since_start__gt=0).exists()
 
     def test_a_flood_of_strangers_keeps_nobody_out_of_a_known_browser(

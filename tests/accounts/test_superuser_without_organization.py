@@ -18,17 +18,17 @@ def root() -> User:
 
 
 def test_login_leads_to_the_admin(root: User) -> None:
-    answer = Client().post("/login/", {"username": "root", "password": PASSWORD}, follow=True)
-    assert answer.redirect_chain[-1] == ("/admin/", 302)
-    assert answer.status_code == 200
+    response = Client().post("/login/", {"username": "root", "password": PASSWORD}, follow=True)
+    assert response.redirect_chain[-1] == ("/admin/", 302)
+    assert response.status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/runs/", "/approvals/"])
 def test_every_page_of_an_organization_leads_to_the_admin(root: User, path: str) -> None:
     client = Client()
     client.force_login(root)
-    answer = client.get(path)
-    assert (answer.status_code, answer["Location"]) == (302, "/admin/")
+    response = client.get(path)
+    assert (response.status_code, response["Location"]) == (302, "/admin/")
 
 
 def test_a_form_is_refused_and_not_redirected(root: User) -> None:
@@ -48,8 +48,8 @@ def test_superuser_becomes_admin_of_the_organization_that_they_create(root: User
         "confirm_percent": 20,
         "currency": "EUR",
     }
-    answer = client.post("/admin/accounts/organization/add/", form, follow=True)
-    assert "You are an admin of Acme." in answer.content.decode()
+    response = client.post("/admin/accounts/organization/add/", form, follow=True)
+    assert "You are an admin of Acme." in response.content.decode()
     member = root.memberships.get()
     assert (member.organization.slug, member.role) == ("acme", Role.ADMIN)
     assert AuditEntry.objects.filter(organization=member.organization, action="membership_added").exists()
@@ -62,6 +62,6 @@ def test_superuser_becomes_admin_of_the_organization_that_they_create(root: User
 def test_other_people_without_an_organization_are_told_to_ask_an_admin() -> None:
     client = Client()
     client.force_login(User.objects.create_user("ann", password=PASSWORD, is_staff=True))
-    answer = client.get("/")
-    assert answer.status_code == 403
-    assert "do not belong to an organization" in answer.content.decode()
+    response = client.get("/")
+    assert response.status_code == 403
+    assert "do not belong to an organization" in response.content.decode()

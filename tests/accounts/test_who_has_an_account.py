@@ -1,4 +1,4 @@
-"""No answer tells an admin who has an account elsewhere, however often they ask."""
+"""No response tells an admin who has an account elsewhere, however often they ask."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_many_invitations_do_not_tell_either_and_then_a_free_name_is_refused_lik
         invitations.revoke(world.member("admin"), Invitation.objects.latest("pk").pk)
     client = open_link(invite(world))
     refused = [sign_up(client, name) for name in ("OutSider", "ada")]
-    assert [answer.status_code for answer in refused] == [409, 409]
+    assert [response.status_code for response in refused] == [409, 409]
     assert Invitation.objects.latest("pk").tries == 0
     Invitation.objects.exclude(pk=Invitation.objects.latest("pk").pk).update(organization=world.globex)
     assert sign_up(client, "ada").status_code == 302, "another organization's tries count for nobody else"

@@ -118,11 +118,11 @@ def faults(response: Any) -> dict[str, list[str]]:
 
 def confirmed(client: Client, path: str, sent: dict[str, Any]) -> dict[str, Any]:
     """What a browser would send once everything that the form at this address asks to confirm is ticked."""
-    answer = client.post(path, sent)
-    assert list(faults(answer)) == ["confirmed"]
-    return {**sent, "confirmed": list(consequences(answer))}
+    response = client.post(path, sent)
+    assert list(faults(response)) == ["confirmed"]
+    return {**sent, "confirmed": list(consequences(response))}
 
 
-def consequences(answer: Any) -> dict[str, str]:
+def consequences(response: Any) -> dict[str, str]:
     """The sentences that the form wants to have confirmed, by what is sent to confirm them."""
-    return dict(answer.context["adminform"].form.fields["confirmed"].choices)
+    return dict(response.context["adminform"].form.fields["confirmed"].choices)

@@ -30,8 +30,8 @@ def new_rule(world: World, **changes: Any) -> dict[str, Any]:
 
 def added(client: Client, model: type[Model], sent: dict[str, Any]) -> Any:
     """The row that the form adds."""
-    answer = client.post(address(model, "add"), sent)
-    assert answer.status_code == 302, faults(answer)
+    response = client.post(address(model, "add"), sent)
+    assert response.status_code == 302, faults(response)
     return model._default_manager.latest("pk")
 
 
@@ -45,8 +45,8 @@ def refusal(client: Client, model: type[Model], sent: dict[str, Any]) -> dict[st
 
 def saved(client: Client, row: Model, **changes: Any) -> None:
     path = address(row, "change")
-    answer = client.post(path, filled_form(client, path, **changes))
-    assert answer.status_code == 302, faults(answer)
+    response = client.post(path, filled_form(client, path, **changes))
+    assert response.status_code == 302, faults(response)
     row.refresh_from_db()
 
 
@@ -54,9 +54,9 @@ def asked(client: Client, row: Model, **changes: Any) -> str:
     """The one sentence that the change has to confirm; it is saved once that is ticked."""
     path = address(row, "change")
     sent = filled_form(client, path, **changes)
-    answer = client.post(path, sent)
-    assert list(faults(answer)) == ["confirmed"]
-    (sentence,) = consequences(answer).values()
+    response = client.post(path, sent)
+    assert list(faults(response)) == ["confirmed"]
+    (sentence,) = consequences(response).values()
     before = AuditEntry.objects.count()
     assert client.post(path, confirmed(client, path, sent)).status_code == 302
     assert AuditEntry.objects.count() == before + 1

@@ -51,16 +51,16 @@ class _Form(HTMLParser):
             self.sent[name] = value or "on"
 
 
-def form_on(answer: Any) -> dict[str, Any]:
+def form_on(response: Any) -> dict[str, Any]:
     """What a browser sends from this page of tools if nothing is touched."""
     form = _Form()
-    _, _, behind = answer.content.decode().partition('<form method="post" class="flex flex-col gap-4">')
+    _, _, behind = response.content.decode().partition('<form method="post" class="flex flex-col gap-4">')
     form.feed(behind.partition("</form>")[0])
     return form.sent
 
 
-def text_of(answer: Any) -> str:
-    return " ".join(answer.content.decode().split())
+def text_of(response: Any) -> str:
+    return " ".join(response.content.decode().split())
 
 
 def chosen(source: Source, *tools: str, **levels: str) -> dict[str, Any]:

@@ -80,8 +80,8 @@ def test_a_group_that_a_rule_names_is_not_deleted(world: World, admin: Client, f
     rule = make_rule(world, group=finance, escalate_hours=4, second_group=board)
     for group in (finance, board):
         path = address(group, "delete")
-        for answer in (admin.get(path), admin.post(path, {"post": "yes"})):
-            assert "cannot be deleted, because it is named by “payments”." in answer.content.decode()
+        for response in (admin.get(path), admin.post(path, {"post": "yes"})):
+            assert "cannot be deleted, because it is named by “payments”." in response.content.decode()
     assert ApproverGroup.objects.count() == 2
     rule.delete()
     path = address(finance, "delete")

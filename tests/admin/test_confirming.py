@@ -38,11 +38,11 @@ def asked(client: Client, row: Model, **changes: Any) -> list[str]:
     """The sentences that this change of the row has to confirm; it is not saved."""
     path = address(row, "change")
     before = AuditEntry.objects.count()
-    answer = client.post(path, filled_form(client, path, **changes))
+    response = client.post(path, filled_form(client, path, **changes))
     assert AuditEntry.objects.count() == before
-    assert list(faults(answer)) == ["confirmed"]
-    assert answer.content.decode().count('name="confirmed"') == len(consequences(answer))
-    return list(consequences(answer).values())
+    assert list(faults(response)) == ["confirmed"]
+    assert response.content.decode().count('name="confirmed"') == len(consequences(response))
+    return list(consequences(response).values())
 
 
 def test_a_harmless_change_asks_nothing_and_shows_nothing(world: World, admin: Client) -> None:
@@ -90,13 +90,13 @@ def test_a_key_that_does_not_come_back_with_the_question_is_not_lost_in_silence(
     world.employee.is_active = False
     world.employee.save()
     path = address(real, "change")
-    answer = admin.post(path, filled_form(admin, path, base_url="https://two.example/v1", new_key="sk-new"))
-    assert set(faults(answer)) == {"confirmed", "new_key"}
-    (sentence,) = consequences(answer).values()
+    response = admin.post(path, filled_form(admin, path, base_url="https://two.example/v1", new_key="sk-new"))
+    assert set(faults(response)) == {"confirmed", "new_key"}
+    (sentence,) = consequences(response).values()
     assert sentence.endswith("with the new key.")
-    again = filled_form(admin, path, base_url="https://two.example/v1", confirmed=list(consequences(answer)))
-    answer = admin.post(path, again)
-    (sentence,) = consequences(answer).values()
+    again = filled_form(admin, path, base_url="https://two.example/v1", confirmed=list(consequences(response)))
+    response = admin.post(path, again)
+    (sentence,) = consequences(response).values()
     assert sentence.endswith("without a key.")
     real.refresh_from_db()
     assert real.base_url == "https://one.example/v1"
@@ -126,9 +126,9 @@ def test_giving_up_four_eyes_and_making_an_admin_are_confirmed(world: World, adm
     path = address(Membership, "add")
     world.users["root"] = User.objects.create_superuser("root")
     root = world.client("root")
-    answer = root.post(path, new)
-    assert set(faults(answer)) == {"confirmed", "password"}
-    sent = {**new, "confirmed": list(consequences(answer))}
+    response = root.post(path, new)
+    assert set(faults(response)) == {"confirmed", "password"}
+    sent = {**new, "confirmed": list(consequences(response))}
     assert set(faults(root.post(path, {**sent, "password": ""}))) == {"password"}
     assert root.post(path, sent).status_code == 302
     assert Membership.objects.get(user__username="ada").role == "admin"

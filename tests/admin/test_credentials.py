@@ -58,8 +58,8 @@ def version(world: World) -> int:
     return Organization.objects.get(pk=world.acme.pk).credentials_version
 
 
-def told(answer: Any) -> str:
-    return " ".join(str(message) for message in get_messages(answer.wsgi_request))
+def told(response: Any) -> str:
+    return " ".join(str(message) for message in get_messages(response.wsgi_request))
 
 
 class TestGiving:
@@ -88,10 +88,10 @@ class TestGiving:
     def test_any_further_service_takes_names_and_values(self, world: World, admin: Client) -> None:
         sent = {"organization": world.acme.pk, "service": "crm.eu", "name_1": "user", "value_1": "me", "name_3": "key"}
         assert "value_3" in faults(admin.post(add("other"), sent))
-        answer = admin.post(add("other"), {**sent, "value_3": TOKEN})
-        assert answer.status_code == 302
+        response = admin.post(add("other"), {**sent, "value_3": TOKEN})
+        assert response.status_code == 302
         assert kept("crm.eu") == {"user": "me", "key": TOKEN}
-        assert "user: too short to be masked in tool results" in told(answer)
+        assert "user: too short to be masked in tool results" in told(response)
 
     @pytest.mark.parametrize(
         ("sent", "field"),
@@ -108,10 +108,10 @@ class TestGiving:
     def test_what_is_wrong_is_said_without_what_was_typed(
         self, world: World, admin: Client, sent: dict[str, str], field: str
     ) -> None:
-        answer = admin.post(add("other"), {"organization": world.acme.pk, "service": "crm", **sent})
-        wrong = faults(answer)
+        response = admin.post(add("other"), {"organization": world.acme.pk, "service": "crm", **sent})
+        wrong = faults(response)
         assert field in wrong
-        body = answer.content.decode()
+        body = response.content.decode()
         assert TOKEN not in body
         assert NAME not in body
         asked_again = [name for name, value in sent.items() if name.startswith("value_") and value]
@@ -275,9 +275,9 @@ class TestNoPlaceShowsAValue:
         sent = {"organization": world.acme.pk, "value_token": TOKEN}
         monkeypatch.setattr("agents.admin.credentials.bump_credentials_version", broken)
         for headers in ({}, {"accept": "text/plain"}):
-            answer = admin.post(add("github"), sent, headers=headers)
-            assert answer.status_code == 500
-            body = answer.content.decode()
+            response = admin.post(add("github"), sent, headers=headers)
+            assert response.status_code == 500
+            body = response.content.decode()
             assert "the disk is full" in body
             assert "save_model" in body
             assert TOKEN not in body
@@ -285,9 +285,9 @@ class TestNoPlaceShowsAValue:
         monkeypatch.setattr("agents.admin.credentials.bump_credentials_version", tell_tale)
         assert "a disk full of [hidden]" in admin.post(add("github"), sent).content.decode()
         too_many = {**sent, **{f"x{number}": "y" for number in range(2_000)}}
-        answer = admin.post(add("github"), too_many)
-        assert answer.status_code == 400
-        assert TOKEN not in answer.content.decode()
+        response = admin.post(add("github"), too_many)
+        assert response.status_code == 400
+        assert TOKEN not in response.content.decode()
         assert not Credential.objects.exists()
-        assert settings.SECRET_KEY not in answer.content.decode()
-        assert settings.GADGET_ENCRYPTION_KEYS[0] not in answer.content.decode()
+        assert settings.SECRET_KEY not in response.content.decode()
+        assert settings.GADGET_ENCRYPTION_KEYS[0] not in response.content.decode()

@@ -33,14 +33,14 @@ def admin(world: World) -> Client:
 def test_names_become_ids_in_the_grant_and_come_back_as_they_were(world: World, admin: Client) -> None:
     kim, lee = create_colleague(world, "Kim"), create_colleague(world, "Lee")
     path = address(world.employee, "change")
-    answer = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, DELEGATE], delegates="Kim\nLee\nKim"))
-    assert answer.status_code == 302, faults(answer)
+    response = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, DELEGATE], delegates="Kim\nLee\nKim"))
+    assert response.status_code == 302, faults(response)
     assert Grant.objects.get(employee=world.employee, tool=DELEGATE).delegates == sorted([kim.pk, lee.pk])
     assert admin.get(path).context["adminform"].form.initial["delegates"] == ["Kim", "Lee"]
     change = AuditEntry.objects.filter(action="employee_changed").order_by("-seq")[0].payload["fields"]["delegates"]
     assert change == {"before": [], "after": ["Kim", "Lee"]}
-    answer = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, DELEGATE], delegates=""))
-    assert answer.status_code == 302, faults(answer)
+    response = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, DELEGATE], delegates=""))
+    assert response.status_code == 302, faults(response)
     assert Grant.objects.get(employee=world.employee, tool=DELEGATE).delegates == []
 
 
@@ -48,22 +48,22 @@ def test_names_become_ids_in_the_grant_and_come_back_as_they_were(world: World, 
 def test_others_than_colleagues_are_refused(world: World, admin: Client, name: str) -> None:
     """Dana is the employee itself, and Hank works for another organization."""
     path = address(world.employee, "change")
-    answer = admin.post(path, filled_form(admin, path, allowed_tools=[DELEGATE], delegates=name))
-    assert "delegates" in faults(answer)
+    response = admin.post(path, filled_form(admin, path, allowed_tools=[DELEGATE], delegates=name))
+    assert "delegates" in faults(response)
 
 
 def test_a_name_that_another_organization_has_too_means_the_colleague(world: World, admin: Client) -> None:
     kim = create_colleague(world, "Kim")
     Employee.objects.create(organization=world.globex, name="Kim", provider=world.others_employee.provider)
     path = address(world.employee, "change")
-    answer = admin.post(path, filled_form(admin, path, allowed_tools=[DELEGATE], delegates="Kim"))
-    assert answer.status_code == 302, faults(answer)
+    response = admin.post(path, filled_form(admin, path, allowed_tools=[DELEGATE], delegates="Kim"))
+    assert response.status_code == 302, faults(response)
     assert Grant.objects.get(employee=world.employee, tool=DELEGATE).delegates == [kim.pk]
 
 
 def test_names_need_the_tool(world: World, admin: Client) -> None:
     create_colleague(world, "Kim")
     path = address(world.employee, "change")
-    answer = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH], delegates="Kim"))
-    assert "delegates" in faults(answer)
+    response = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH], delegates="Kim"))
+    assert "delegates" in faults(response)
     assert not Employee.objects.filter(grants__tool=DELEGATE).exists()

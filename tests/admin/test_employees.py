@@ -74,17 +74,17 @@ def test_modes_that_tools_name_are_choices_and_any_other_is_an_error(world: Worl
     try:
         choices = admin.get(path).context["adminform"].form.fields["mode"].choices
         assert list(choices) == [("general", "General"), ("sales", "Sales")]
-        answer = admin.post(path, filled_form(admin, path, mode="party"))
-        assert answer.status_code == 200
-        assert "mode" in faults(answer)
+        response = admin.post(path, filled_form(admin, path, mode="party"))
+        assert response.status_code == 200
+        assert "mode" in faults(response)
         assert admin.post(path, filled_form(admin, path, mode="sales")).status_code == 302
     finally:
         toolbox.unregister("sample.sell")
     world.employee.refresh_from_db()
     assert world.employee.mode == "sales"
     assert "sales" in dict(admin.get(path).context["adminform"].form.fields["mode"].choices)
-    answer = admin.post(path, filled_form(admin, path, mode="sales"))
-    assert faults(answer)["mode"] == ["No tool names the mode 'sales' any more. Choose another one."]
+    response = admin.post(path, filled_form(admin, path, mode="sales"))
+    assert faults(response)["mode"] == ["No tool names the mode 'sales' any more. Choose another one."]
 
 
 def test_a_version_is_pinned_and_released_in_the_form(world: World, admin: Client) -> None:
@@ -101,24 +101,24 @@ def test_a_version_is_pinned_and_released_in_the_form(world: World, admin: Clien
         (SEARCH, f"'{SEARCH}' is not an installed version. Write it like mail.send@1.2."),
         (f"{UPDATE}@1.0", f"{UPDATE} is pinned, but is not ticked above. Tick it or remove the line."),
     ):
-        answer = admin.post(path, filled_form(admin, path, pinned_versions=lines))
-        assert faults(answer)["pinned_versions"] == [fault]
+        response = admin.post(path, filled_form(admin, path, pinned_versions=lines))
+        assert faults(response)["pinned_versions"] == [fault]
     assert admin.post(path, filled_form(admin, path, pinned_versions="")).status_code == 302
     assert set(world.employee.grants.values_list("version", flat=True)) == {""}
 
 
 def test_ticked_tools_become_grants_and_unticked_ones_end(world: World, admin: Client) -> None:
     path = address(world.employee, "change")
-    answer = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, "data.getStats"]))
-    assert answer.status_code == 302, faults(answer)
+    response = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, "data.getStats"]))
+    assert response.status_code == 302, faults(response)
     assert set(world.employee.grants.values_list("tool", flat=True)) == {SEARCH, "data.getStats"}
 
 
 @pytest.mark.parametrize("name", ["data.*", "data", "*", "data.noSuchTool"])
 def test_only_exact_names_of_the_catalog_are_granted(world: World, admin: Client, name: str) -> None:
     path = address(world.employee, "change")
-    answer = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, name]))
-    assert "allowed_tools" in faults(answer)
+    response = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, name]))
+    assert "allowed_tools" in faults(response)
     assert set(world.employee.grants.values_list("tool", flat=True)) == {SEARCH, UPDATE, DELETE}
 
 
@@ -132,8 +132,8 @@ def test_a_grant_of_a_tool_that_is_gone_stays_until_it_is_unticked(world: World,
 
 
 def test_a_new_employee_has_no_tools_by_default(world: World, admin: Client) -> None:
-    answer = admin.post(address(Employee, "add"), new_employee(world))
-    assert answer.status_code == 302, faults(answer)
+    response = admin.post(address(Employee, "add"), new_employee(world))
+    assert response.status_code == 302, faults(response)
     made = Employee.objects.get(name="Robin")
     assert made.organization == world.acme
     assert not made.grants.exists()
@@ -196,8 +196,8 @@ def test_the_hint_names_a_model_that_such_a_provider_has(world: World, admin: Cl
 def test_settings_of_the_model_are_kept_and_recorded(world: World, admin: Client) -> None:
     path = address(world.employee, "change")
     given = {"temperature": "0.2", "max_tokens": "900", "num_ctx": "16384", "extra_body": '{"top_p": 0.9}'}
-    answer = admin.post(path, filled_form(admin, path, **given))
-    assert answer.status_code == 302, faults(answer)
+    response = admin.post(path, filled_form(admin, path, **given))
+    assert response.status_code == 302, faults(response)
     world.employee.refresh_from_db()
     employee = world.employee
     assert (employee.temperature, employee.max_tokens, employee.num_ctx) == (0.2, 900, 16384)
@@ -236,8 +236,8 @@ def test_settings_that_no_model_takes_are_refused_in_plain_words(
     world: World, admin: Client, field: str, value: str, words: str
 ) -> None:
     path = address(world.employee, "change")
-    answer = admin.post(path, filled_form(admin, path, **{field: value}))
-    assert any(words in fault for fault in faults(answer)[field]), faults(answer)
+    response = admin.post(path, filled_form(admin, path, **{field: value}))
+    assert any(words in fault for fault in faults(response)[field]), faults(response)
     assert not AuditEntry.objects.exists()
 
 
@@ -267,8 +267,8 @@ def test_nothing_is_recorded_when_nothing_changed(world: World, admin: Client) -
 
 def test_an_employee_that_worked_cannot_be_deleted(world: World, admin: Client) -> None:
     world.run()
-    answer = admin.post(address(world.employee, "delete"), {"post": "yes"})
-    assert answer.status_code in {200, 403}
+    response = admin.post(address(world.employee, "delete"), {"post": "yes"})
+    assert response.status_code in {200, 403}
     assert Employee.objects.filter(pk=world.employee.pk).exists()
 
 

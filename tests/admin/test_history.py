@@ -39,8 +39,8 @@ def test_history_is_never_added_to_changed_or_deleted(world: World, username: st
 def test_a_records_change_grows_its_version_and_enters_its_history(world: World) -> None:
     client, record = world.client("admin"), world.records[0]
     path = address(record, "change")
-    answer = client.post(path, filled_form(client, path, status="inactive", score="7"))
-    assert answer.status_code == 302, faults(answer)
+    response = client.post(path, filled_form(client, path, status="inactive", score="7"))
+    assert response.status_code == 302, faults(response)
     record.refresh_from_db()
     assert (record.status, record.score, record.version) == ("inactive", 7, 2)
     step = RecordChange.objects.get(record=record)
@@ -63,8 +63,8 @@ def test_history_page_names_changed_tools_and_counts_entries(world: World) -> No
 def test_own_password_is_changed_on_our_page_alone(world: World) -> None:
     client = world.client("admin")
     for page in ("password_change/", "password_change/done/"):
-        answer = client.post(f"/admin/{page}", {"old_password": "x", "new_password1": "y", "new_password2": "y"})
-        assert (answer.status_code, answer["Location"]) == (302, "/account/password/")
+        response = client.post(f"/admin/{page}", {"old_password": "x", "new_password1": "y", "new_password2": "y"})
+        assert (response.status_code, response["Location"]) == (302, "/account/password/")
 
 
 def test_a_change_made_meanwhile_is_not_overwritten(world: World) -> None:

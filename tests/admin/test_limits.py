@@ -85,8 +85,8 @@ def saved(world: World, admin: Client, *rows: Row, **more: Any) -> Any:
 @feature("The gate", "Limits are edited as sentences in the employee's form", "agents/admin/tool_limits.py")
 def test_sentences_become_limits_and_come_back_as_they_were(world: World, admin: Client) -> None:
     rows = [RAISED, LIMIT, COUNT, SUM, STATUS, ORIGIN, AFTER]
-    answer = saved(world, admin, *rows)
-    assert answer.status_code == 302, faults(answer)
+    response = saved(world, admin, *rows)
+    assert response.status_code == 302, faults(response)
     search = Grant.objects.get(employee=world.employee, tool=SEARCH)
     assert search.level == "write"
     assert search.conditions == [
@@ -152,8 +152,8 @@ def test_an_empty_sentence_is_no_limit_and_a_removed_one_is_gone(world: World, a
 def test_values_are_read_by_the_type_of_their_parameter(
     world: World, admin: Client, param: str, comparison: str, value: str, stored: Any
 ) -> None:
-    answer = saved(world, admin, compare(SEARCH, param, comparison, value))
-    assert answer.status_code == 302, faults(answer)
+    response = saved(world, admin, compare(SEARCH, param, comparison, value))
+    assert response.status_code == 302, faults(response)
     (condition,) = Grant.objects.get(employee=world.employee, tool=SEARCH).conditions
     assert condition["value"] == stored
     again = admin.post(path := address(world.employee, "change"), filled_form(admin, path, job_title="Steward"))
@@ -212,9 +212,9 @@ def test_the_employees_page_tells_them_as_sentences(world: World, admin: Client)
     ],
 )
 def test_a_sentence_that_cannot_be_kept_says_why(world: World, admin: Client, row: Row, why: str) -> None:
-    answer = saved(world, admin, row)
-    assert "limits" in faults(answer)
-    assert why in answer.content.decode()
+    response = saved(world, admin, row)
+    assert "limits" in faults(response)
+    assert why in response.content.decode()
     assert not Grant.objects.exclude(conditions=[], level="").exists()
 
 
@@ -227,25 +227,25 @@ def test_a_refused_form_keeps_what_was_typed(world: World, admin: Client) -> Non
 def test_loosening_a_limit_asks_first_and_tightening_does_not(world: World, admin: Client) -> None:
     saved(world, admin, LIMIT)
     assert saved(world, admin, LIMIT, STATUS).status_code == 302
-    answer = saved(world, admin, STATUS)
-    assert answer.status_code == 200
+    response = saved(world, admin, STATUS)
+    assert response.status_code == 200
     told = f"is no longer limited by: {SEARCH}: limit must be at most 100; otherwise a person decides."
-    assert told in answer.content.decode()
+    assert told in response.content.decode()
     assert Grant.objects.get(employee=world.employee, tool=SEARCH).conditions != []
 
 
 def test_a_limit_goes_with_its_tool_without_a_question(world: World, admin: Client) -> None:
     saved(world, admin, LIMIT)
-    answer = saved(world, admin, allowed_tools=[UPDATE, DELETE])
-    assert answer.status_code == 302, faults(answer)
+    response = saved(world, admin, allowed_tools=[UPDATE, DELETE])
+    assert response.status_code == 302, faults(response)
 
 
 def test_limits_of_a_tool_that_is_not_installed_any_more_stay(world: World, admin: Client) -> None:
     kept = {"param": "to", "rule": "equals", "value": "me", "otherwise": "ask"}
     world.employee.grants.create(tool="crm.gone", level="write", conditions=[kept])
     path = address(world.employee, "change")
-    answer = admin.post(path, filled_form(admin, path, job_title="Steward"))
-    assert answer.status_code == 302, faults(answer)
+    response = admin.post(path, filled_form(admin, path, job_title="Steward"))
+    assert response.status_code == 302, faults(response)
     gone = Grant.objects.get(employee=world.employee, tool="crm.gone")
     assert (gone.level, gone.conditions) == ("write", [kept])
 
@@ -257,9 +257,9 @@ def test_more_tools_than_a_request_may_name_are_refused_with_the_count(world: Wo
     for name in names:
         toolbox.register(Echo(name=name))
     try:
-        answer = saved(world, admin, allowed_tools=names)
+        response = saved(world, admin, allowed_tools=names)
         assert f"{MAX_TOOLS + 1} tools are ticked, but a model can be offered at most {MAX_TOOLS}" in str(
-            faults(answer)
+            faults(response)
         )
         assert saved(world, admin, allowed_tools=names[:-1]).status_code == 302
     finally:

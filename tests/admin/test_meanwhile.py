@@ -64,17 +64,17 @@ def test_the_second_save_is_refused_keeps_what_was_typed_and_is_meant_when_repea
     before = getattr(row, field)
     late = filled_form(admin, path, file=None, **second)
     assert admin.post(path, filled_form(admin, path, file=None, **first)).status_code == 302
-    answer = admin.post(path, late)
-    told = faults(answer)
+    response = admin.post(path, late)
+    told = faults(response)
     assert list(told) == [field]
     assert f"Changed by admin since you opened this form. It is now {value}. Save again" in told[field][0]
-    typed = answer.context["adminform"].form
+    typed = response.context["adminform"].form
     ((name, wanted),) = second.items()
     assert typed[name].value() == wanted
     row.refresh_from_db()
     assert getattr(row, field) == value
     again = {**late, "shown_fingerprints": typed["shown_fingerprints"].value()}
-    assert f'value="{again["shown_fingerprints"]}"' in answer.content.decode()
+    assert f'value="{again["shown_fingerprints"]}"' in response.content.decode()
     assert admin.post(path, again).status_code == 302
     row.refresh_from_db()
     assert getattr(row, field) == before

@@ -36,8 +36,8 @@ def root(world: World) -> Client:
 
 
 def test_a_superuser_adds_a_member_with_a_new_account(world: World, root: Client) -> None:
-    answer = root.post(address(Membership, "add"), new_member(world.acme))
-    assert answer.status_code == 302, faults(answer)
+    response = root.post(address(Membership, "add"), new_member(world.acme))
+    assert response.status_code == 302, faults(response)
     user = User.objects.get(username="newbie")
     assert user.check_password(PASSWORD)
     assert (user.is_staff, user.is_superuser) == (False, False)
@@ -59,8 +59,8 @@ def test_an_admin_is_led_to_the_invitations_whether_the_account_exists_or_not(
 ) -> None:
     before = list(User.objects.values_list("username", "password")), Membership.objects.count()
     path = address(Membership, "add")
-    for answer in (admin.get(path), admin.post(path, new_member(world.acme, username=username))):
-        assert (answer.status_code, answer["Location"]) == (302, "/users/")
+    for response in (admin.get(path), admin.post(path, new_member(world.acme, username=username))):
+        assert (response.status_code, response["Location"]) == (302, "/users/")
     page = admin.get("/users/").content.decode()
     assert "Invite people with a link." in page
     assert username not in page or username in ("viewer", "admin")
@@ -111,10 +111,10 @@ def test_who_becomes_admin_may_come_in_and_who_ceases_may_not(world: World, admi
 def test_the_last_admin_stays_even_for_a_superuser(world: World, root: Client) -> None:
     last = world.member("admin")
     path = address(last, "change")
-    answer = root.post(path, confirmed(root, path, filled_form(root, path, role="viewer")), follow=True)
-    assert "admin is the last admin" in answer.content.decode()
-    answer = root.post(address(last, "delete"), {"post": "yes"}, follow=True)
-    assert "admin is the last admin" in answer.content.decode()
+    response = root.post(path, confirmed(root, path, filled_form(root, path, role="viewer")), follow=True)
+    assert "admin is the last admin" in response.content.decode()
+    response = root.post(address(last, "delete"), {"post": "yes"}, follow=True)
+    assert "admin is the last admin" in response.content.decode()
     last.refresh_from_db()
     assert last.role == Role.ADMIN
     assert not AuditEntry.objects.exists()
@@ -154,8 +154,8 @@ def test_an_admin_changes_how_the_organization_decides_but_not_its_plan(world: W
     path = address(world.acme, "change")
     sent = {"name": "Acme Ltd", "four_eyes": "on", "card_days": 3, "currency": "USD", **LIMITS}
     sent |= {"slug": "globex-2", "plan_features": "everything"}
-    answer = admin.post(path, sent)
-    assert answer.status_code == 302, faults(answer)
+    response = admin.post(path, sent)
+    assert response.status_code == 302, faults(response)
     world.acme.refresh_from_db()
     assert (world.acme.name, world.acme.four_eyes, world.acme.card_days) == ("Acme Ltd", True, 3)
     assert (world.acme.slug, world.acme.plan_features) == ("acme", [])

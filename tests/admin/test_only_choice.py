@@ -36,9 +36,9 @@ def world() -> World:
 
 def options(world: World, model: type[Model], name: str = "organization") -> list[tuple[str, bool]]:
     """The choices of the field, each with whether it is selected."""
-    answer = world.client("admin").get(f"{address(model, 'add')}{FORMS.get(model, '')}")
-    assert answer.status_code == 200
-    select = re.search(rf'<select name="{name}".*?</select>', answer.content.decode(), re.DOTALL)
+    response = world.client("admin").get(f"{address(model, 'add')}{FORMS.get(model, '')}")
+    assert response.status_code == 200
+    select = re.search(rf'<select name="{name}".*?</select>', response.content.decode(), re.DOTALL)
     assert select is not None
     found = re.findall(r"<option[^>]*>[^<]*", select[0])
     return [(one.rpartition(">")[2].strip(), " selected" in one) for one in found]

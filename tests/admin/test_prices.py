@@ -78,9 +78,9 @@ def test_lines_become_prices_and_come_back_as_they_were(admin: Client, provider:
 )
 def test_a_faulty_line_is_named_in_plain_words(admin: Client, provider: ModelProvider, line: str, told: str) -> None:
     path = address(provider, "change")
-    answer = admin.post(path, filled_form(admin, path, prices=f"*: 1 1\n{line}"))
-    assert "prices" in faults(answer)
-    assert told in answer.content.decode()
+    response = admin.post(path, filled_form(admin, path, prices=f"*: 1 1\n{line}"))
+    assert "prices" in faults(response)
+    assert told in response.content.decode()
     provider.refresh_from_db()
     assert provider.prices == {}
 
@@ -100,8 +100,8 @@ def test_taking_the_price_from_a_budget_is_confirmed(world: World, admin: Client
     ModelProvider.objects.filter(pk=provider.pk).update(prices=PRICES)
     Employee.objects.filter(pk=world.employee.pk).update(month_cost=1)
     path = address(provider, "change")
-    answer = admin.post(path, filled_form(admin, path, prices="another: 1 1"))
-    assert "The cost of Dana is no longer counted" in answer.content.decode()
+    response = admin.post(path, filled_form(admin, path, prices="another: 1 1"))
+    assert "The cost of Dana is no longer counted" in response.content.decode()
     assert admin.post(path, filled_form(admin, path, prices="*: 1 1")).status_code == 302
 
 
@@ -110,8 +110,8 @@ def test_the_currency_is_a_code_and_budgets_are_the_admins(world: World, admin: 
     for wrong in ("", "EURO", "€", "12A"):
         assert "currency" in faults(admin.post(path, filled_form(admin, path, currency=wrong)))
     assert admin.post(path, filled_form(admin, path, month_tokens="5")).status_code == 302
-    answer = admin.post(path, filled_form(admin, path, currency="eur"))
-    assert "all prices and budgets are in EUR. No amount is converted." in answer.content.decode()
+    response = admin.post(path, filled_form(admin, path, currency="eur"))
+    assert "all prices and budgets are in EUR. No amount is converted." in response.content.decode()
     organization = Organization.objects.get(pk=world.acme.pk)
     assert (organization.currency, organization.month_tokens) == ("USD", 5)
 
@@ -119,7 +119,7 @@ def test_the_currency_is_a_code_and_budgets_are_the_admins(world: World, admin: 
 def test_who_is_not_counted_is_said(world: World, admin: Client, provider: ModelProvider) -> None:
     ModelProvider.objects.filter(organization=world.globex).update(kind=ProviderKind.OPENAI)
     path = address(world.acme, "change")
-    answer = admin.post(path, filled_form(admin, path, month_cost="10"))
-    text = answer.content.decode()
+    response = admin.post(path, filled_form(admin, path, month_cost="10"))
+    text = response.content.decode()
     assert "The cost of Dana is not counted: Real has no price for its model." in text
     assert "The cost of Hank is not counted" not in text

@@ -13,7 +13,7 @@ from pytest_django import Settings
 from agents.employees.models import ModelProvider, ProviderKind
 from tests.admin.rows import address, faults, filled_form, make_admin_world
 from tests.features import feature
-from tests.model_server import Answer, ModelServer
+from tests.model_server import ModelServer, Response
 from tests.world import World
 from tools.contract import PrivateHosts
 
@@ -56,7 +56,7 @@ def test_address_without_scheme_is_saved_with_the_one_that_works(world: World, a
 
 def test_server_that_wants_a_key_answers_too(world: World, admin: Client) -> None:
     with ModelServer() as server:
-        server.models = Answer(status=401, body='{"error": {"message": "no key"}}')
+        server.models = Response(status=401, body='{"error": {"message": "no key"}}')
         add(world, admin, f" {strip(server.url)} ")
     assert ModelProvider.objects.get(name="New").base_url == server.url
 
@@ -101,7 +101,7 @@ def test_same_server_typed_without_scheme_asks_for_no_new_key(world: World, admi
     assert (provider.base_url, provider.api_key) == (server.url, "sk-0123456789")
 
 
-def test_limit_on_whole_answer_may_be_left_out(world: World, admin: Client) -> None:
+def test_limit_on_whole_response_may_be_left_out(world: World, admin: Client) -> None:
     add(world, admin, "https://models.example.com/v1")
     provider = ModelProvider.objects.get(name="New")
     assert (provider.timeout_s, provider.answer_timeout_s) == (60, 1_800)

@@ -48,8 +48,8 @@ def test_a_key_is_kept_encrypted_and_recorded_without_its_value(world: World, ad
         "new_key": KEY,
         "timeout_s": 60,
     }
-    answer = admin.post(address(ModelProvider, "add"), sent)
-    assert answer.status_code == 302, faults(answer)
+    response = admin.post(address(ModelProvider, "add"), sent)
+    assert response.status_code == 302, faults(response)
     made = ModelProvider.objects.get(name="New")
     assert made.api_key == KEY
     with connection.cursor() as cursor:
@@ -209,9 +209,9 @@ class TestTheConnection:
 
 def tried(admin: Client, provider: ModelProvider) -> str:
     """What the admin is told after the test."""
-    answer = admin.post(f"/admin/employees/modelprovider/{provider.pk}/test-connection/", follow=True)
-    assert answer.status_code == 200
-    return html.unescape(answer.content.decode())
+    response = admin.post(f"/admin/employees/modelprovider/{provider.pk}/test-connection/", follow=True)
+    assert response.status_code == 200
+    return html.unescape(response.content.decode())
 
 
 def test_ollama_is_tested_with_the_models_of_its_active_employees(world: World, admin: Client) -> None:

@@ -18,7 +18,7 @@ from tests.world import UPDATE, World
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 SIMULATE = {"_simulate": "1"}
-RESULT = "Changes in this draft"
+RESULT = "Changes in this policy draft"
 
 
 @pytest.fixture
@@ -31,9 +31,9 @@ def admin(world: World) -> Client:
     return world.client("admin")
 
 
-def read(answer: Any) -> str:
-    assert answer.status_code == 200
-    return unescape(answer.content.decode())
+def read(response: Any) -> str:
+    assert response.status_code == 200
+    return unescape(response.content.decode())
 
 
 def test_a_new_rule_is_simulated_as_its_form_is_filled_in_and_not_saved(world: World, admin: Client) -> None:
@@ -87,9 +87,9 @@ def test_the_page_that_deletes_a_rule_leads_to_the_simulator(world: World, admin
 
 
 def test_a_wrong_form_shows_its_errors_instead(world: World, admin: Client) -> None:
-    answer = admin.post(address(ApprovalRule, "add"), new_rule(world, needed="9", **SIMULATE))
-    assert "needed" in faults(answer)
-    assert RESULT not in read(answer)
+    response = admin.post(address(ApprovalRule, "add"), new_rule(world, needed="9", **SIMULATE))
+    assert "needed" in faults(response)
+    assert RESULT not in read(response)
 
 
 def test_a_rule_of_another_organization_than_the_active_one_is_not_simulated(world: World) -> None:

@@ -45,9 +45,9 @@ def meanwhile(row: Callable[[], Model], act: Callable[[], Any]) -> Any:
     with ThreadPoolExecutor(1) as other:
         first: Future[None] = other.submit(make_first)
         assert made.wait(PATIENCE_S)
-        answer = act()
+        response = act()
         first.result(PATIENCE_S)
-    return answer
+    return response
 
 
 def added(world: World, model: type[Model], values: dict[str, Any], query: str = "") -> Any:
@@ -56,67 +56,67 @@ def added(world: World, model: type[Model], values: dict[str, Any], query: str =
 
 
 def test_credentials_for_the_same_service(world: World) -> None:
-    answer = meanwhile(
+    response = meanwhile(
         lambda: Credential(organization=world.acme, service="github", fields='{"token": "the-first-ones"}'),
         lambda: added(world, Credential, {"value_token": "the-second-ones"}, "?for=github"),
     )
-    assert answer.status_code == 200
-    assert "Acme already has credentials for github. Change those." in answer.content.decode()
+    assert response.status_code == 200
+    assert "Acme already has credentials for github. Change those." in response.content.decode()
     assert "the-first-ones" in Credential.objects.get().fields
     assert not AuditEntry.objects.exists()
 
 
 def test_rules_for_the_same_tool(world: World) -> None:
-    answer = meanwhile(
+    response = meanwhile(
         lambda: ToolRule(organization=world.acme, tool="data.getStats", stopped_by="operator"),
         lambda: added(world, ToolRule, {"tool": "data.getStats", "level": "write"}),
     )
-    assert answer.status_code == 200
-    assert "already exists" in answer.content.decode()
+    assert response.status_code == 200
+    assert "already exists" in response.content.decode()
     assert ToolRule.objects.get().stopped_by == "operator"
     assert not AuditEntry.objects.exists()
 
 
 def test_approval_rules_of_the_same_name(world: World) -> None:
-    answer = meanwhile(
+    response = meanwhile(
         lambda: ApprovalRule(organization=world.acme, name="payments", needed=2),
         lambda: added(world, ApprovalRule, {"name": "payments", "needed": "1"}),
     )
-    assert answer.status_code == 200
-    assert "Acme already has the name &#x27;payments&#x27;. Choose another one." in answer.content.decode()
+    assert response.status_code == 200
+    assert "Acme already has the name &#x27;payments&#x27;. Choose another one." in response.content.decode()
     assert ApprovalRule.objects.get().needed == 2
     assert not AuditEntry.objects.exists()
 
 
 def test_providers_of_the_same_name(world: World) -> None:
     values = {"name": "Local", "kind": "openai", "base_url": "http://localhost:9", "timeout_s": "30"}
-    answer = meanwhile(
+    response = meanwhile(
         lambda: ModelProvider(organization=world.acme, name="Local", kind="ollama"),
         lambda: added(world, ModelProvider, values),
     )
-    assert answer.status_code == 200
-    assert "already exists" in answer.content.decode()
+    assert response.status_code == 200
+    assert "already exists" in response.content.decode()
     assert ModelProvider.objects.get(name="Local").kind == "ollama"
 
 
 def test_sources_of_the_same_name(world: World) -> None:
-    answer = meanwhile(
+    response = meanwhile(
         lambda: Source(organization=world.acme, kind="mcp_http", name="pets", address="https://first.example"),
         lambda: world.client("admin").post(add(), values(world, address="https://second.example")),
     )
-    assert answer.status_code == 200
-    assert "already exists" in answer.content.decode()
+    assert response.status_code == 200
+    assert "already exists" in response.content.decode()
     assert Source.objects.get().address == "https://first.example"
     assert not AuditEntry.objects.exists()
 
 
 def test_the_same_host(world: World) -> None:
-    answer = meanwhile(
+    response = meanwhile(
         lambda: AllowedHost(organization=world.acme, host="wiki.example", without_card=False),
         lambda: added(world, AllowedHost, {"host": "wiki.example", "without_card": "on"}),
     )
-    assert answer.status_code == 200
-    assert "already exists" in answer.content.decode()
+    assert response.status_code == 200
+    assert "already exists" in response.content.decode()
     assert not AllowedHost.objects.get().without_card
     assert not AuditEntry.objects.exists()
 
@@ -125,6 +125,6 @@ def test_the_same_tool_for_the_same_employee(world: World) -> None:
     client, path = world.client("admin"), address(world.employee, "change")
     form = filled_form(client, path)
     form["allowed_tools"] = [*form["allowed_tools"], "data.getStats"]
-    answer = meanwhile(lambda: Grant(employee=world.employee, tool="data.getStats"), lambda: client.post(path, form))
-    assert answer.status_code == 302
+    response = meanwhile(lambda: Grant(employee=world.employee, tool="data.getStats"), lambda: client.post(path, form))
+    assert response.status_code == 302
     assert Grant.objects.filter(employee=Employee.objects.get(pk=world.employee.pk), tool="data.getStats").count() == 1

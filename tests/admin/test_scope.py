@@ -58,8 +58,8 @@ def test_an_admin_of_another_organization_sees_none_of_them(world: World) -> Non
         assert listed.status_code == 200
         assert row not in set(listed.context["cl"].result_list), row
         for page in ("change", "delete", "history"):
-            answer = client.get(address(row, page))
-            assert answer.status_code in {302, 403, 404}, (row, page)
+            response = client.get(address(row, page))
+            assert response.status_code in {302, 403, 404}, (row, page)
         for page in ("change", "delete"):
             assert client.post(address(row, page), {"post": "yes"}).status_code in {302, 403, 404}, (row, page)
         assert type(row)._default_manager.filter(pk=row.pk).exists()
@@ -68,9 +68,9 @@ def test_an_admin_of_another_organization_sees_none_of_them(world: World) -> Non
 def test_a_filter_in_the_address_reaches_no_other_organization(world: World) -> None:
     one_of_each(world)
     client = world.client("outsider")
-    answer = client.get(f"/admin/runs/run/?organization__id__exact={world.acme.pk}")
-    assert answer.status_code == 200
-    assert not list(answer.context["cl"].result_list)
+    response = client.get(f"/admin/runs/run/?organization__id__exact={world.acme.pk}")
+    assert response.status_code == 200
+    assert not list(response.context["cl"].result_list)
 
 
 @pytest.mark.parametrize("username", ["viewer", "operator", "approver", "stranger"])

@@ -37,10 +37,10 @@ def save(admin: Client, django_capture_on_commit_callbacks: Capture) -> Callable
         sent = filled_form(admin, path, file=None, **changes)
         sent = confirmed(admin, path, sent) if asks else sent
         with django_capture_on_commit_callbacks(execute=True):
-            answer = admin.post(path, sent)
-        assert answer.status_code == 302, faults(answer)
+            response = admin.post(path, sent)
+        assert response.status_code == 302, faults(response)
         source.refresh_from_db()
-        return admin.get(answer["Location"])
+        return admin.get(response["Location"])
 
     return saved
 
@@ -124,9 +124,9 @@ class TestPrograms:
         assert "python manage.py createsuperuser" in page
 
     def test_its_address_says_the_same(self, admin: Client) -> None:
-        answer = admin.get(add("mcp_stdio"))
-        assert answer.status_code == 403
-        assert "Only a superuser of this installation" in text_of(answer)
+        response = admin.get(add("mcp_stdio"))
+        assert response.status_code == 403
+        assert "Only a superuser of this installation" in text_of(response)
 
     def test_a_superuser_reads_no_such_thing(self, world: World) -> None:
         User.objects.filter(username="root").update(is_staff=True)

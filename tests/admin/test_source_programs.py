@@ -40,22 +40,22 @@ def to_test(source: Source) -> str:
 def test_one_that_works_is_said_to(world: World, root: Client) -> None:
     source = connect(world, CLOCK)
     assert f'action="{to_test(source)}"' in text_of(root.get(address(source, "change")))
-    answer = root.post(to_test(source))
-    waiting = root.get(answer["Location"])
+    response = root.post(to_test(source))
+    waiting = root.get(response["Location"])
     assert "A worker is testing the connection" in text_of(waiting)
     assert waiting["Refresh"]
     assert not SourceTool.objects.exists(), "the program is not run by the page"
     sources.refresh_source_by_id(source.pk)  # as the worker does
-    page = root.get(answer["Location"])
+    page = root.get(response["Location"])
     assert "Connection to clock works. It describes 2 tools." in text_of(page)
     assert "Refresh" not in page
 
 
 def test_one_that_does_not_says_why(world: World, root: Client) -> None:
     source = connect(world, [sys.executable, "-c", "raise SystemExit('no such clock')"])
-    answer = root.post(to_test(source))
+    response = root.post(to_test(source))
     sources.refresh_source_by_id(source.pk)
-    page = text_of(root.get(answer["Location"]))
+    page = text_of(root.get(response["Location"]))
     assert "Connection failed" in page
     assert "no such clock" in page
     assert "works." not in page
@@ -64,7 +64,7 @@ def test_one_that_does_not_says_why(world: World, root: Client) -> None:
 def test_one_that_is_switched_off_is_not_run(world: World, root: Client) -> None:
     source = connect(world, CLOCK)
     Source.objects.update(is_active=False)
-    answer = root.post(to_test(source), follow=True)
-    assert "clock is off." in text_of(answer)
+    response = root.post(to_test(source), follow=True)
+    assert "clock is off." in text_of(response)
     source.refresh_from_db()
     assert source.checked_at is None

@@ -55,9 +55,9 @@ def connect(world: World, admin: Client, django_capture_on_commit_callbacks: Cap
         if is_private:
             sent = confirmed(admin, add(kind), sent)
         with django_capture_on_commit_callbacks(execute=True):
-            answer = admin.post(add(kind), sent)
-        assert answer.status_code == 302, faults(answer)
-        return admin.get(answer["Location"])
+            response = admin.post(add(kind), sent)
+        assert response.status_code == 302, faults(response)
+        return admin.get(response["Location"])
 
     return connected
 
@@ -202,8 +202,8 @@ class TestCredentials:
         missing = page.context["missing_credentials"]
         assert missing.fields == ("username", "password")
         assert missing.url in page.content.decode().replace("&amp;", "&")
-        answer = admin.get(missing.url)
-        form = answer.context["adminform"].form
+        response = admin.get(missing.url)
+        form = response.context["adminform"].form
         assert [name for name in form.fields if name.startswith("value_")] == ["value_username", "value_password"]
         assert form["organization"].value() == str(world.acme.pk)
         sent = {"organization": world.acme.pk, "value_username": "acme-user", "value_password": "acme-password"}

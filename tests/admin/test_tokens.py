@@ -23,11 +23,11 @@ def admin(world: World) -> Client:
 
 def test_a_new_token_is_shown_once_and_opens_the_api(world: World, admin: Client) -> None:
     member = world.member("admin")
-    answer = admin.post(address(ApiToken, "add"), {"membership": member.pk, "name": "CI"})
-    assert answer.status_code == 200
-    assert "no-store" in answer["Cache-Control"]
-    secret = answer.context["secret"]
-    assert secret in answer.content.decode()
+    response = admin.post(address(ApiToken, "add"), {"membership": member.pk, "name": "CI"})
+    assert response.status_code == 200
+    assert "no-store" in response["Cache-Control"]
+    secret = response.context["secret"]
+    assert secret in response.content.decode()
     assert authenticate_token(secret) == member
     token = ApiToken.objects.get()
     assert token.hash == hash_secret(secret)

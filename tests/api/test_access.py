@@ -168,27 +168,29 @@ class TestWhoHasNoAccess:
         assert problem(ask(nobody(), route, target), 401)["code"] == "login_required"
 
     def test_wrong_token(self, route: Route, target: Target) -> None:
-        answer = ask(nobody(), route, target, authorization="Bearer gadget_wrong")
-        assert problem(answer, 401)["code"] == "login_required"
-        assert answer["WWW-Authenticate"] == "Bearer"
+        response = ask(nobody(), route, target, authorization="Bearer gadget_wrong")
+        assert problem(response, 401)["code"] == "login_required"
+        assert response["WWW-Authenticate"] == "Bearer"
 
     def test_member_of_nothing(self, route: Route, target: Target) -> None:
         assert problem(ask(target.world.client("stranger"), route, target), 403)["code"] == "forbidden"
 
     def test_another_organizations_member(self, route: Route, target: Target) -> None:
-        answer = ask(target.world.client("outsider"), route, target)
+        response = ask(target.world.client("outsider"), route, target)
         if route.path in ("/api/asks", "/api/asks/cancel") and route.changes:
-            problem(answer, 403)
+            problem(response, 403)
         elif "{" in route.path or (route.path == "/api/runs" and route.changes):
-            problem(answer, 404)
+            problem(response, 404)
         elif route.path == "/api/standing_grants" and route.changes:
-            problem(answer, 422)
+            problem(response, 422)
         elif route.path in ("/api/approvals/decide", "/api/approvals/undo"):
-            assert [outcome["status"] for outcome in answer.json()["outcomes"]] == [404]
+            assert [outcome["status"] for outcome in response.json()["outcomes"]] == [404]
         elif route.path == "/api/tools":
-            assert all(tool["figures"]["calls"] == tool["figures"]["approvals"] == 0 for tool in answer.json()["items"])
+            assert all(
+                tool["figures"]["calls"] == tool["figures"]["approvals"] == 0 for tool in response.json()["items"]
+            )
         else:
-            assert {item["id"] for item in answer.json()["items"]} <= {str(target.world.others_employee.pk)}
+            assert {item["id"] for item in response.json()["items"]} <= {str(target.world.others_employee.pk)}
 
 
 @pytest.mark.usefixtures("nothing_changes")
@@ -203,9 +205,9 @@ class TestWhoMayNotChange:
     def test_other_methods_decide_nothing(self, route: Route, target: Target) -> None:
         path, client = route.path.format(**target.ids), target.world.client("admin")
         for method in ("get", "head", "options", "put", "patch", "delete"):
-            answer = getattr(client, method)(path)
+            response = getattr(client, method)(path)
             is_list = path in ("/api/runs", "/api/standing_grants", "/api/asks") and method in ("get", "head")
-            assert answer.status_code == (200 if is_list else 405)
+            assert response.status_code == (200 if is_list else 405)
 
 
 @pytest.mark.usefixtures("nothing_changes")

@@ -23,8 +23,8 @@ def test_a_message_is_kept_and_shown(world: World, status: RunStatus) -> None:
     run = world.run(status)
     if status == RunStatus.WAITING:
         world.card(run)
-    answer = post(world.client("operator"), f"/api/runs/{run.pk}/messages", {"text": "Leave out Initech."})
-    assert answer.status_code == 200
+    response = post(world.client("operator"), f"/api/runs/{run.pk}/messages", {"text": "Leave out Initech."})
+    assert response.status_code == 200
     last = Message.objects.filter(run=run).last()
     assert last is not None
     assert (last.number, last.text, last.author) == (2, "Leave out Initech.", world.users["operator"])
@@ -45,8 +45,8 @@ def test_a_cancelled_run_takes_no_message(world: World) -> None:
 @pytest.mark.parametrize("text", ["", "  ", "x" * 20_001, "a\x00b", None, ["a"]])
 def test_a_wrong_text_is_refused(world: World, text: Any) -> None:
     run = world.run()
-    answer = post(world.client("operator"), f"/api/runs/{run.pk}/messages", {"text": text})
-    assert problem(answer, 422)["field"] == "text"
+    response = post(world.client("operator"), f"/api/runs/{run.pk}/messages", {"text": text})
+    assert problem(response, 422)["field"] == "text"
     assert Message.objects.filter(run=run).count() == 1
 
 
@@ -54,8 +54,8 @@ class TestAnIdOfTheClient:
     def test_a_message_sent_again_is_added_once(self, world: World) -> None:
         run, client = world.run(RunStatus.SUCCEEDED), world.client("operator")
         message = {"text": "And the others?", "client_message_id": "m-1"}
-        answers = [post(client, f"/api/runs/{run.pk}/messages", message) for _ in range(3)]
-        assert [answer.status_code for answer in answers] == [200, 200, 200]
+        responses = [post(client, f"/api/runs/{run.pk}/messages", message) for _ in range(3)]
+        assert [response.status_code for response in responses] == [200, 200, 200]
         assert Message.objects.filter(run=run).count() == 2
         assert Event.objects.filter(run=run, type="run_resumed").count() == 1
 
@@ -99,5 +99,5 @@ class TestAnIdOfTheClient:
     def test_a_wrong_one_is_named(self, world: World, wrong: Any) -> None:
         run = world.run()
         message = {"text": "Hurry.", "client_message_id": wrong}
-        answer = post(world.client("operator"), f"/api/runs/{run.pk}/messages", message)
-        assert problem(answer, 422)["field"] == "client_message_id"
+        response = post(world.client("operator"), f"/api/runs/{run.pk}/messages", message)
+        assert problem(response, 422)["field"] == "client_message_id"

@@ -27,9 +27,9 @@ def approve(world: World, card: Approval, username: str = "approver", **body: An
 
 def test_an_approved_call_may_start(world: World) -> None:
     card = world.card()
-    answer = approve(world, card)
-    assert answer.status_code == 200, answer.content
-    shown = answer.json()
+    response = approve(world, card)
+    assert response.status_code == 200, response.content
+    shown = response.json()
     assert (shown["status"], shown["decided_by"], shown["next_approval_id"]) == ("approved", "approver", None)
     assert shown["decided_at"].endswith("Z")
     assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.APPROVED
@@ -41,8 +41,8 @@ def test_costs_the_same_however_much_else_waits(world: World) -> None:
     for _ in range(3):
         card = world.card()
         with CaptureQueriesContext(connection) as queries:
-            answer = post(client, f"/api/approvals/{card.pk}/approve", {"digest": card.digest})
-        assert answer.status_code == 200, answer.content
+            response = post(client, f"/api/approvals/{card.pk}/approve", {"digest": card.digest})
+        assert response.status_code == 200, response.content
         asked.append(len(queries))
         for _ in range(10):
             world.card()
@@ -51,8 +51,8 @@ def test_costs_the_same_however_much_else_waits(world: World) -> None:
 
 def test_another_digest_is_not_the_card_that_was_shown(world: World) -> None:
     card = world.card()
-    answer = post(world.client("approver"), f"/api/approvals/{card.pk}/approve", {"digest": "0" * 64})
-    assert problem(answer, 412)["code"] == "stale_digest"
+    response = post(world.client("approver"), f"/api/approvals/{card.pk}/approve", {"digest": "0" * 64})
+    assert problem(response, 412)["code"] == "stale_digest"
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
@@ -66,7 +66,7 @@ def test_a_decided_card_says_who_decided(world: World) -> None:
     assert again["approval_status"] == "approved"
 
 
-def test_the_same_decision_again_gets_the_same_answer(world: World) -> None:
+def test_the_same_decision_again_get_the_same_response(world: World) -> None:
     card = world.card()
     first = approve(world, card, decision_id="click-1")
     second = approve(world, card, decision_id="click-1")

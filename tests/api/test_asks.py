@@ -35,9 +35,9 @@ class Agent:
 
     def ask(self, **more: Any) -> dict[str, Any]:
         body = {"action": "deploy", "level": "write", **more}
-        answer = self.client.post("/api/asks", body, content_type="application/json")
-        assert answer.status_code == 201, answer.content
-        return dict(answer.json())
+        response = self.client.post("/api/asks", body, content_type="application/json")
+        assert response.status_code == 201, response.content
+        return dict(response.json())
 
     def get(self, ask: dict[str, Any]) -> dict[str, Any]:
         return dict(self.client.get(f"/api/asks/{ask['id']}").json())
@@ -68,15 +68,15 @@ def test_agent_takes_back_the_asks_of_one_session(world: World, agent: Agent) ->
     mine = [agent.ask(effect_key=f"session:1:{number}", action=f"deploy.{number}") for number in range(3)]
     kept = [agent.ask(effect_key="session:2:0"), agent.ask(effect_key="SESSION:1:0", action="x"), agent.ask(action="y")]
     others = Agent(world, name="Server").ask(effect_key="session:1:9", action="z")
-    answer = post(agent.client, "/api/asks/cancel", {"effect_key_prefix": "session:1:"})
-    assert answer.json() == {"cancelled": 3}
+    response = post(agent.client, "/api/asks/cancel", {"effect_key_prefix": "session:1:"})
+    assert response.json() == {"cancelled": 3}
     assert {agent.get(each)["status"] for each in mine} == {"cancelled"}
     assert {agent.get(each)["status"] for each in kept} == {"waiting"}
     assert world.client("viewer").get(f"/api/asks/{others['id']}").json()["status"] == "waiting"
     assert post(agent.client, "/api/asks/cancel", {"effect_key_prefix": "session:1:"}).json() == {"cancelled": 0}
 
 
-def test_agent_that_looks_for_the_answer_is_not_silent(world: World, agent: Agent) -> None:
+def test_agent_that_looks_for_the_response_is_not_silent(world: World, agent: Agent) -> None:
     ask = agent.ask()
     Ask.objects.update(last_asked_at=Now() - timedelta(hours=1))
     lately = Ask.objects.filter(pk=ask["id"], last_asked_at__gt=Now() - timedelta(minutes=1))
@@ -180,10 +180,10 @@ class TestDecision:
 def test_params_that_are_nested_too_deeply_are_refused(agent: Agent, levels: int) -> None:
     params = '{"a":' * levels + "1" + "}" * levels  # as text: encoding it would go too deep here, too
     body = f'{{"action": "deploy", "level": "write", "params": {params}}}'
-    answer = agent.client.post("/api/asks", body, content_type="application/json")
+    response = agent.client.post("/api/asks", body, content_type="application/json")
     if levels == 100:
-        assert answer.status_code == 201, answer.content
-        assert agent.get(answer.json())["params"] == json.loads(params)
+        assert response.status_code == 201, response.content
+        assert agent.get(response.json())["params"] == json.loads(params)
     else:
-        assert answer.status_code in (400, 422), "the parser may give up first, by how deep the caller is"
-        assert re.search("levels|nested too deeply", answer.json()["detail"])
+        assert response.status_code in (400, 422), "the parser may give up first, by how deep the caller is"
+        assert re.search("levels|nested too deeply", response.json()["detail"])

@@ -17,9 +17,9 @@ def world() -> World:
 
 def test_a_waiting_run_is_cancelled_with_its_cards(world: World) -> None:
     card = world.card()
-    answer = post(world.client("operator"), f"/api/runs/{card.run_id}/cancel")
-    assert answer.status_code == 200
-    run = answer.json()
+    response = post(world.client("operator"), f"/api/runs/{card.run_id}/cancel")
+    assert response.status_code == 200
+    run = response.json()
     assert (run["status"], run["exit_reason"]) == ("cancelled", "cancelled")
     assert run["tool_calls"][0]["status"] == "cancelled"
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.CANCELLED
@@ -33,8 +33,8 @@ def test_a_queued_run_is_cancelled(world: World) -> None:
 def test_a_cancelled_runs_card_cannot_be_approved(world: World) -> None:
     card = world.card()
     post(world.client("operator"), f"/api/runs/{card.run_id}/cancel")
-    answer = post(world.client("approver"), f"/api/approvals/{card.pk}/approve", {"digest": card.digest})
-    problem(answer, 409)
+    response = post(world.client("approver"), f"/api/approvals/{card.pk}/approve", {"digest": card.digest})
+    problem(response, 409)
 
 
 @pytest.mark.parametrize("status", [RunStatus.SUCCEEDED, RunStatus.FAILED])

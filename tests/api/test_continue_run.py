@@ -20,17 +20,17 @@ def world() -> World:
 @pytest.mark.parametrize(("body", "expected"), [({"max_passes": 3}, 4), ({}, 11), (None, 11)])
 def test_more_passes(world: World, body: dict[str, int] | None, expected: int) -> None:
     run = world.run(RunStatus.SUCCEEDED, exit_reason="max_passes")
-    answer = post(world.client("operator"), f"/api/runs/{run.pk}/continue", body)
-    assert answer.status_code == 200
-    shown = answer.json()
+    response = post(world.client("operator"), f"/api/runs/{run.pk}/continue", body)
+    assert response.status_code == 200
+    shown = response.json()
     assert (shown["status"], shown["max_passes"]) == ("queued", expected)
 
 
 @pytest.mark.parametrize("wrong", [0, 101, -1, "many", 1.5])
 def test_a_wrong_number_is_named(world: World, wrong: Any) -> None:
     run = world.run(RunStatus.SUCCEEDED)
-    answer = post(world.client("operator"), f"/api/runs/{run.pk}/continue", {"max_passes": wrong})
-    assert problem(answer, 422)["field"] == "max_passes"
+    response = post(world.client("operator"), f"/api/runs/{run.pk}/continue", {"max_passes": wrong})
+    assert problem(response, 422)["field"] == "max_passes"
 
 
 @pytest.mark.parametrize("status", [RunStatus.CANCELLED, RunStatus.WAITING, RunStatus.QUEUED])
@@ -42,8 +42,8 @@ def test_only_what_has_ended_by_itself_goes_on(world: World, status: RunStatus) 
 def test_a_request_sent_again_does_not_continue_the_run_again(world: World) -> None:
     run, client = world.run(RunStatus.SUCCEEDED, exit_reason="max_passes"), world.client("operator")
     body = {"max_passes": 3, "client_message_id": "c-1"}
-    answers = [post(client, f"/api/runs/{run.pk}/continue", body) for _ in range(3)]
-    assert [(answer.status_code, answer.json()["max_passes"]) for answer in answers] == [(200, 4)] * 3
+    responses = [post(client, f"/api/runs/{run.pk}/continue", body) for _ in range(3)]
+    assert [(response.status_code, response.json()["max_passes"]) for response in responses] == [(200, 4)] * 3
     assert run.messages.count() == 2
     problem(post(client, f"/api/runs/{run.pk}/continue", {**body, "client_message_id": ""}), 409)
     problem(post(client, f"/api/runs/{run.pk}/messages", {"text": "Hurry.", "client_message_id": "c-1"}), 409)

@@ -38,9 +38,9 @@ def test_one_outcome_for_each_in_their_order(world: World) -> None:
         item(decided, "approve"),
         item(denied, "deny", reason="No."),
     ]
-    answer = post(client, "/api/approvals/decide", {"decisions": decisions})
-    assert answer.status_code == 200, answer.content
-    outcomes = answer.json()["outcomes"]
+    response = post(client, "/api/approvals/decide", {"decisions": decisions})
+    assert response.status_code == 200, response.content
+    outcomes = response.json()["outcomes"]
     assert [outcome["approval_id"] for outcome in outcomes] == [each["approval_id"] for each in decisions]
     assert [outcome["status"] for outcome in outcomes][:3] == [200, 412, 404]
     assert outcomes[3]["status"] in (403, 409, 422)
@@ -56,15 +56,15 @@ def test_one_outcome_for_each_in_their_order(world: World) -> None:
 
 def test_destructive_cards_may_be_denied_together(world: World) -> None:
     card = world.destructive_card()
-    answer = post(world.client("approver"), "/api/approvals/decide", {"decisions": [item(card, "deny")]})
-    assert [outcome["status"] for outcome in answer.json()["outcomes"]] == [200]
+    response = post(world.client("approver"), "/api/approvals/decide", {"decisions": [item(card, "deny")]})
+    assert [outcome["status"] for outcome in response.json()["outcomes"]] == [200]
 
 
 def test_one_card_twice_is_decided_once(world: World) -> None:
     card = world.card()
     body = {"decisions": [item(card, "approve"), item(card, "deny")]}
-    answer = post(world.client("approver"), "/api/approvals/decide", body)
-    assert [outcome["status"] for outcome in answer.json()["outcomes"]] == [200, 409]
+    response = post(world.client("approver"), "/api/approvals/decide", body)
+    assert [outcome["status"] for outcome in response.json()["outcomes"]] == [200, 409]
 
 
 @pytest.mark.parametrize(

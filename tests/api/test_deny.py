@@ -38,11 +38,11 @@ def test_a_destructive_card_is_denied_without_typing(world: World) -> None:
 def test_a_denied_card_cannot_be_approved(world: World) -> None:
     card = world.card()
     deny(world, card)
-    answer = post(world.client("admin"), f"/api/approvals/{card.pk}/approve", {"digest": card.digest})
-    assert problem(answer, 409)["approval_status"] == "denied"
+    response = post(world.client("admin"), f"/api/approvals/{card.pk}/approve", {"digest": card.digest})
+    assert problem(response, 409)["approval_status"] == "denied"
 
 
-def test_the_same_decision_again_gets_the_same_answer(world: World) -> None:
+def test_the_same_decision_again_get_the_same_response(world: World) -> None:
     card = world.card()
     first, second = deny(world, card, decision_id="1"), deny(world, card, decision_id="1")
     assert first.json() == second.json()

@@ -85,9 +85,9 @@ def test_operation_ids_are_unique_and_short(document: dict[str, Any]) -> None:
 
 def test_problems_are_problem_documents(document: dict[str, Any]) -> None:
     for operation in operations(document):
-        for status, answer in operation["responses"].items():
+        for status, response in operation["responses"].items():
             kind = "application/json" if status.startswith("2") else "application/problem+json"
-            assert list(answer["content"]) == [kind]
+            assert list(response["content"]) == [kind]
 
 
 def test_references_lead_somewhere(document: dict[str, Any]) -> None:
@@ -109,7 +109,7 @@ def test_ids_are_strings(document: dict[str, Any]) -> None:
     assert document["components"]["schemas"]["NewRun"]["properties"]["employee_id"]["type"] == "string"
 
 
-def test_ids_in_answers_have_an_example_of_an_id(document: dict[str, Any]) -> None:
+def test_ids_in_responses_have_an_example_of_an_id(document: dict[str, Any]) -> None:
     for shape in ("RunDetail", "RunSummary", "ToolCallSummary", "ToolCallDetail", "ApprovalDetail", "EmployeeSummary"):
         ids = {
             name: field
@@ -128,9 +128,9 @@ def test_limits_are_told(document: dict[str, Any]) -> None:
 
 
 def test_the_page_works_offline_under_the_strict_policy() -> None:
-    answer = Client().get("/api/docs")
-    page = answer.content.decode()
-    assert "'unsafe-inline'" not in answer["Content-Security-Policy"]
+    response = Client().get("/api/docs")
+    page = response.content.decode()
+    assert "'unsafe-inline'" not in response["Content-Security-Policy"]
     scripts = re.findall(r"<script\b([^>]*)>(.*?)</script>", page, re.DOTALL)
     assert all("src=" in attributes or "application/json" in attributes for attributes, _ in scripts)
     assert "<style" not in page

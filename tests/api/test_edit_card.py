@@ -25,9 +25,9 @@ def edit(world: World, card: Approval, params: Any) -> Any:
 
 def test_the_edited_card_waits_and_the_old_one_points_to_it(world: World) -> None:
     card = world.card()
-    answer = edit(world, card, change(world.records[0], "+1 555 0199"))
-    assert answer.status_code == 200, answer.content
-    old = answer.json()
+    response = edit(world, card, change(world.records[0], "+1 555 0199"))
+    assert response.status_code == 200, response.content
+    old = response.json()
     assert (old["id"], old["status"]) == (str(card.pk), "superseded")
     new = world.client("viewer").get(f"/api/approvals/{old['next_approval_id']}").json()
     assert (new["status"], new["call_id"]) == ("pending", old["call_id"])
@@ -89,5 +89,5 @@ def test_not_a_number_is_no_number(world: World) -> None:
     card = world.card()
     body = f'{{"digest": "{card.digest}", "params": {{"record_id": "1", "changes": {{"score": NaN}}}}}}'
     client = world.client("approver")
-    answer = client.post(f"/api/approvals/{card.pk}/approve", body, content_type="application/json")
-    assert "NaN" in problem(answer, 400)["detail"]
+    response = client.post(f"/api/approvals/{card.pk}/approve", body, content_type="application/json")
+    assert "NaN" in problem(response, 400)["detail"]

@@ -36,8 +36,8 @@ def unreachable_database() -> Iterator[None]:
 
 
 def test_health_asks_nothing_of_the_database() -> None:
-    answer = Client().get("/api/health")
-    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    response = Client().get("/api/health")
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
 
 
 def test_health_answers_head() -> None:
@@ -47,37 +47,37 @@ def test_health_answers_head() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_ready_names_redis_when_it_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
-    answer = Client().get("/api/ready")
+    response = Client().get("/api/ready")
     told = {"status": "ready", "degraded": ["redis"], "workers_alive": None, "workers_seen": None}
-    assert (answer.status_code, answer.json()) == (200, told)
+    assert (response.status_code, response.json()) == (200, told)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_folder_of_files_that_hangs_is_not_the_databases_fault(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = threading.Event()
-    hanging = writability.BackgroundCheck(lambda: str(answers.wait(30)), fallback="no answer")
+    responses = threading.Event()
+    hanging = writability.BackgroundCheck(lambda: str(responses.wait(30)), fallback="no answer")
     monkeypatch.setattr(health, "FILES", hanging)
-    answer = Client().get("/api/ready")
-    answers.set()
-    assert (answer.status_code, answer.json()["degraded"]) == (200, [WORKER, SWEEPER, "files"])
+    response = Client().get("/api/ready")
+    responses.set()
+    assert (response.status_code, response.json()["degraded"]) == (200, [WORKER, SWEEPER, "files"])
 
 
 def test_a_question_that_is_never_answered_takes_only_a_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writability, "RESTART_AFTER_S", 0.0)
-    answers, asked = threading.Event(), list[int]()
+    responses, asked = threading.Event(), list[int]()
 
     def ask() -> bool:
         asked.append(1)
-        return answers.wait(30)
+        return responses.wait(30)
 
     watch = writability.BackgroundCheck(ask, fallback=False)
     for _ in range(20):
         watch.start()
         time.sleep(0.001)
     assert len(asked) == writability.MAX_HANGING
-    answers.set()
+    responses.set()
     while not watch.read():
         time.sleep(0.01)
 
@@ -137,7 +137,7 @@ def kill(pulse: SignOfLife, redis_url: str) -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("unreachable_database")
 def test_without_the_database_nothing_is_ready() -> None:
-    answer = Client().get("/api/ready")
-    assert problem(answer, 503)["code"] == "database_away"
-    assert answer["Retry-After"]
+    response = Client().get("/api/ready")
+    assert problem(response, 503)["code"] == "database_away"
+    assert response["Retry-After"]
     assert Client().get("/api/health").status_code == 200

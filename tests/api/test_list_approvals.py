@@ -29,9 +29,9 @@ def world() -> World:
 
 
 def listed(world: World, **query: Any) -> list[str]:
-    answer = world.client("viewer").get("/api/approvals", query)
-    assert answer.status_code == 200, answer.content
-    return [item["id"] for item in answer.json()["items"]]
+    response = world.client("viewer").get("/api/approvals", query)
+    assert response.status_code == 200, response.content
+    return [item["id"] for item in response.json()["items"]]
 
 
 def test_a_card_has_the_promised_fields(world: World) -> None:

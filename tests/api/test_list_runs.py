@@ -19,17 +19,17 @@ def world() -> World:
     return make_world()
 
 
-def ids(answer: dict[str, list[dict[str, str]]]) -> list[str]:
-    return [item["id"] for item in answer["items"]]
+def ids(response: dict[str, list[dict[str, str]]]) -> list[str]:
+    return [item["id"] for item in response["items"]]
 
 
 def test_newest_first_without_tool_calls(world: World) -> None:
     older, newer = world.run(), world.run(RunStatus.SUCCEEDED)
-    answer = world.client("viewer").get("/api/runs").json()
-    assert ids(answer) == [str(newer.pk), str(older.pk)]
-    assert answer["next_cursor"] is None
-    assert answer["items"][0]["exit_reason"] == "final_answer"
-    assert "tool_calls" not in answer["items"][0]
+    response = world.client("viewer").get("/api/runs").json()
+    assert ids(response) == [str(newer.pk), str(older.pk)]
+    assert response["next_cursor"] is None
+    assert response["items"][0]["exit_reason"] == "final_answer"
+    assert "tool_calls" not in response["items"][0]
 
 
 def test_pages_hold_each_run_once_while_new_ones_come(world: World) -> None:

@@ -55,8 +55,8 @@ def test_filters_choose_by_status_and_kind(world: World) -> None:
 def test_a_failed_notice_is_sent_again_by_its_member_or_an_admin(world: World) -> None:
     for asker in ("viewer", "admin"):
         delivery = make_failed_delivery(world.member("viewer"))
-        answer = post(world.client(asker), f"/api/notices/{delivery.pk}/retry")
-        assert (answer.status_code, answer.json()["status"]) == (200, "waiting")
+        response = post(world.client(asker), f"/api/notices/{delivery.pk}/retry")
+        assert (response.status_code, response.json()["status"]) == (200, "waiting")
         assert Delivery.objects.get(pk=delivery.pk).status == DeliveryStatus.WAITING
         problem(post(world.client(asker), f"/api/notices/{delivery.pk}/retry"), 409)
         delivery.notice.delete()

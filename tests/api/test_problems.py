@@ -20,15 +20,15 @@ def world() -> World:
 )
 def test_an_unknown_route(path: str) -> None:
     for method in ("get", "head", "post", "put", "patch", "delete", "options"):
-        answer = getattr(nobody(), method)(path)
-        assert answer.status_code == 404
-        assert answer["Content-Type"] == "application/problem+json"
+        response = getattr(nobody(), method)(path)
+        assert response.status_code == 404
+        assert response["Content-Type"] == "application/problem+json"
 
 
 def test_a_method_that_is_not_possible_says_which_are() -> None:
-    answer = nobody().delete("/api/runs")
-    assert problem(answer, 405)["code"] == "method_not_allowed"
-    assert {each.strip() for each in answer["Allow"].split(",")} == {"GET", "POST"}
+    response = nobody().delete("/api/runs")
+    assert problem(response, 405)["code"] == "method_not_allowed"
+    assert {each.strip() for each in response["Allow"].split(",")} == {"GET", "POST"}
 
 
 @pytest.mark.parametrize(
@@ -45,20 +45,20 @@ def test_a_method_that_is_not_possible_says_which_are() -> None:
     ],
 )
 def test_a_body_that_is_not_json(world: World, body: bytes) -> None:
-    answer = world.client("operator").post("/api/runs", body, content_type="application/json")
-    assert problem(answer, 400)["code"] == "bad_request"
+    response = world.client("operator").post("/api/runs", body, content_type="application/json")
+    assert problem(response, 400)["code"] == "bad_request"
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b"[]", b'"text"', b"5"])
 def test_a_body_of_another_shape(world: World, body: bytes) -> None:
-    answer = world.client("operator").post("/api/runs", body, content_type="application/json")
-    assert problem(answer, 422)["field"] == "body"
+    response = world.client("operator").post("/api/runs", body, content_type="application/json")
+    assert problem(response, 422)["field"] == "body"
 
 
 def test_a_body_that_is_too_large(world: World) -> None:
     body = b'{"task": "' + b"x" * (settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0) + b'"}'
-    answer = world.client("operator").post("/api/runs", body, content_type="application/json")
-    assert problem(answer, 413)["code"] == "too_large"
+    response = world.client("operator").post("/api/runs", body, content_type="application/json")
+    assert problem(response, 413)["code"] == "too_large"
 
 
 def test_a_cookie_that_no_database_can_look_up() -> None:
@@ -71,11 +71,11 @@ def test_a_refusal_of_the_rules_has_its_own_fields(world: World) -> None:
     run = world.run()
     client = world.client("operator")
     post(client, f"/api/runs/{run.pk}/cancel")
-    answer = problem(post(client, f"/api/runs/{run.pk}/cancel"), 409)
-    assert (answer["code"], answer["run_status"]) == ("conflict", "cancelled")
+    response = problem(post(client, f"/api/runs/{run.pk}/cancel"), 409)
+    assert (response["code"], response["run_status"]) == ("conflict", "cancelled")
 
 
-def test_answers_are_kept_in_no_cache(world: World) -> None:
+def test_responses_are_kept_in_no_cache(world: World) -> None:
     assert world.client("viewer").get("/api/runs")["Cache-Control"] == "no-store"
 
 

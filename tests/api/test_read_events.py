@@ -42,5 +42,5 @@ def test_only_those_after_a_number(world: World) -> None:
 @pytest.mark.parametrize("after", ["-1", "x", str(2**31), "9" * 30, "%00", "1.5"])
 def test_a_wrong_number_is_named(world: World, after: str) -> None:
     run = run_with_events(world, 1)
-    answer = world.client("viewer").get(f"/api/runs/{run.pk}/events?after={after}")
-    assert problem(answer, 422)["field"] == "after"
+    response = world.client("viewer").get(f"/api/runs/{run.pk}/events?after={after}")
+    assert problem(response, 422)["field"] == "after"

@@ -1,4 +1,4 @@
-"""A client may send each POST again after a lost answer: it is recognised by an id, or a repetition is harmless."""
+"""A client may send each POST again after a lost response: it is recognised by an id, or a repetition is harmless."""
 
 from __future__ import annotations
 

@@ -21,10 +21,10 @@ def world() -> World:
 def test_a_person_says_what_happened(world: World, outcome: str, status: str) -> None:
     call = world.unknown_call()
     path = f"/api/tool_calls/{call.pk}/resolve"
-    answer = post(world.client("approver"), path, {"outcome": outcome, "reason": "I looked at the record."})
-    assert answer.status_code == 200, answer.content
-    assert answer.json()["status"] == status
-    assert answer.json()["run_id"] == str(call.run_id)
+    response = post(world.client("approver"), path, {"outcome": outcome, "reason": "I looked at the record."})
+    assert response.status_code == 200, response.content
+    assert response.json()["status"] == status
+    assert response.json()["run_id"] == str(call.run_id)
 
 
 def test_only_an_unknown_outcome_is_settled_and_only_once(world: World) -> None:
@@ -55,8 +55,8 @@ def test_a_late_effect_stands_on_its_call_and_is_acknowledged(world: World) -> N
     (card,) = client.get("/api/approvals?status=pending").json()["items"]
     assert (card["kind"], card["call_id"]) == ("unknown", str(call.pk))
     problem(post(client, f"{path}/resolve", {"outcome": "not_done", "reason": "No."}), 409)
-    answer = post(client, f"{path}/resolve", {"outcome": "acknowledged", "reason": "I called them."})
-    assert (answer.status_code, answer.json()["status"]) == (200, "failed")
+    response = post(client, f"{path}/resolve", {"outcome": "acknowledged", "reason": "I called them."})
+    assert (response.status_code, response.json()["status"]) == (200, "failed")
     decided = client.get(f"/api/approvals/{card['id']}").json()
     assert (decided["status"], decided["decided_by"], decided["reason"]) == ("answered", "approver", "I called them.")
     problem(post(client, f"{path}/resolve", {"outcome": "acknowledged", "reason": "Again."}), 409)
@@ -69,6 +69,6 @@ def test_a_late_effect_stands_on_its_call_and_is_acknowledged(world: World) -> N
 def test_a_wrong_field_is_named(world: World, field: str, value: Any) -> None:
     call = world.unknown_call()
     body = {"outcome": "succeeded", "reason": "I looked.", field: value}
-    answer = post(world.client("approver"), f"/api/tool_calls/{call.pk}/resolve", body)
-    assert problem(answer, 422)["field"] == field
+    response = post(world.client("approver"), f"/api/tool_calls/{call.pk}/resolve", body)
+    assert problem(response, 422)["field"] == field
     assert ToolCall.objects.get(pk=call.pk).status == CallStatus.OUTCOME_UNKNOWN

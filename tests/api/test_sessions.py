@@ -35,10 +35,10 @@ def test_changing_needs_the_csrf_token(world: World) -> None:
 
 
 def test_a_form_of_another_page_changes_nothing(world: World) -> None:
-    answer = world.client("operator", needs_csrf=True).post(
+    response = world.client("operator", needs_csrf=True).post(
         "/api/runs", task(world), headers={"origin": "https://evil.example"}
     )
-    assert problem(answer, 403)["code"] == "csrf"
+    assert problem(response, 403)["code"] == "csrf"
 
 
 def test_a_form_is_no_json(world: World) -> None:

@@ -89,6 +89,6 @@ def test_the_number_of_queries_does_not_grow(world: World) -> None:
 
 def test_head_answers_like_get(world: World) -> None:
     run = world.run()
-    answer = world.client("viewer").head(f"/api/runs/{run.pk}")
-    assert answer.status_code == 200
-    assert answer.content == b""
+    response = world.client("viewer").head(f"/api/runs/{run.pk}")
+    assert response.status_code == 200
+    assert response.content == b""

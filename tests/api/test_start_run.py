@@ -22,9 +22,9 @@ def body(world: World, **more: Any) -> dict[str, Any]:
 
 
 def test_a_new_run_is_queued_and_answered_whole(world: World) -> None:
-    answer = post(world.client("operator"), "/api/runs", body(world))
-    assert answer.status_code == 201
-    run = answer.json()
+    response = post(world.client("operator"), "/api/runs", body(world))
+    assert response.status_code == 201
+    run = response.json()
     assert run["status"] == "queued"
     assert run["employee_id"] == str(world.employee.pk)
     assert run["task"] == run["title"] == "Find companies in the EU."
@@ -39,7 +39,7 @@ def test_a_new_run_is_queued_and_answered_whole(world: World) -> None:
     assert Event.objects.filter(run=stored, type="run_started").count() == 1
 
 
-def test_the_same_request_again_answers_the_same_run(world: World) -> None:
+def test_the_same_request_again_returns_the_same_run(world: World) -> None:
     client, again = world.client("operator"), body(world, client_request_id="order-4711")
     first, second = post(client, "/api/runs", again), post(client, "/api/runs", again)
     assert (first.status_code, second.status_code) == (201, 200)
@@ -79,9 +79,9 @@ def test_another_organizations_request_id_is_another_run(world: World) -> None:
     ],
 )
 def test_a_wrong_field_is_named(world: World, field: str, value: Any) -> None:
-    answer = problem(post(world.client("operator"), "/api/runs", body(world, **{field: value})), 422)
-    assert answer["code"] == "invalid"
-    assert answer["field"] == field
+    response = problem(post(world.client("operator"), "/api/runs", body(world, **{field: value})), 422)
+    assert response["code"] == "invalid"
+    assert response["field"] == field
     assert not Run.objects.exists()
 
 
@@ -93,8 +93,8 @@ def test_a_missing_field_is_named(world: World, field: str) -> None:
 
 
 def test_all_wrong_fields_are_listed(world: World) -> None:
-    answer = problem(post(world.client("operator"), "/api/runs", {"task": "", "client_request_id": 5}), 422)
-    assert {fault["field"] for fault in answer["errors"]} == {"employee_id", "task", "client_request_id"}
+    response = problem(post(world.client("operator"), "/api/runs", {"task": "", "client_request_id": 5}), 422)
+    assert {fault["field"] for fault in response["errors"]} == {"employee_id", "task", "client_request_id"}
 
 
 def test_a_task_of_20000_characters_is_accepted(world: World) -> None:
@@ -108,6 +108,6 @@ def test_an_employee_that_is_not_there(world: World) -> None:
 def test_an_employee_that_is_switched_off_starts_nothing(world: World) -> None:
     world.employee.is_active = False
     world.employee.save()
-    answer = post(world.client("operator"), "/api/runs", body(world))
-    assert answer.status_code in (404, 409, 422)
+    response = post(world.client("operator"), "/api/runs", body(world))
+    assert response.status_code in (404, 409, 422)
     assert not Run.objects.exists()

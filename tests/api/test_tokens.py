@@ -65,8 +65,8 @@ def test_a_token_changes_things_without_csrf(world: World) -> None:
 
 def test_a_viewers_token_changes_nothing(world: World) -> None:
     body = {"employee_id": str(world.employee.pk), "task": "Search."}
-    answer = post(nobody(), "/api/runs", body, authorization=f"Bearer {token_of('viewer')}")
-    problem(answer, 403)
+    response = post(nobody(), "/api/runs", body, authorization=f"Bearer {token_of('viewer')}")
+    problem(response, 403)
 
 
 def test_a_revoked_token_is_refused(world: World) -> None:
@@ -89,8 +89,8 @@ def test_a_token_ends_with_its_membership(world: World) -> None:
 
 
 def test_a_wrong_token_is_refused_even_beside_a_session(world: World) -> None:
-    answer = world.client("admin").get("/api/runs", headers={"authorization": "Bearer wrong"})
-    problem(answer, 401)
+    response = world.client("admin").get("/api/runs", headers={"authorization": "Bearer wrong"})
+    problem(response, 401)
 
 
 @pytest.mark.parametrize("token", ["", " ", "ä", "a" * 10_000, "gadget_\x00"])
@@ -111,8 +111,8 @@ def test_its_last_use_is_noted(world: World) -> None:
 
 def test_too_many_wrong_tokens_are_told_when_to_come_back_but_a_right_one_is_heard(world: World) -> None:
     secret = token_of("operator")
-    answers = [get("/api/runs", "wrong") for _ in range(70)]
-    refused = [answer for answer in answers if answer.status_code == 429]
+    responses = [get("/api/runs", "wrong") for _ in range(70)]
+    refused = [response for response in responses if response.status_code == 429]
     assert refused
     assert problem(refused[-1], 429)["code"] == "too_many_requests"
     assert 1 <= int(refused[-1]["Retry-After"]) <= 60

@@ -20,16 +20,16 @@ def world() -> World:
 
 def approved(world: World, **body: Any) -> Approval:
     card = world.card()
-    answer = post(world.client("approver"), f"/api/approvals/{card.pk}/approve", {"digest": card.digest, **body})
-    assert answer.status_code == 200, answer.content
+    response = post(world.client("approver"), f"/api/approvals/{card.pk}/approve", {"digest": card.digest, **body})
+    assert response.status_code == 200, response.content
     return card
 
 
 def test_the_call_waits_for_a_new_card(world: World) -> None:
     card = approved(world, grace_s=60)
-    answer = post(world.client("approver"), f"/api/approvals/{card.pk}/undo")
-    assert answer.status_code == 200, answer.content
-    shown = answer.json()
+    response = post(world.client("approver"), f"/api/approvals/{card.pk}/undo")
+    assert response.status_code == 200, response.content
+    shown = response.json()
     assert shown["status"] == "superseded"
     assert Approval.objects.get(pk=int(shown["next_approval_id"])).status == ApprovalStatus.PENDING
     assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.AWAITING_APPROVAL
@@ -37,8 +37,8 @@ def test_the_call_waits_for_a_new_card(world: World) -> None:
 
 def test_only_the_one_who_decided(world: World) -> None:
     card = approved(world, grace_s=60)
-    answer = post(world.client("admin"), f"/api/approvals/{card.pk}/undo")
-    assert answer.status_code in (403, 409)
+    response = post(world.client("admin"), f"/api/approvals/{card.pk}/undo")
+    assert response.status_code in (403, 409)
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.APPROVED
 
 
@@ -61,8 +61,8 @@ def test_many_get_one_outcome_each(world: World) -> None:
     cards = [approved(world, grace_s=60) for _ in range(2)]
     waiting = world.card()
     ids = [str(card.pk) for card in (cards[0], waiting, cards[1])]
-    answer = post(world.client("approver"), "/api/approvals/undo", {"approval_ids": ids})
-    assert [(one["approval_id"], one["status"]) for one in answer.json()["outcomes"]] == [
+    response = post(world.client("approver"), "/api/approvals/undo", {"approval_ids": ids})
+    assert [(one["approval_id"], one["status"]) for one in response.json()["outcomes"]] == [
         (ids[0], 200), (ids[1], 409), (ids[2], 200)
     ]  # fmt: skip
     assert {Approval.objects.get(pk=card.pk).status for card in cards} == {ApprovalStatus.SUPERSEDED}
@@ -71,6 +71,6 @@ def test_many_get_one_outcome_each(world: World) -> None:
 def test_nobody_undoes_many_of_somebody_else(world: World) -> None:
     card = approved(world, grace_s=60)
     for who, status in (("admin", 409), ("outsider", 404)):
-        answer = post(world.client(who), "/api/approvals/undo", {"approval_ids": [str(card.pk)]})
-        assert [one["status"] for one in answer.json()["outcomes"]] == [status]
+        response = post(world.client(who), "/api/approvals/undo", {"approval_ids": [str(card.pk)]})
+        assert [one["status"] for one in response.json()["outcomes"]] == [status]
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.APPROVED

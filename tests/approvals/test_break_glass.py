@@ -302,8 +302,10 @@ class TestDoors:
     def test_a_token_opens_no_page(self, card: Approval, ada: Membership) -> None:
         token = issue_token(ada, "script")
         body = {"digest": card.digest, "reason": REASON}
-        answer = Client().post(f"/approvals/{card.pk}/break-glass/", body, headers={"Authorization": f"Bearer {token}"})
-        assert answer.status_code == 302
+        response = Client().post(
+            f"/approvals/{card.pk}/break-glass/", body, headers={"Authorization": f"Bearer {token}"}
+        )
+        assert response.status_code == 302
         assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
     def test_a_refused_reason_comes_back_in_its_open_form(self, card: Approval, ada: Membership) -> None:
@@ -322,7 +324,7 @@ class TestDoors:
         assert "by break-glass" in client.get(f"/approvals/{card.pk}/").content.decode()
         assert "by break-glass" in client.get("/approvals/?history=1").content.decode()
 
-    def test_the_form_sent_twice_has_its_first_answer(self, card: Approval, ada: Membership) -> None:
+    def test_the_form_sent_twice_has_its_first_response(self, card: Approval, ada: Membership) -> None:
         client, path = log_in(ada), f"/approvals/{card.pk}/break-glass/"
         (decision_id,) = set(re.findall(r'name="decision_id" value="(\w+)"', self._read_page(ada, card)))
         body = {"digest": card.digest, "reason": REASON, "decision_id": decision_id}

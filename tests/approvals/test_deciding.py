@@ -19,7 +19,7 @@ from agents.platform.refusals import (
     StaleDigest,
 )
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, RunStatus, ToolCall
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, asking, build_workshop, call, calls, expire_card, payloads, statuses
 
@@ -99,7 +99,7 @@ class TestDenying:
     def test_tells_the_model_the_reason_and_starts_nothing(
         self, workshop: Workshop, model: ModelServer, recorder: Recorder
     ) -> None:
-        model.script(Answer(calls=(Call("probe.effect", {"name": "a"}),)), Answer(text="Then not."))
+        model.script(Response(calls=(Call("probe.effect", {"name": "a"}),)), Response(text="Then not."))
         run = workshop.work()
         workshop.deny(workshop.card(run), "The budget is closed.")
         run = workshop.drive(run)

@@ -45,7 +45,7 @@ def test_of_fifty_concurrent_approvals_one_counts_and_the_effect_happens_once(
     assert len(payloads(run, "approval_decided")) == 1
 
 
-def test_fifty_approvals_with_one_decision_id_all_get_the_same_answer(workshop: Workshop, recorder: Recorder) -> None:
+def test_fifty_approvals_with_one_decision_id_all_get_the_same_response(workshop: Workshop, recorder: Recorder) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)

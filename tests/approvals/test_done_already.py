@@ -18,7 +18,7 @@ from agents.runs.engine.cards import compute_digest
 from agents.runs.engine.covered_facts import is_covered
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 from tests.features import feature
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.workshop import Workshop, again, asking, call, calls, statuses
 from tools.contract import Preview, Target
 from tools.office.records.changes import ChangeAuthor, update_records
@@ -131,7 +131,7 @@ class TestDismissing:
         self, workshop: Workshop, model: ModelServer, record: Record
     ) -> None:
         asked = Call("data.updateRecord", {"record_id": str(record.pk), "changes": {"status": "inactive"}})
-        model.script(Answer(calls=(asked,)), Answer(text="It was done."))
+        model.script(Response(calls=(asked,)), Response(text="It was done."))
         run = workshop.work()
         card = workshop.card(run)
         Record.objects.filter(pk=record.pk).update(status="inactive", version=2)

@@ -14,7 +14,7 @@ from agents.employees.models import Grant
 from agents.platform.refusals import AlreadyDecided, Conflict, Expired, Invalid, StaleDigest
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Event, RunStatus
 from agents.web.panel.lines import render_lines
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.probes import reach, record_of
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, asking, beside, call, calls, expire_card, payloads, statuses
@@ -161,7 +161,7 @@ class TestTheCall:
     def test_tells_the_model_that_a_person_changed_it(
         self, workshop: Workshop, model: ModelServer, recorder: Recorder
     ) -> None:
-        model.script(Answer(calls=(Call("probe.effect", {"name": "a"}),)), Answer(text="Fine."))
+        model.script(Response(calls=(Call("probe.effect", {"name": "a"}),)), Response(text="Fine."))
         run = workshop.work()
         workshop.approve(workshop.edit(workshop.card(run), {"name": "b"}))
         workshop.drive(run)

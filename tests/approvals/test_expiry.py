@@ -6,7 +6,7 @@ from agents.accounts.models import AuditEntry
 from agents.platform.refusals import AlreadyDecided, Expired
 from agents.runs.models import ApprovalStatus, CallStatus, RunStatus
 from agents.worker.sweeper import sweep_once
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, asking, call, calls, error_code, expire_card, payloads, statuses
 
@@ -37,7 +37,7 @@ class TestAnExpiredCard:
         assert AuditEntry.objects.get(action="card_expired").actor == "gadget"
 
     def test_tells_the_model_that_nobody_refused(self, workshop: Workshop, model: ModelServer) -> None:
-        model.script(Answer(calls=(Call("probe.effect", {"name": "a"}),)), Answer(text="Later, then."))
+        model.script(Response(calls=(Call("probe.effect", {"name": "a"}),)), Response(text="Later, then."))
         run = workshop.work()
         expire_card(workshop.card(run))
         sweep_once()

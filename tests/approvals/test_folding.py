@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.approvals.warnings.marks import read_card
+from agents.approvals.warnings.card_reading import read_card
 from agents.runs.models import Approval
 from tests.world import DELETE, UPDATE, World, make_world
 from tools.office.records.models import Record

@@ -15,8 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from agents.accounts.models import Organization
 from agents.approvals.bulk import DecisionOutcome, decide_many
 from agents.approvals.decisions import Decision
+from agents.approvals.warnings.card_reading import read_cards
 from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
-from agents.approvals.warnings.marks import read_cards
 from agents.employees.models import Grant
 from agents.runs.engine.cards import compute_digest
 from agents.runs.models import Approval, ApprovalStatus, Pass, ToolCall
@@ -184,7 +184,7 @@ def test_a_card_of_another_organization_is_not_found(world: World) -> None:
     assert decide(world, card).status == 404
 
 
-def test_a_repeated_decision_has_its_first_answer(world: World) -> None:
+def test_a_repeated_decision_has_its_first_response(world: World) -> None:
     card = world.card()
     assert decide(world, card, decision_id="one").status == 200
     Record.objects.filter(pk=world.records[0].pk).update(version=2)

@@ -61,8 +61,8 @@ def test_it_is_approved_only_with_the_typed_count(world: World) -> None:
 
 @feature(
     "The gate",
-    "Signs of deception are marked on cards, and marked cards are refused in bulk",
-    "agents/approvals/warnings/marks.py",
+    "Cards warn of signs of deception, and cards with warnings are refused in bulk",
+    "agents/approvals/warnings/card_reading.py",
 )
 @pytest.mark.parametrize("changes", [{"notes": "a\u200bb"}, {"domain": "\u0430cme.com"}])
 def test_a_marked_card_is_refused_in_bulk_and_can_be_decided_alone(world: World, changes: dict[str, str]) -> None:

@@ -7,7 +7,7 @@ from agents.approvals import resolutions
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, Run, RunStatus
 from agents.worker.sweeper import sweep_once
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.workshop import (
     Workshop,
     again,
@@ -138,7 +138,7 @@ class TestResolving:
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         params = {"code": "NETWORK_ERROR"}
-        model.script(Answer(calls=(Call("probe.failingEffect", params),)), Answer(text="I see."))
+        model.script(Response(calls=(Call("probe.failingEffect", params),)), Response(text="I see."))
         run = workshop.work()
         workshop.approve(workshop.card(run))
         run = workshop.drive(run)

@@ -107,7 +107,7 @@ def test_an_approval_that_counts_for_no_rule_is_refused(workshop: Workshop, card
     assert not Vote.objects.exists()
 
 
-def test_nobody_votes_twice_and_a_repeated_request_gets_the_same_answer(
+def test_nobody_votes_twice_and_a_repeated_request_get_the_same_response(
     workshop: Workshop, card: Approval, fay: Membership
 ) -> None:
     for _ in range(2):
@@ -376,5 +376,7 @@ def test_rest_says_what_a_card_still_needs_and_a_bulk_decision_that_it_only_coun
     assert "Still needed:" in page
     assert "data-is-barred" in page
     client.force_login(fred.user)
-    answer = client.post(f"/api/approvals/{card.pk}/approve", {"digest": card.digest}, content_type="application/json")
-    assert (answer.json()["status"], answer.json()["needs"]) == ("approved", "")
+    response = client.post(
+        f"/api/approvals/{card.pk}/approve", {"digest": card.digest}, content_type="application/json"
+    )
+    assert (response.json()["status"], response.json()["needs"]) == ("approved", "")

@@ -94,9 +94,9 @@ class Browser:
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """POST to the API; raise AssertionError if it is refused."""
-        answer = self._client.post(f"/api{path}", json=body)
-        assert answer.is_success, f"{path}: {answer.status_code} {answer.text}"
-        told: dict[str, Any] = answer.json()
+        response = self._client.post(f"/api{path}", json=body)
+        assert response.is_success, f"{path}: {response.status_code} {response.text}"
+        told: dict[str, Any] = response.json()
         return told
 
     def start_run(self, employee_id: int) -> int:

@@ -142,9 +142,9 @@ def _request(port: int, method: str, path: str, body: bytes = b"", headers: dict
     """Send a request on a connection of its own, and return the answer's status."""
     with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
         connection.request(method, path, body, headers or {})
-        answer = connection.getresponse()
-        answer.read()
-        return answer.status
+        response = connection.getresponse()
+        response.read()
+        return response.status
 
 
 def deliveries(_: Installation, samples: int) -> list[Figure]:

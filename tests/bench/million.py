@@ -89,9 +89,9 @@ def _measure(client: Client, path: str, views: int) -> Figure:
     took = []
     for _ in rounds(views, PATIENCE_S):
         began = time.perf_counter()
-        answer = client.get(path)
+        response = client.get(path)
         took.append(time.perf_counter() - began)
-        assert answer.status_code == 200, f"{path}: {answer.status_code}"
+        assert response.status_code == 200, f"{path}: {response.status_code}"
     return latency(f"a million runs: {path}", took[1:], AIM_MS)
 
 

@@ -1,6 +1,6 @@
 """All benchmarks on the database that DATABASE_URL names; `python -m tests.bench` starts this as a separate process.
 
-Measurements in this process come first, while no worker is running that could claim their runs. Then the installation
+Measurements in this process come first, while no worker is running that could drive their runs. Then the installation
 starts: web, two workers and the sweeper, with the product's own settings.
 """
 

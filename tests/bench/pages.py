@@ -186,9 +186,9 @@ def _cost(client: Client, name: str, path: str, repeats: int) -> list[Figure]:
     took = []
     for _ in rounds(5 * repeats, PATIENCE_S):
         began = time.perf_counter()
-        answer = client.get(path)
+        response = client.get(path)
         took.append(1000 * (time.perf_counter() - began))
-        assert answer.status_code == 200, f"{path}: {answer.status_code}"
+        assert response.status_code == 200, f"{path}: {response.status_code}"
     say(f"  {path}: {statistics.median(took[1:]):.0f} ms, at first {took[0]:.0f} ms")
     return [
         figure(f"page: {name}", "ms", took[1:], AIM_MS),

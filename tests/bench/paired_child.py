@@ -61,9 +61,9 @@ def measure(act: Callable[[], object]) -> float:
 
 def open_page(client: Client, path: str) -> None:
     """Open a page as a person does; anything but the page is an error."""
-    answer = client.get(path)
-    if answer.status_code != HTTPStatus.OK:
-        raise RuntimeError(f"{path} answered {answer.status_code}")
+    response = client.get(path)
+    if response.status_code != HTTPStatus.OK:
+        raise RuntimeError(f"{path} answered {response.status_code}")
 
 
 def build_acts(workshop: Workshop) -> dict[str, Callable[[], object]]:

@@ -39,7 +39,7 @@ class Anatomy:
 
 
 def in_worker(installation: Installation, repeats: int) -> list[Figure]:
-    """Measure 20 passes of 5 calls, from the worker's claim to the end, while a browser receives every event."""
+    """Measure 20 passes of 5 calls, from the lease to the end, while a browser receives every event."""
     with worksite(passes_of_calls(PASSES, CALLS)) as site, browsing(installation.url, site.token) as browser:
         seconds = []
         for number in rounds(repeats, PATIENCE_S):

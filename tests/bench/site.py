@@ -105,7 +105,7 @@ def succeeded(run_id: int) -> Run:
 
 
 def seconds_of(run: Run) -> float:
-    """Return the seconds from the claim to the end, by the database's clock."""
+    """Return the seconds from the lease to the end, by the database's clock."""
     assert run.started_at is not None
     assert run.finished_at is not None
     return (run.finished_at - run.started_at).total_seconds()

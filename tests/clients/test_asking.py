@@ -121,7 +121,7 @@ def test_without_an_approval_the_call_does_not_go_on(
     "wrong",
     [{"action": "assistant.Read"}, {"params_digest": "0"}, {"id": "7/../8"}, {"id": None}, {"id": "1" * 19}],
 )
-def test_an_answer_about_something_else_blocks(
+def test_a_response_about_something_else_blocks(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, wrong: dict[str, Any]
 ) -> None:
     gadget.statuses, gadget.wrong = ["approved"], wrong
@@ -130,7 +130,7 @@ def test_an_answer_about_something_else_blocks(
     assert gadget.paths == [ASK]
 
 
-def test_an_answer_that_is_no_object_blocks(
+def test_a_response_that_is_no_object_blocks(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gadget, "answer", lambda *_: (200, b'["approved"]'))
@@ -189,7 +189,7 @@ def test_only_a_call_that_was_let_through_is_reported(
     assert (gadget.paths == []) is (do == "allow")
 
 
-def test_the_last_second_is_left_to_the_answer(
+def test_the_last_second_is_left_to_the_response(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, pauses: list[float]
 ) -> None:
     waiting = hook.ask(config, call, "write")

@@ -142,15 +142,15 @@ def test_a_report_says_whether_the_call_failed(hook: ModuleType, after: dict[str
 
 
 def test_each_assistant_gets_its_own_form(hook: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    def answer(given: dict[str, Any], *, goes_on: bool) -> Any:
-        hook.answer(read(hook, given), goes_on, "Why")
+    def respond(given: dict[str, Any], *, goes_on: bool) -> Any:
+        hook.respond(read(hook, given), goes_on, "Why")
         written = capsys.readouterr().out
         return json.loads(written) if written else None
 
     for goes_on, word in ((True, "allow"), (False, "deny")):
         specific = {"hookEventName": "PreToolUse", "permissionDecision": word, "permissionDecisionReason": "Why"}
-        assert answer(CLAUDE, goes_on=goes_on) == {"hookSpecificOutput": specific}
-        assert answer(CODEX, goes_on=goes_on) == (None if goes_on else {"hookSpecificOutput": specific})
-        assert answer(GEMINI, goes_on=goes_on) == {"decision": word, "reason": "Why"}
-        assert answer(SHELL, goes_on=goes_on) == {"permission": word, "user_message": "Why", "agent_message": "Why"}
-        assert answer(COPILOT, goes_on=goes_on) == {"permissionDecision": word, "permissionDecisionReason": "Why"}
+        assert respond(CLAUDE, goes_on=goes_on) == {"hookSpecificOutput": specific}
+        assert respond(CODEX, goes_on=goes_on) == (None if goes_on else {"hookSpecificOutput": specific})
+        assert respond(GEMINI, goes_on=goes_on) == {"decision": word, "reason": "Why"}
+        assert respond(SHELL, goes_on=goes_on) == {"permission": word, "user_message": "Why", "agent_message": "Why"}
+        assert respond(COPILOT, goes_on=goes_on) == {"permissionDecision": word, "permissionDecisionReason": "Why"}

@@ -55,7 +55,7 @@ class Rig(ABC):
         """Let one more message be due for each receiver."""
 
     @abstractmethod
-    def answer(self, answer: Any) -> None:
+    def answer(self, response: Any) -> None:
         """Let the server give this answer from now on."""
 
     @abstractmethod
@@ -134,8 +134,8 @@ class MailRig(NoticeRig):
         super().__init__(world)
         self.mail = mail
 
-    def answer(self, answer: str) -> None:
-        self.mail.answer = answer
+    def answer(self, response: str) -> None:
+        self.mail.reply = response
 
     def hold(self) -> None:
         self.mail.hold()
@@ -156,8 +156,8 @@ class PushRig(NoticeRig):
         super().__init__(world)
         self.service = service
 
-    def answer(self, answer: int) -> None:
-        self.service.status = answer
+    def answer(self, response: int) -> None:
+        self.service.status = response
 
     def hold(self) -> None:
         self.service.answering.clear()
@@ -178,8 +178,8 @@ class ChatRig(NoticeRig):
         super().__init__(world)
         self.server = server
 
-    def answer(self, answer: int) -> None:
-        self.server.status = answer
+    def answer(self, response: int) -> None:
+        self.server.status = response
 
     def hold(self) -> None:
         self.server.answering.clear()
@@ -204,8 +204,8 @@ class WebhookRig(Rig):
         self.workshop.submit()
         read_everything()
 
-    def answer(self, answer: int) -> None:
-        self.receiver.status = answer
+    def answer(self, response: int) -> None:
+        self.receiver.status = response
 
     def hold(self) -> None:
         self.receiver.hold()

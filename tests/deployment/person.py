@@ -20,19 +20,19 @@ class Person:
         self._client = httpx2.Client(base_url=url, timeout=PATIENCE_S, trust_env=False)
         self._client.get("/login/").raise_for_status()
         form = {"username": username, "password": PASSWORD, "csrfmiddlewaretoken": self._client.cookies["csrftoken"]}
-        answer = self._client.post("/login/", data=form)
-        assert answer.status_code == 302, answer.text
+        response = self._client.post("/login/", data=form)
+        assert response.status_code == 302, response.text
 
     def get(self, path: str) -> Any:
-        answer = self._client.get(f"/api{path}")
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+        response = self._client.get(f"/api{path}")
+        assert response.status_code == 200, response.text
+        return response.json()
 
     def post(self, path: str, body: dict[str, Any], status: int = 200) -> Any:
         headers = {"X-CSRFToken": self._client.cookies["csrftoken"]}
-        answer = self._client.post(f"/api{path}", json=body, headers=headers)
-        assert answer.status_code == status, answer.text
-        return answer.json()
+        response = self._client.post(f"/api{path}", json=body, headers=headers)
+        assert response.status_code == status, response.text
+        return response.json()
 
     def start_example(self, employee: str) -> str:
         """Start the first example task of the employee of this name; return the run's id."""

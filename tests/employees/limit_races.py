@@ -50,7 +50,7 @@ def race_sums(workshop: Workshop, runs: int = RUNS) -> Counter[str]:
     return _race(workshop, runs, call(READ, ms=EACH, tag="a"))
 
 
-def race_answers(workshop: Workshop, runs: int = RUNS // 5, most: int = MOST) -> Counter[str]:
+def race_responses(workshop: Workshop, runs: int = RUNS // 5, most: int = MOST) -> Counter[str]:
     """Let these runs request five reads in one answer; count their states."""
     limit(workshop, READ, Condition("", Rule.CALL_COUNT, {"most": most, "period": "hour"}))
     return _race(workshop, runs, *(call(READ, ms=0, tag=tag) for tag in "abcde"))

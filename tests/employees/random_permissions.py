@@ -24,7 +24,7 @@ from agents.runs import stops
 from agents.runs.engine.judgment import MAX_ROUNDS
 from agents.runs.models import ENDED, Approval, ApprovalStatus, CallStatus, Run, ToolCall
 from tests.employees.permission_truth import LEVELS, Era, Eras, Truth, lock
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.probes import reach
 from tests.recorder import Recorder
 from tests.tools.toolbox.configurations import Arguments
@@ -126,7 +126,7 @@ class World:
         asked = [[self._call() for _ in range(CALLS_PER_PASS)] for _ in range(PASSES)]
         self._run = run = self._workshop.submit()
         self._eras = Eras(self._era())
-        self._model.answer_with(lambda body: self._answer(body, asked))
+        self._model.respond_with(lambda body: self._answer(body, asked))
         self._is_calm = False
         run = self._workshop.drive(run)
         for _ in range(_ROUNDS):
@@ -143,15 +143,15 @@ class World:
         self._check_verdicts(run, asked)
         self._check_end(run)
 
-    def _answer(self, body: dict[str, Any], asked: list[list[tuple[str, Arguments]]]) -> Answer:
+    def _answer(self, body: dict[str, Any], asked: list[list[tuple[str, Arguments]]]) -> Response:
         """In the model's server: what the script has for this pass; sometimes something changes before it is said."""
         self.disturb(_AT_WORK)
         number = sum(message["role"] == "assistant" for message in body["messages"])
         if number >= len(asked):
-            return Answer(text="Done.")
+            return Response(text="Done.")
         told = [{"name": name, "arguments": json.dumps(said.said)} for name, said in asked[number]]
         calls = tuple(Call("", extra={"function": each}) for each in told)
-        return Answer(calls=calls, style="whole")
+        return Response(calls=calls, style="whole")
 
     def _made(self) -> list[Tool]:
         kinds: list[tuple[str, Level, dict[str, Any]]] = [

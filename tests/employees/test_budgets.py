@@ -17,7 +17,7 @@ from agents.runs.engine.context import load_context
 from agents.runs.models import ExitReason, Pass, Run, RunStatus
 from tests.employees.test_costs import ADD, priced, usage
 from tests.features import feature
-from tests.model_answers import Answer, Call
+from tests.model_responses import Call, Response
 from tests.model_server import ModelServer, failing
 from tests.workshop import TASK, Workshop, again, passes, payloads
 
@@ -33,7 +33,7 @@ def busy(workshop: Workshop, model: ModelServer) -> ModelServer:
     priced(workshop, fake=("1", "1"))
     workshop.allow_passes(4)
     adding = [Call("utility__calculate", {"operation": "add", "a": 1, "b": number}) for number in range(4)]
-    model.script(*[Answer(calls=(call,), usage=USED) for call in adding], Answer(text="Enough.", usage=USED))
+    model.script(*[Response(calls=(call,), usage=USED) for call in adding], Response(text="Enough.", usage=USED))
     return model
 
 
@@ -108,9 +108,9 @@ def test_minutes_are_those_in_which_the_model_answers(workshop: Workshop, busy: 
     assert workshop.drive(actions.continue_run(workshop.operator, run.pk)).status == RunStatus.SUCCEEDED
 
 
-def test_minutes_of_unusable_answers_count(workshop: Workshop, model: ModelServer) -> None:
+def test_minutes_of_unusable_responses_count(workshop: Workshop, model: ModelServer) -> None:
     limit(workshop, month_minutes=2)
-    model.enqueue(Answer())
+    model.enqueue(Response())
     run = workshop.work()
     assert run.unusable_ms == payloads(run, "answer_unusable")[0]["duration_ms"] > 0
     assert list_used(workshop) == [run.unusable_ms]
@@ -193,7 +193,7 @@ def test_months_are_those_of_utc() -> None:
 def test_a_run_that_waits_is_left_alone_until_the_model_would_be_asked(workshop: Workshop, model: ModelServer) -> None:
     record = workshop.record()
     update = Call("data__updateRecord", {"record_id": str(record.pk), "changes": {"name": "Acme AG"}})
-    model.enqueue(Answer(calls=(update,), usage=USED))
+    model.enqueue(Response(calls=(update,), usage=USED))
     run = workshop.work()
     limit(workshop, month_tokens=1)
     workshop.approve(workshop.card(run))
@@ -240,7 +240,7 @@ def test_the_look_costs_a_query_only_where_a_month_has_a_budget(workshop: Worksh
     "agents/runs/engine/next_step.py",
 )
 def test_a_model_that_is_still_writing_at_the_deadline_is_cut_off(workshop: Workshop, model: ModelServer) -> None:
-    model.enqueue(Answer(calls=(ADD,)), Answer(text="Never heard.", hold="middle"))
+    model.enqueue(Response(calls=(ADD,)), Response(text="Never heard.", hold="middle"))
     run = workshop.submit()
     soon = Run.objects.values_list("created_at", flat=True).get(pk=run.pk) + timedelta(seconds=2)
     Run.objects.filter(pk=run.pk).update(deadline_at=soon)

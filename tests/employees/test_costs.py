@@ -6,7 +6,7 @@ import pytest
 
 from agents.runs.models import Run
 from tests.features import feature
-from tests.model_answers import Answer, Call
+from tests.model_responses import Call, Response
 from tests.model_server import ModelServer
 from tests.workshop import Workshop, again, passes, payloads
 
@@ -30,7 +30,7 @@ def priced(workshop: Workshop, **prices: tuple[str, str]) -> None:
 
 
 def two_passes(workshop: Workshop, model: ModelServer) -> Run:
-    model.enqueue(Answer(calls=(ADD,), usage=usage(1234, 56)), Answer(text="3", usage=usage(2000, 7)))
+    model.enqueue(Response(calls=(ADD,), usage=usage(1234, 56)), Response(text="3", usage=usage(2000, 7)))
     return workshop.work()
 
 
@@ -68,7 +68,7 @@ def test_another_price_changes_no_earlier_cost(workshop: Workshop, model: ModelS
     priced(workshop, fake=("1", "1"))
     run = two_passes(workshop, model)
     priced(workshop, fake=("100", "100"))
-    model.enqueue(Answer(text="Yes.", usage=usage(10, 1)))
+    model.enqueue(Response(text="Yes.", usage=usage(10, 1)))
     run = workshop.drive(workshop.say(run))
     assert [each.cost_micros for each in passes(run)] == [1290, 2007, 1100]
     assert again(run).cost_micros == 4397
@@ -90,7 +90,7 @@ class TestInputFromCache:
     @pytest.mark.parametrize("where", CACHED, ids=["OpenAI", "DeepSeek", "small server"])
     def test_costs_its_own_price(self, workshop: Workshop, model: ModelServer, where: dict[str, object]) -> None:
         self.price(workshop, cached="0.5")
-        model.enqueue(Answer(text="Yes.", usage={**usage(1234, 56), **where}))
+        model.enqueue(Response(text="Yes.", usage={**usage(1234, 56), **where}))
         run = workshop.work()
         assert [(each.cached_tokens, each.cost_micros) for each in passes(run)] == [(1000, 2 * 234 + 500 + 560)]
         assert run.cost_micros == 1528
@@ -98,17 +98,17 @@ class TestInputFromCache:
 
     def test_without_its_own_price_costs_as_other_input(self, workshop: Workshop, model: ModelServer) -> None:
         self.price(workshop)
-        model.enqueue(Answer(text="Yes.", usage={**usage(1234, 56), **CACHED[0]}))
+        model.enqueue(Response(text="Yes.", usage={**usage(1234, 56), **CACHED[0]}))
         assert workshop.work().cost_micros == 2 * 1234 + 560
 
     def test_never_counts_more_than_whole_input(self, workshop: Workshop, model: ModelServer) -> None:
         self.price(workshop, cached="0.5")
-        model.enqueue(Answer(text="Yes.", usage={**usage(100, 1), **CACHED[0]}))
+        model.enqueue(Response(text="Yes.", usage={**usage(100, 1), **CACHED[0]}))
         assert workshop.work().cost_micros == 50 + 10
 
-    def test_of_unusable_answer_costs_its_own_price(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_of_unusable_response_costs_its_own_price(self, workshop: Workshop, model: ModelServer) -> None:
         self.price(workshop, cached="0.5")
-        model.enqueue(Answer(usage={**usage(1234, 56), **CACHED[0]}))
+        model.enqueue(Response(usage={**usage(1234, 56), **CACHED[0]}))
         run = workshop.work()
         assert not passes(run)
         assert run.cost_micros == 1528

@@ -21,7 +21,7 @@ from agents.employees.models import Grant
 from agents.employees.toolboxes import bump_credentials_version, load_credentials
 from agents.gateway.requests import ToolRequest, record_request
 from agents.gateway.tickets import load_ticket
-from agents.mcp_server.answers import build_answer, describe_tool
+from agents.mcp_server.call_responses import build_call_response, describe_tool
 from agents.platform.known_secrets import KNOWN_SECRETS
 from agents.runs.engine.context import load_context
 from agents.runs.models import Approval, Event, Message, Pass, Run, RunStatus, ToolCall
@@ -29,7 +29,7 @@ from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, read
 from gadget_site.logs import HIDDEN, build_logging_settings
 from tests.features import feature
 from tests.gateway.conftest import make_key
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.workshop import Workshop, again, asking, call, error_code, last_call
 from tools.caches import clear_caches
 from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult
@@ -106,7 +106,7 @@ def test_an_agent_elsewhere_reads_none(workshop: Workshop, toolbox: Toolbox, how
     workshop.drive(call.run)
     ticket = load_ticket(call.pk)
     assert ticket.has_ended
-    answer = build_answer(ticket, "https://gadget.example.com").model_dump_json()
+    answer = build_call_response(ticket, "https://gadget.example.com").model_dump_json()
     described = "".join(describe_tool(tool, ()).model_dump_json() for tool in toolbox.tools_by_id.values())
     assert "github" in described
     assert not [text for text in (OWN, "own-marker-0002") if text in answer + described]
@@ -217,7 +217,7 @@ class TestTheyAreNowhere:
         self, world: Workshop, model: ModelServer, lines: list[str], settings: Settings
     ) -> None:
         asked = tuple(Call("probe.babble", {"how": how}) for how in ("tell", "refuse", "break"))
-        model.script(Answer(calls=asked), Answer(calls=(Call("probe.babbleWrite"),)), Answer(text="Done."))
+        model.script(Response(calls=asked), Response(calls=(Call("probe.babbleWrite"),)), Response(text="Done."))
         run = world.work()
         assert run.status == RunStatus.WAITING
         world.approve(world.card(run))
@@ -268,7 +268,7 @@ def test_the_key_of_a_provider_is_hidden_in_the_log_once_it_was_read(workshop: W
     provider = workshop.employee.provider
     provider.api_key = "an ordinary key 77"
     provider.save()
-    model.script(Answer(text="Done."))
+    model.script(Response(text="Done."))
     workshop.work()
     line = KNOWN_SECRETS.redact("an%20ordinary%20key%2077, an ordinary key 77", "[hidden]")
     assert line == "[hidden], [hidden]"

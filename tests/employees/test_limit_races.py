@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.employees.limit_races import EACH, MOST, MOST_IN_SUM, RUNS, race_answers, race_reads, race_sums, race_writes
+from tests.employees.limit_races import (
+    EACH,
+    MOST,
+    MOST_IN_SUM,
+    RUNS,
+    race_reads,
+    race_responses,
+    race_sums,
+    race_writes,
+)
 from tests.features import feature
 from tests.recorder import Recorder
 from tests.workshop import Workshop
@@ -27,8 +36,8 @@ def test_of_fifty_reads_at_once_the_sum_stays_within_the_limit(workshop: Worksho
     assert race_sums(workshop) == {"succeeded": fitting, "awaiting_approval": RUNS - fitting}
 
 
-def test_answers_with_several_calls_race_exactly(workshop: Workshop) -> None:
-    assert race_answers(workshop) == {"succeeded": MOST, "awaiting_approval": RUNS - MOST}
+def test_responses_with_several_calls_race_exactly(workshop: Workshop) -> None:
+    assert race_responses(workshop) == {"succeeded": MOST, "awaiting_approval": RUNS - MOST}
 
 
 def test_of_approved_writes_at_once_exactly_as_many_start(workshop: Workshop, recorder: Recorder) -> None:

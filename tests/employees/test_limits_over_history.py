@@ -91,14 +91,14 @@ def test_the_facts_of_the_verdict_are_kept_with_their_time(workshop: Workshop) -
     assert second.why.endswith("2 of 2 this hour with this call; sum of ms 9 of 10 today with this call")
 
 
-def test_calls_of_one_answer_count_each_other(workshop: Workshop) -> None:
+def test_calls_of_one_response_count_each_other(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(3))
     workshop.play(asking(*(sleep(tag) for tag in "abcde")))
     run = workshop.work()
     assert statuses(run) == [SUCCEEDED] * 3 + [WAITING] * 2
 
 
-def test_equal_calls_of_one_answer_count_once(workshop: Workshop) -> None:
+def test_equal_calls_of_one_response_count_once(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(2))
     workshop.play(asking(sleep("a"), sleep("a"), sleep("b")))
     assert statuses(workshop.work()) == [SUCCEEDED, CallStatus.DUPLICATE, SUCCEEDED]
@@ -137,7 +137,7 @@ def test_a_limit_that_was_used_up_while_the_model_answered_holds(
     bind(workshop, SLEEP, at_most(1, otherwise=otherwise))
     workshop.play(asking(sleep("a")))
     run = workshop.submit()
-    my_lease = lease.claim(run.pk)
+    my_lease = lease.acquire(run.pk)
     assert my_lease is not None
     step = find_first_step(my_lease)
     answer = ask_model(my_lease, step)

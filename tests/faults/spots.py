@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agents.runs.models import Approval, CallStatus, Run, RunStatus
 from tests.faults.site import Site, effect, read, reload, rename
-from tests.model_server import Answer
+from tests.model_server import Response
 from tests.workshop import calls, event_types, passes, statuses
 from tools.office.records.models import Record
 
@@ -50,7 +50,7 @@ class Spots:
 
     def _bring_asking_again(self) -> None:
         """The first answer is a call written as text; the second one stops in the middle."""
-        self.site.model.enqueue(Answer(text=CALL_AS_TEXT), Answer(text="Half an answer.", hold="middle"))
+        self.site.model.enqueue(Response(text=CALL_AS_TEXT), Response(text="Half an answer.", hold="middle"))
         self.runs["asking_again"] = self.site.submit_to_model()
         self.site.model.wait_for_held(1, timeout=30)
 

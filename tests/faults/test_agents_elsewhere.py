@@ -156,8 +156,10 @@ def test_a_receipt_is_redeemed_once_while_the_web_is_killed(site: Site) -> None:
     def redeem() -> None:
         while not stop.is_set():
             with suppress(httpx2.HTTPError):
-                answer = httpx2.post(f"{site.installation.url}/api/asks/{asked.pk}/redeem", json=body, headers=headers)
-                statuses.append(answer.status_code)
+                response = httpx2.post(
+                    f"{site.installation.url}/api/asks/{asked.pk}/redeem", json=body, headers=headers
+                )
+                statuses.append(response.status_code)
 
     with ThreadPoolExecutor(4) as pool:
         for _ in range(4):

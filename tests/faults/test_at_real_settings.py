@@ -22,7 +22,7 @@ def test_during_a_model_call_the_run_goes_to_another_worker_at_once(site: Site) 
     site.model.wait_for_held(1, timeout=30)
     first = site.driver_of(run)
     with stopping(first):
-        # The worker may claim the run once more and give it back, until it stops receiving messages.
+        # The worker may acquire the lease once more and give it back, until it stops receiving messages.
         duration = await_that(lambda: _is_driven_by_another(run, first), "another worker drives the run", AT_ONCE_S)
         print(f"handed over {duration:.2f} s after SIGTERM")
         site.model.wait_for_requests(2)

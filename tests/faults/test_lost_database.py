@@ -44,7 +44,7 @@ def lost_database() -> Iterator[None]:
         other.execute("ROLLBACK")
 
 
-def test_an_answer_that_comes_meanwhile_is_recorded_once(site: Site) -> None:
+def test_a_response_that_comes_meanwhile_is_recorded_once(site: Site) -> None:
     site.have_workers(1)
     site.model.hold()
     run = site.submit_to_model()

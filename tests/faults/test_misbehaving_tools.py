@@ -15,7 +15,7 @@ from tests.awaiting import await_that
 from tests.bad_probes import MISBEHAVIORS, PROBES, SECRET, SERVICE
 from tests.faults.site import Site
 from tests.features import feature
-from tests.model_server import Answer, Call
+from tests.model_server import Call, Response
 from tests.workshop import calls, data_of, error_code, statuses
 
 FORGOTTEN_MB = 60
@@ -57,7 +57,7 @@ def ways(tool: str, *hows: str) -> list[Call]:
 
 def run_calls(site: Site, *asked: Call) -> Run:
     """Run these calls in one pass, and return the ended run."""
-    site.model.script(Answer(calls=asked), Answer(text="Done."))
+    site.model.script(Response(calls=asked), Response(text="Done."))
     run = site.workshop.submit("Misbehave")
     return site.await_status(run, RunStatus.SUCCEEDED)
 
@@ -137,7 +137,7 @@ def test_an_outside_write_that_returned_has_happened_whatever_its_result(worker:
 
 def _write_and_settle(site: Site, *hows: str) -> list[str]:
     """Approve all calls, and return how each ended."""
-    site.model.script(Answer(calls=tuple(ways("bad.write", *hows))), Answer(text="Done."))
+    site.model.script(Response(calls=tuple(ways("bad.write", *hows))), Response(text="Done."))
     run = site.workshop.submit("Write badly")
     site.await_card(run)
     for card in site.workshop.cards(run):

@@ -8,7 +8,7 @@ from agents.worker.jobs import TITLES_AT_ONCE
 from tests.awaiting import await_that
 from tests.faults.site import Site, reload, stopping
 from tests.features import feature
-from tests.model_server import Answer
+from tests.model_server import Response
 
 VARIABLES = {"WORKER_THREADS": "1"}
 TASK = "Look through all companies.\nQualify those with a score above 80."
@@ -18,7 +18,7 @@ TITLE = "Qualify companies"
 def _create_untitled_runs(site: Site) -> list[Run]:
     """Return ended runs, whose titles a model is asked for but does not answer."""
     site.have_workers(1)
-    site.model.title = Answer(text=TITLE, hold="start")
+    site.model.title = Response(text=TITLE, hold="start")
     runs = [site.submit_to_model(TASK) for _ in range(TITLES_AT_ONCE + 2)]
     site.send(TITLE_JOB, *runs)
     site.model.wait_for_held(TITLES_AT_ONCE, timeout=30)
@@ -28,7 +28,7 @@ def _create_untitled_runs(site: Site) -> list[Run]:
 
 
 def _let_the_model_answer(site: Site) -> None:
-    site.model.title = Answer(text=TITLE)
+    site.model.title = Response(text=TITLE)
     site.model.release()
 
 

@@ -26,8 +26,8 @@ def _approve_over_rest(site: Site, card: Approval) -> None:
         data=json.dumps({"digest": card.digest}).encode(),
         headers={"Authorization": f"Bearer {secret}", "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        assert answer.status == 200
+    with urllib.request.urlopen(request, timeout=10) as response:
+        assert response.status == 200
 
 
 @pytest.mark.alone

@@ -40,8 +40,8 @@ class Sender:
             connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
             try:
                 connection.request("POST", self.path, BODY, self.headers)
-                answer = connection.getresponse()
-                status, text = answer.status, answer.read()
+                response = connection.getresponse()
+                status, text = response.status, response.read()
             except (OSError, HTTPException):
                 with self._lock:
                     self.lost += 1

@@ -16,7 +16,7 @@ from pytest_django import Settings
 from gadget_site.demo import building
 from gadget_site.demo.login import PEOPLE
 from gadget_site.demo.names import PASSWORD
-from gadget_site.edge.proxies import FORWARDED_MARK
+from gadget_site.edge.proxies import FORWARDED_HEADER
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -30,9 +30,9 @@ def demo(settings: Settings) -> None:
 
 
 def read_login_page(client: Client | None = None) -> str:
-    answer = (client or Client()).get("/login/")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    response = (client or Client()).get("/login/")
+    assert response.status_code == 200
+    return response.content.decode()
 
 
 def offered(html: str) -> list[str]:
@@ -40,11 +40,11 @@ def offered(html: str) -> list[str]:
 
 
 def log_in(username: str, **more: str) -> tuple[int, str]:
-    """The answer's status, and the name of the account that is logged in then."""
+    """The response's status, and the name of the account that is logged in then."""
     client = Client()
-    answer = client.post(ADDRESS, {"username": username, **more})
+    response = client.post(ADDRESS, {"username": username, **more})
     pk = client.session.get("_auth_user_id")
-    return answer.status_code, User.objects.get(pk=pk).username if pk else ""
+    return response.status_code, User.objects.get(pk=pk).username if pk else ""
 
 
 def test_every_person_is_one_click_away_and_the_page_holds_no_password() -> None:
@@ -73,7 +73,7 @@ def test_nothing_of_it_exists_while_debug_is_off(settings: Settings) -> None:
     [
         ({"REMOTE_ADDR": "10.0.0.7"}, True),
         ({"REMOTE_ADDR": "2001:db8::1"}, True),
-        ({f"HTTP_{FORWARDED_MARK.decode().upper().replace('-', '_')}": "1"}, True),
+        ({f"HTTP_{FORWARDED_HEADER.decode().upper().replace('-', '_')}": "1"}, True),
         ({}, False),
     ],
     ids=["another machine", "another machine by IPv6", "through a proxy", "where others may reach Gadget"],
@@ -84,8 +84,8 @@ def test_nothing_of_it_exists_for_other_machines(
     settings.GADGET_ONLY_LOCAL = is_only_local
     client = Client(**origin)
     assert "demo" not in read_login_page(client)
-    answer = client.post(ADDRESS, {"username": "admin"})
-    assert (answer.status_code, client.session.get("_auth_user_id")) == (404, None)
+    response = client.post(ADDRESS, {"username": "admin"})
+    assert (response.status_code, client.session.get("_auth_user_id")) == (404, None)
     settings.GADGET_ONLY_LOCAL = True
     assert offered(read_login_page(Client(REMOTE_ADDR="::1"))) == list(PEOPLE)
 
@@ -116,8 +116,8 @@ def test_a_changed_password_closes_the_account_to_the_click() -> None:
     user.set_password("a password of its own")
     user.save()
     client = Client()
-    answer = client.post(ADDRESS, {"username": "admin"})
-    assert "The password of this demo account was changed" in answer.content.decode()
+    response = client.post(ADDRESS, {"username": "admin"})
+    assert "The password of this demo account was changed" in response.content.decode()
     assert "_auth_user_id" not in client.session
 
 

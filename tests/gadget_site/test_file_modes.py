@@ -82,7 +82,7 @@ def test_a_command_creates_everything_for_its_owner_alone(tmp_path: Path) -> Non
         "connection.cursor().execute('CREATE TABLE t (x)')\n"
         "from tools.office.files.changes import write_file\n"
         "write_file(1, ('reports', 'a.txt'), [b'x'], lambda _: None)\n"
-        "from agents.accounts.installation import _leave_mark; _leave_mark()\n"
+        "from agents.accounts.installation import _create_folder_id; _create_folder_id()\n"
     )
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, check=True)
     stored = list(list_stored_paths(tmp_path / "var", tmp_path / "var" / "gadget.sqlite3"))

@@ -71,9 +71,9 @@ def test_readiness_says_so(client: Client) -> None:
 
 
 def test_readiness_is_refused(full_disk: str, client: Client) -> None:
-    answer = client.get("/api/ready")
-    assert (answer.status_code, answer.json()["code"]) == (503, "database_away")
-    assert answer.json()["detail"] == full_disk
+    response = client.get("/api/ready")
+    assert (response.status_code, response.json()["code"]) == (503, "database_away")
+    assert response.json()["detail"] == full_disk
 
 
 def test_the_doctor_says_so(full_disk: str) -> None:
@@ -83,9 +83,9 @@ def test_the_doctor_says_so(full_disk: str) -> None:
 
 def test_a_page_says_what_is_wrong(world: World, browser: Client, full_disk: str) -> None:
     task = "Look around. " * 1500
-    answer = browser.post("/", {"employee": world.employee.pk, "task": task})
-    text = answer.content.decode()
-    assert answer.status_code == 503
+    response = browser.post("/", {"employee": world.employee.pk, "task": task})
+    text = response.content.decode()
+    assert response.status_code == 503
     assert full_disk in text
     assert "may not have been saved" in text
     assert not Run.objects.exists()
@@ -93,9 +93,9 @@ def test_a_page_says_what_is_wrong(world: World, browser: Client, full_disk: str
 
 def test_the_api_says_what_is_wrong(world: World, browser: Client, full_disk: str) -> None:
     body = {"employee_id": str(world.employee.pk), "task": "Look around. " * 1500}
-    answer = browser.post("/api/runs", body, content_type="application/json")
-    assert (answer.status_code, answer.json()["code"]) == (503, "database_away")
-    assert answer.json()["detail"].startswith(full_disk)
+    response = browser.post("/api/runs", body, content_type="application/json")
+    assert (response.status_code, response.json()["code"]) == (503, "database_away")
+    assert response.json()["detail"].startswith(full_disk)
 
 
 def test_a_folder_that_takes_no_files_is_named(client: Client, settings: Settings, tmp_path: Path) -> None:

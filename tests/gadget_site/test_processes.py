@@ -16,9 +16,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_all_parts_are_ready_and_know_of_each_other(installation: Installation) -> None:
     installation.start_all(workers=2)
-    answer = get(f"{installation.url}/api/ready")
+    response = get(f"{installation.url}/api/ready")
     told = {"status": "ready", "degraded": [], "workers_alive": 2, "workers_seen": 2}
-    assert (answer.status, answer.json()) == (200, told)
+    assert (response.status, response.json()) == (200, told)
 
 
 def test_a_killed_worker_is_missed_and_a_worker_that_leaves_says_so(installation: Installation) -> None:

@@ -65,12 +65,12 @@ def test_readiness_is_bounded_and_hanging_requests_block_nobody(
         for _ in range(HANGING):
             hanging.append(threading.Thread(target=ask_for_employees, args=(installation,), daemon=True))
             hanging[-1].start()
-        answers: list[tuple[int, float]] = []
-        while [status for status, _ in answers[-5:]] != [503] * 5:
-            answers.append(readiness(installation))
-            assert len(answers) < 20, answers
+        responses: list[tuple[int, float]] = []
+        while [status for status, _ in responses[-5:]] != [503] * 5:
+            responses.append(readiness(installation))
+            assert len(responses) < 20, responses
             time.sleep(MAX_AGE_S / 4)
-        assert max(seconds for _, seconds in answers) < BOUND_S
+        assert max(seconds for _, seconds in responses) < BOUND_S
         assert get(f"{installation.url}/api/health").status == 200
     began = time.monotonic()
     while readiness(installation)[0] != 200:
@@ -82,12 +82,12 @@ def test_readiness_is_bounded_and_hanging_requests_block_nobody(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_connection_without_an_answer_is_given_up() -> None:
+def test_a_connection_without_a_response_is_given_up() -> None:
     if connection.vendor == "sqlite":
         return
     connection.ensure_connection()
     raw = cast("Any", connection.connection)
-    raw.answer_timeout_s = 0.2
+    raw.response_timeout_s = 0.2
     with pytest.raises(OperationalError), connection.cursor() as cursor:
         cursor.execute("SELECT pg_sleep(5)")
     assert raw.closed
@@ -101,10 +101,10 @@ def test_a_backup_and_a_migration_may_take_as_long_as_they_need() -> None:
     connection.ensure_connection()
     raw = cast("Any", connection.connection)
     with postgresql.snapshot():
-        assert raw.answer_timeout_s is None
+        assert raw.response_timeout_s is None
     connection.close()
     call_command("migrate", verbosity=0)
-    assert cast("Any", connection.connection).answer_timeout_s is None
+    assert cast("Any", connection.connection).response_timeout_s is None
     connection.close()
     cast("Any", connection).close_pool()
 
@@ -134,7 +134,7 @@ def test_the_server_tests_silent_links_as_its_clients_do() -> None:
 
 
 def readiness(installation: Installation) -> tuple[int, float]:
-    """The status, and how long the answer took."""
+    """The status, and how long the response took."""
     began = time.monotonic()
     status = get(f"{installation.url}/api/ready").status
     return status, time.monotonic() - began

@@ -81,11 +81,11 @@ def test_parts_on_empty_database_wait_and_start_once_it_is_migrated(installation
     installation.variables = {"DATABASE_URL": empty_url}
     parts = start_parts(installation)
     check_waiting(parts, "The database is empty. Run: python manage.py migrate")
-    answer = get(f"{installation.url}/api/ready")
-    problem = answer.json()
-    assert (answer.status, problem["code"]) == (503, "not_migrated")
+    response = get(f"{installation.url}/api/ready")
+    problem = response.json()
+    assert (response.status, problem["code"]) == (503, "not_migrated")
     assert "python manage.py migrate" in problem["detail"]
-    assert answer.headers["retry-after"] == "2"
+    assert response.headers["retry-after"] == "2"
     assert get(f"{installation.url}/api/health").status == 200
     assert b"gadget_database_up 0.0" in get(f"{installation.url}/metrics").body
     assert [get(f"{installation.url}{path}").status for path in ("/", "/api/employees", "/mcp")] == [503] * 3

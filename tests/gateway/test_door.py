@@ -80,7 +80,7 @@ def test_wrong_keys_are_counted_by_address(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("origin", "site"), [("", "https://gadget.test"), ("https://x.test", "https://x.test")])
-def test_addresses_in_answers_are_those_of_the_configured_origin(
+def test_addresses_in_responses_are_those_of_the_configured_origin(
     workshop: Workshop, settings: Settings, origin: str, site: str
 ) -> None:
     settings.GADGET_ORIGIN = origin

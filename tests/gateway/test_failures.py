@@ -18,8 +18,8 @@ async def _fail(error: BaseException) -> str:
     raise error
 
 
-async def _work(answer: str) -> str:
-    return answer
+async def _work(response: str) -> str:
+    return response
 
 
 @pytest.mark.parametrize("error", [RuntimeError("key sk-123"), KeyError("sk-123"), TypeError("sk-123 is no JSON")])
@@ -35,7 +35,7 @@ def test_refusal_of_the_protocol_is_told() -> None:
         asyncio.run(hide_failures(_fail)(MCPError(types.INVALID_PARAMS, "no such tool")))
 
 
-def test_answer_passes() -> None:
+def test_response_passes() -> None:
     assert asyncio.run(hide_failures(_work)("a")) == "a"
 
 

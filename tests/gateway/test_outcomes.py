@@ -94,9 +94,9 @@ def test_a_report_after_a_persons_word_is_refused_and_recorded(workshop: Worksho
 def test_of_equal_reports_at_once_none_counts_as_late(workshop: Workshop, key: AgentKey) -> None:
     asked = ask(key)
     redeem(key, asked, approve(workshop, asked).sign())
-    answers: list[str] = []
-    all_at_once([lambda: answers.append(report(key, asked).status)] * 6)
-    assert answers == ["succeeded"] * 6
+    responses: list[str] = []
+    all_at_once([lambda: responses.append(report(key, asked).status)] * 6)
+    assert responses == ["succeeded"] * 6
     assert not AuditEntry.objects.filter(action="outcome_reported_late").exists()
     workshop.drive(asked.run)
 

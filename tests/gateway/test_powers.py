@@ -80,8 +80,8 @@ def test_no_other_operation_knows_it(approver: Approver, method: str, path: str)
 def test_no_page_of_the_admin_knows_it(approver: Approver) -> None:
     """tests/web/test_access.py tries all others."""
     for path in ("", f"approvals/approval/{approver.card.pk}/change/", "gateway/agentkey/"):
-        answer = approver.send("post", f"/admin/{path}")
-        assert (answer.status_code, "login" in answer["Location"]) == (302, True)
+        response = approver.send("post", f"/admin/{path}")
+        assert (response.status_code, "login" in response["Location"]) == (302, True)
     assert Approval.objects.get().status == ApprovalStatus.PENDING
 
 
@@ -98,7 +98,7 @@ def test_its_own_asks_are_all_it_can_do(approver: Approver) -> None:
     forged = sign_receipt(Receipt(**claims))
     bodies = {"redeem": {"receipt": forged}, "outcome": {"outcome": "succeeded"}}
     refused = {act: approver.send("post", f"/api/asks/{ask.pk}/{act}", body) for act, body in bodies.items()}
-    assert {act: answer.status_code for act, answer in refused.items()} == {"redeem": 409, "outcome": 409}
+    assert {act: response.status_code for act, response in refused.items()} == {"redeem": 409, "outcome": 409}
     card.refresh_from_db()
     assert (card.status, card.decided_by) == (ApprovalStatus.PENDING, None)
     approver.send("post", f"/api/asks/{ask.pk}/cancel", {})
@@ -115,8 +115,8 @@ def test_no_tool_of_the_gateway_decides(approver: Approver) -> None:
 
 
 def test_a_flood_of_its_requests_is_slowed_down(approver: Approver) -> None:
-    answers = [approver.send("get", "/api/asks/1") for _ in range(3)]
-    assert {answer.status_code for answer in answers} == {404}
+    responses = [approver.send("get", "/api/asks/1") for _ in range(3)]
+    assert {response.status_code for response in responses} == {404}
     with suppress(TooManyRequests):
         for _ in range(MAX_REQUESTS_PER_MINUTE):
             refuse_flood(approver.key)

@@ -93,16 +93,16 @@ class TestRedemption:
     def test_of_many_at_once_one_works(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
-        answers: list[str] = []
+        responses: list[str] = []
 
         def try_once() -> None:
             try:
-                answers.append(redeem(key, asked, receipt).status)
+                responses.append(redeem(key, asked, receipt).status)
             except Conflict as refusal:
-                answers.append(refusal.code)
+                responses.append(refusal.code)
 
         all_at_once([try_once] * 8)
-        assert sorted(answers) == [*["conflict"] * 7, "redeemed"]
+        assert sorted(responses) == [*["conflict"] * 7, "redeemed"]
 
     def test_another_keys_ask_is_not_found(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)

@@ -18,7 +18,7 @@ from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.gateway.models import AgentKey
 from agents.gateway.tickets import Ticket
-from agents.mcp_server.answers import describe_tool
+from agents.mcp_server.call_responses import describe_tool
 from agents.mcp_server.names import CANCEL_TOOL, TICKET_TOOL, find_tool_name, get_served_name, name_as_served
 from agents.mcp_server.server import INSTRUCTIONS, _load_tools
 from agents.mcp_server.tickets import _name_as_served
@@ -97,8 +97,8 @@ def test_a_strict_model_takes_the_names_of_all_tools(
     assert {name.partition("__")[0] for name in names} >= {"data", "crm", "gadget", "remote"}
     assert [name for name in names if not SERVED.match(name)] == []
     assert len(set(names)) == len(names) == len({find_tool_name(name, own) for name in names})
-    answer = model.offer([*names, TICKET_TOOL, CANCEL_TOOL])
-    assert answer.status_code == 200, answer.text
+    response = model.offer([*names, TICKET_TOOL, CANCEL_TOOL])
+    assert response.status_code == 200, response.text
     assert model.offer(sorted(own)).status_code == 400, "the control: with their own names"
 
 

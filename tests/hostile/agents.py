@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from agents.gateway.models import AgentKey, Ask, AskedEffect, RefusedAsk
 from agents.runs.models import Approval, Origin, RunStatus
-from agents.triggers.models import MessageStatus, ReceivedMessage, Trigger
+from agents.triggers.models import ReceivedMessage, ReceivedStatus, Trigger
 from agents.webhooks.models import Webhook, WebhookDelivery
 from tests.world import World
 
@@ -65,7 +65,7 @@ def add_triggers(world: World, names: list[str], texts: list[str]) -> None:
             created_by=member.user,
             made_by=member.user,
         )
-        for status in (MessageStatus.REFUSED, MessageStatus.FILTERED):
+        for status in (ReceivedStatus.REFUSED, ReceivedStatus.FILTERED):
             ReceivedMessage.objects.create(
                 trigger=trigger, status=status, reason=text[:300], payload=text, by=member.user
             )

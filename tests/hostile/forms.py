@@ -237,7 +237,7 @@ class FormReading(Reading):
         return any(text in value or as_json(text) in value for value in self.values)
 
 
-def shown_fields(answer: Any) -> list[str]:
-    """The names of what the form of this answer shows, in its order."""
-    lines = [line for fieldset in answer.context["adminform"] for line in fieldset]
+def shown_fields(response: Any) -> list[str]:
+    """The names of what the form of this response shows, in its order."""
+    lines = [line for fieldset in response.context["adminform"] for line in fieldset]
     return [cast("str", each.field["name"] if each.is_readonly else each.field.name) for line in lines for each in line]

@@ -123,17 +123,17 @@ def read(made: HostileWorld, models: list[type[Model]], most: int = 0) -> Iterat
     client = made.world.client("root")
 
     def page(where: str) -> tuple[Any, Reading]:
-        answer = client.get(where, follow=True)
-        assert answer.status_code == 200, (where, answer.status_code)
-        return answer, Reading(answer.content.decode())
+        response = client.get(where, follow=True)
+        assert response.status_code == 200, (where, response.status_code)
+        return response, Reading(response.content.decode())
 
     client.get(address(made.world.acme, "change"))  # the first form of Unfold's changes the labels of all others
     yield "index", page("/admin/")[1]
     for model in models:
         for number in range(1, (most or MAX_PAGES) + 1):
-            answer, reading = page(f"{address(model, 'list')}?p={number}")
+            response, reading = page(f"{address(model, 'list')}?p={number}")
             yield f"{model.__name__} list", reading
-            if len(answer.context["cl"].result_list) < answer.context["cl"].list_per_page:
+            if len(response.context["cl"].result_list) < response.context["cl"].list_per_page:
                 break
 
 

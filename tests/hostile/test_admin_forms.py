@@ -63,17 +63,17 @@ def may(row: Model, act: str) -> bool:
 
 def read(client: Client, where: str, texts: list[str]) -> tuple[Any, FormReading, list[str]]:
     """The page, and those of the texts that it does not tell."""
-    answer = client.get(where)
-    assert answer.status_code == 200, (where, answer.status_code)
-    reading = FormReading(answer.content.decode())
-    return answer, reading, [text[:60] for text in texts if not reading.tells(text)]
+    response = client.get(where)
+    assert response.status_code == 200, (where, response.status_code)
+    reading = FormReading(response.content.decode())
+    return response, reading, [text[:60] for text in texts if not reading.tells(text)]
 
 
-def untold_by_form(row: Model, filled: FilledRows, answer: Any, reading: FormReading) -> Iterator[str]:
+def untold_by_form(row: Model, filled: FilledRows, response: Any, reading: FormReading) -> Iterator[str]:
     """Each field that does not show all that stands in it, or of which nobody knows what ought to."""
-    model, form = row._meta.object_name or "", answer.context["adminform"].form
+    model, form = row._meta.object_name or "", response.context["adminform"].form
     columns = {column.name: column for column in row._meta.concrete_fields}
-    for name in shown_fields(answer):
+    for name in shown_fields(response):
         column, field = columns.get(name), form.fields.get(name)
         if (model, name) in HOLDS_NOTHING_OF_OTHERS:
             continue
@@ -94,9 +94,9 @@ def refused(row: Model, filled: FilledRows, client: Client, page: str) -> tuple[
     typed = {name: filled.whole(f"{name} typed") for name, field in fields.items() if not is_tick(field)}
     sent = {**typed, **{name: text for key, text in typed.items() for name in list_boxes(fields[key], key)}}
     sent |= {"limits-0-sentence": "comparison"} if "limits" in fields else {}
-    answer = client.post(f"{where}?for=other&kind=openapi", sent)
-    assert answer.status_code == 200, (where, answer.status_code)
-    reading, form = FormReading(answer.content.decode()), answer.context["adminform"].form
+    response = client.post(f"{where}?for=other&kind=openapi", sent)
+    assert response.status_code == 200, (where, response.status_code)
+    reading, form = FormReading(response.content.decode()), response.context["adminform"].form
     assert form.errors, where
     boxes = [name for name in typed if name in form.fields and not isinstance(form.fields[name], forms.ChoiceField)]
     missing = [f"{name}: typed" for name in boxes if reading.sends(typed[name]) is is_kept_back(form.fields[name])]
@@ -125,14 +125,14 @@ def pages(filled: FilledRows) -> Iterator[tuple[str, FormReading, list[str]]]:
     client.get(address(filled.world.acme, "change"))  # the first form of Unfold's changes the labels of all others
     for row in filled.rows:
         model = row._meta.object_name
-        answer, reading, missing = read(client, address(row, "change"), [str(row)])
-        yield f"{model} change", reading, [*missing, *untold_by_form(row, filled, answer, reading)]
+        response, reading, missing = read(client, address(row, "change"), [str(row)])
+        yield f"{model} change", reading, [*missing, *untold_by_form(row, filled, response, reading)]
         yield f"{model} history", *read(client, address(row, "history"), [str(row), *filled.acts])[1:]
         if may(row, "delete"):
             yield f"{model} delete", *read(client, address(row, "delete"), [str(row)])[1:]
-        if not all(map(is_tick, answer.context["adminform"].form.fields.values())):
+        if not all(map(is_tick, response.context["adminform"].form.fields.values())):
             yield f"{model} change refused", *refused(row, filled, client, "change")
-        if answer.context["has_add_permission"]:
+        if response.context["has_add_permission"]:
             yield f"{model} add refused", *refused(row, filled, client, "add")
 
 

@@ -61,15 +61,15 @@ def masked(text: str) -> str:
 
 
 def assert_tame(send: Send, texts: Iterable[str]) -> str:
-    """Every answer is a page that harmless text would have made too; returns what all of them tell."""
+    """Every response is a page that harmless text would have made too; returns what all of them tell."""
     texts, told = list(texts), []
     known = set[tuple[str, frozenset[str]]]()
     for text in ("", "A", "1", "x", masked(texts[0]), masked(texts[-1])):
         known |= Reading(send(text).content.decode()).shapes
     for text in texts:
-        answer = send(text)
-        assert answer.status_code in SOME_STATUSES, (answer.status_code, text[:80])
-        reading = Reading(answer.content.decode())
+        response = send(text)
+        assert response.status_code in SOME_STATUSES, (response.status_code, text[:80])
+        reading = Reading(response.content.decode())
         assert [*strange(reading, known), *reading.faults] == [], text[:80]
         told.append(reading.text)
     return "\n".join(told)
@@ -240,10 +240,10 @@ def test_the_report_of_bad_rows_is_text(world: World) -> None:
 
 
 def exported(client: Client) -> str:
-    answer: Any = client.get("/records/export.csv")
+    response: Any = client.get("/records/export.csv")
 
     async def collected() -> list[bytes]:
-        return [part async for part in answer]
+        return [part async for part in response]
 
     return b"".join(async_to_sync(collected)()).decode("utf-8-sig")
 
@@ -262,10 +262,10 @@ def test_a_file_of_records_holds_every_string_and_no_cell_is_a_formula(world: Wo
 
 def test_what_was_exported_is_imported_as_it_was(world: World) -> None:
     texts = [text for text in HOSTILE if text.strip() and len(text) < 10_000]
-    answer = uploaded(
+    response = uploaded(
         world.client("admin"), [{"name": f"n{n}", "notes": text} for n, text in enumerate(texts)], "\u202e<b>.csv"
     )
-    html = answer.content.decode()
+    html = response.content.decode()
     assert not Reading(html).faults
     assert f"{len(texts)} records imported" in html
     kept = dict(Record.objects.filter(name__startswith="n").values_list("name", "notes"))
@@ -277,13 +277,13 @@ def test_what_was_exported_is_imported_as_it_was(world: World) -> None:
 
 
 def parts_of(client: Client, path: str) -> str:
-    answer: Any = client.get(path)
-    assert answer.status_code == 200
+    response: Any = client.get(path)
+    assert response.status_code == 200
 
     async def collected() -> list[bytes]:
-        return [part async for part in answer]
+        return [part async for part in response]
 
-    return b"".join(async_to_sync(collected)() if answer.is_async else answer).decode()
+    return b"".join(async_to_sync(collected)() if response.is_async else response).decode()
 
 
 def test_transcripts_and_exports_hide_nothing() -> None:
@@ -297,13 +297,13 @@ def test_transcripts_and_exports_hide_nothing() -> None:
         whole = parts_of(client, f"/runs/{run.pk}/transcript.json")
         assert whole.isascii()
         assert json.loads(whole)["run"]
-        replay = client.get(f"/runs/{run.pk}/replay.html").content.decode()
-        assert hidden_in(replay) == set()
-        assert not Reading(replay.split("<main>")[1].split("</main>")[0]).faults
+        playback = client.get(f"/runs/{run.pk}/replay.html").content.decode()
+        assert hidden_in(playback) == set()
+        assert not Reading(playback.split("<main>")[1].split("</main>")[0]).faults
     assert all(tells("\n".join(told), text) for text in made.words.of(200))
     for draft in made.drafts:
-        answer = client.get(f"/drafts/{draft.pk}/draft.md")
-        assert re.fullmatch(r'attachment; filename="[\w.-]+"', answer["Content-Disposition"], re.ASCII), draft.title
-        assert answer["X-Content-Type-Options"] == "nosniff"
+        response = client.get(f"/drafts/{draft.pk}/draft.md")
+        assert re.fullmatch(r'attachment; filename="[\w.-]+"', response["Content-Disposition"], re.ASCII), draft.title
+        assert response["X-Content-Type-Options"] == "nosniff"
     for row in csv.reader(io.StringIO(parts_of(client, "/audit/export/?format=csv"), newline="")):
         assert not any(cell.lstrip(" ").startswith(FORMULA_STARTS) for cell in row), row

@@ -65,7 +65,7 @@ READ_ELSEWHERE = {
     "records-export": f"{INPUT}::test_a_file_of_records_holds_every_string_and_no_cell_is_a_formula",
     "transcript-markdown": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
     "transcript-json": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
-    "replay-export": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
+    "playback-export": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
     "draft-download": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
     "oversight-export": "tests/web/test_oversight.py::test_people_are_exported_without_formulas",
     "audit-export": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
@@ -107,7 +107,7 @@ TELLS_NO_TEXT = {
     "webhook-remove": "leads on to the webhooks",
     "webhook-repeat": "leads on to the webhook",
     "hook": "answers JSON of its own words, and with the address of a run",
-    "trigger-replay": "leads on to the run",
+    "trigger-send-again": "leads on to the run",
     "trigger-switch": "leads on to the triggers, and names the trigger, whose name is checked",
     "trigger-renew": "leads on to the triggers",
     "trigger-remove": "leads on to the triggers",
@@ -201,7 +201,7 @@ def every_page(made: HostileWorld) -> dict[str, list[str]]:
         "schedules": ["/schedules/"],
         "cancelled schedules": ["/schedules/?cancelled=1"],
         "stop": ["/stop/"],
-        "replay": [f"/runs/{pk}/replay/" for pk in runs],
+        "playback": [f"/runs/{pk}/replay/" for pk in runs],
         "nested": [f"/runs/{child.pk}/nested/" for child in made.children],
         "password": ["/account/password/"],
         "deputies": ["/account/deputies/"],
@@ -215,9 +215,9 @@ def followed(client: Client, address: str, most: int) -> Iterator[tuple[str, Rea
     """The page and those behind its "next" link."""
     where = address
     for _ in range(most):
-        answer = client.get(where)
-        assert answer.status_code == 200, (where, answer.status_code)
-        reading = Reading(answer.content.decode())
+        response = client.get(where)
+        assert response.status_code == 200, (where, response.status_code)
+        reading = Reading(response.content.decode())
         yield where, reading
         if not reading.following:
             return

@@ -1,4 +1,4 @@
-"""Every answer of every page, and of every refusal, carries the strict policy; only the admin's may run inline code."""
+"""Each response of a page, and each refusal, carries the strict policy; only the admin's may run inline code."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def world() -> World:
     return make_world()
 
 
-def policy_of(answer: Any) -> dict[str, str]:
+def policy_of(response: Any) -> dict[str, str]:
     """The policy's directives; there is exactly one policy, and it is enforced."""
-    assert f"{HEADER}-Report-Only" not in answer
-    assert "," not in answer[HEADER]
-    parts = (part.strip().partition(" ") for part in answer[HEADER].split(";") if part.strip())
+    assert f"{HEADER}-Report-Only" not in response
+    assert "," not in response[HEADER]
+    parts = (part.strip().partition(" ") for part in response[HEADER].split(";") if part.strip())
     return {name: sources for name, _, sources in parts}
 
 
@@ -55,17 +55,17 @@ def test_every_page_is_strict_whatever_it_answers(world: World, name: str) -> No
         world.client("outsider"),
         world.client("stranger"),
     ):
-        for answer in (client.get(path), client.post(path, {"text": "x"}), client.put(path)):
-            assert policy_of(answer) == STRICT, (name, answer.status_code)
-            assert answer["X-Content-Type-Options"] == "nosniff"
-            assert answer["X-Frame-Options"] == "DENY"
-            seen.add(answer.status_code)
+        for response in (client.get(path), client.post(path, {"text": "x"}), client.put(path)):
+            assert policy_of(response) == STRICT, (name, response.status_code)
+            assert response["X-Content-Type-Options"] == "nosniff"
+            assert response["X-Frame-Options"] == "DENY"
+            seen.add(response.status_code)
     assert len(seen) > 1 or name in ("logout", "not-offered"), seen
 
 
 def test_every_kind_of_refusal_is_strict(world: World) -> None:
     card, admin = world.card(), world.client("admin")
-    answers = {
+    responses = {
         301: admin.get("/runs"),
         302: nobody().get("/"),
         403: world.client("viewer").post(f"/approvals/{card.pk}/approve/", {"digest": card.digest}),
@@ -73,9 +73,9 @@ def test_every_kind_of_refusal_is_strict(world: World) -> None:
         405: admin.put(f"/approvals/{card.pk}/approve/"),
         422: admin.post("/", {"employee": "none", "task": "x"}),
     }
-    for status, answer in answers.items():
-        assert answer.status_code == status, (status, answer.status_code)
-        assert policy_of(answer) == STRICT, status
+    for status, response in responses.items():
+        assert response.status_code == status, (status, response.status_code)
+        assert policy_of(response) == STRICT, status
     without_token = nobody(needs_csrf=True).post("/login/", {})
     assert (without_token.status_code, policy_of(without_token)) == (403, STRICT)
     Membership.objects.all().delete()

@@ -76,9 +76,9 @@ def read(kind: SourceKind, words: Words) -> dict[str, list[Reading]]:
         "source": [address(source, "change")],
         "deletion": [address(source, "delete")],
     }
-    answers = {name: [client.get(where) for where in wheres] for name, wheres in places.items()}
-    assert all(answer.status_code == 200 for each in answers.values() for answer in each)
-    return {name: [Reading(answer.content.decode()) for answer in each] for name, each in answers.items()}
+    responses = {name: [client.get(where) for where in wheres] for name, wheres in places.items()}
+    assert all(response.status_code == 200 for each in responses.values() for response in each)
+    return {name: [Reading(response.content.decode()) for response in each] for name, each in responses.items()}
 
 
 @pytest.mark.parametrize("kind", [SourceKind.OPENAPI, SourceKind.MCP_HTTP])

@@ -144,7 +144,7 @@ def _grants(made: HostileWorld) -> None:
 
 
 def _policy_drafts(made: HostileWorld) -> None:
-    """Drafts of the rules whose names, approval rules and found reasons are texts."""
+    """Policy drafts whose names, approval rules and found reasons are texts."""
     for number, name in enumerate(made.words.of(80)):
         draft = PolicyDraft.objects.create(
             organization=made.world.acme,

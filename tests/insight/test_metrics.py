@@ -21,7 +21,7 @@ from agents.notices.models import Delivery
 from agents.notices.outbox import add_notice, build_card_notice
 from agents.notices.spreading import spread_notices
 from agents.runs.models import Approval, Run, RunStatus
-from gadget_site.edge.proxies import FORWARDED_MARK
+from gadget_site.edge.proxies import FORWARDED_HEADER
 from tests.features import feature
 from tests.notices.conftest import add_address
 from tests.web.counted import count_calls, count_passes, last_error, sweep_at
@@ -47,9 +47,9 @@ def world() -> World:
 def samples() -> Samples:
     """Values by name and the values of the labels, in alphabetical order."""
     clear_caches()
-    answer = nobody().get("/metrics")
-    assert answer.status_code == 200, answer.content
-    families = text_string_to_metric_families(answer.content.decode())
+    response = nobody().get("/metrics")
+    assert response.status_code == 200, response.content
+    families = text_string_to_metric_families(response.content.decode())
     found = [sample for family in families for sample in family.samples]
     return {(sample.name, tuple(sorted(sample.labels.values()))): sample.value for sample in found}
 
@@ -161,7 +161,7 @@ class TestWhoMayRead:
         "agents/web/views/metrics.py",
     )
     def test_without_a_token_nobody_through_a_proxy(self) -> None:
-        assert ask(nobody(), **{FORWARDED_MARK.decode(): "1"}) == 404
+        assert ask(nobody(), **{FORWARDED_HEADER.decode(): "1"}) == 404
 
     def test_without_a_token_nobody_where_others_may_reach_gadget(self, settings: Settings) -> None:
         settings.GADGET_ONLY_LOCAL = False

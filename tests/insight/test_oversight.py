@@ -157,7 +157,7 @@ class TestPeople:
         decided = on_the_person(desk)["approver"].decided
         assert (decided.cards, decided.quick, decided.median_ms) == (1, 1, 1_000)
 
-    def test_answers_of_standing_grants_are_not_their_makers(self, desk: Desk) -> None:
+    def test_approvals_by_standing_grants_are_not_their_makers(self, desk: Desk) -> None:
         at = hours_ago()
         hour_ago = at - timedelta(hours=1)
         desk.add([Decided("approver", at + timedelta(seconds=n), hour_ago, call=n) for n in range(3)])

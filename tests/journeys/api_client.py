@@ -72,9 +72,9 @@ class ApiClient:
 
     def post(self, path: str, body: dict[str, Any], status: int = 200) -> Any:
         """Send a POST, check the status of its response, and return its JSON."""
-        answer = self._request("POST", path, body)
-        assert answer.status_code == status, f"{path}: {answer.status_code} {answer.text}"
-        return answer.json()
+        response = self._request("POST", path, body)
+        assert response.status_code == status, f"{path}: {response.status_code} {response.text}"
+        return response.json()
 
     def post_for_status(self, path: str, body: dict[str, Any]) -> int:
         """Send a POST, and return the status of its response."""

@@ -15,7 +15,7 @@ from tests.browser import find_browser, launch_arguments
 from tests.emptying import empty_tables
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit, Visitor
-from tests.model_server import Answer, ModelServer
+from tests.model_server import ModelServer, Response
 from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation
 from tests.recorder import Recorder
@@ -94,5 +94,5 @@ def visit(office: Office, chromium: Browser) -> Iterator[Visit]:
 def model() -> Iterator[ModelServer]:
     """Yield a model server over real HTTP."""
     with ModelServer() as server:
-        server.title = Answer(text="Named by its model")
+        server.title = Response(text="Named by its model")
         yield server

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from agents.accounts import invitations, members
 from agents.insight.models import ToolFigures
 from agents.policy import shadow
-from agents.policy.drafts import ChangeKind, PolicyChange
+from agents.policy.policy_drafts import ChangeKind, PolicyChange
 from agents.urls import urlpatterns
 from agents.webhooks.changes import WebhookTerms, make_webhook
 from agents.webhooks.models import WebhookKind
@@ -59,7 +59,7 @@ PAGE_WITH_A_FORM = (
 )
 # Not pages: fragments, a missing address, and downloads.
 PAGES = frozenset(READ) - {"card", "nothing", "audit-export", "records-export", "draft-download", "file-download"}
-PAGES -= {"oversight-export", "transcript-markdown", "transcript-json", "replay-export", "nested"}
+PAGES -= {"oversight-export", "transcript-markdown", "transcript-json", "playback-export", "nested"}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
@@ -98,7 +98,7 @@ def places(office: Office) -> dict[str, str]:
     draft = Draft.objects.create(organization=record.organization, kind="report", title="A report", body="# One\n\ntwo")
     known |= {"record_id": record.pk, "draft_id": draft.pk, "call_id": card.tool_call_id}
     change = PolicyChange(ChangeKind.STOP, "data.searchRecords")
-    known["policy_draft_id"] = shadow.save_draft(office.member("admin"), "No search", (change,)).pk
+    known["policy_draft_id"] = shadow.save_policy_draft(office.member("admin"), "No search", (change,)).pk
     known["trigger_id"] = add_trigger(office.workshop).pk
     terms = WebhookTerms("Warehouse", "https://example.com/x", WebhookKind.values)
     known["webhook_id"] = make_webhook(office.member("admin"), terms)[0].pk
@@ -138,9 +138,9 @@ def test_every_page_is_accessible(office: Office, visit: Visit, places: dict[str
     visitor = visit("admin")
     for name, path in take_sample(list(places.items()), 6, "accessible pages"):
         assert "<" not in path, f"{name} needs a row of its own here"
-        answer = visitor.page.goto(path)
-        assert answer is not None
-        assert answer.ok, f"{path}: {answer.status}"
+        response = visitor.page.goto(path)
+        assert response is not None
+        assert response.ok, f"{path}: {response.status}"
         faults += find_faults(visitor.page, name)
     assert len(places) > len(PAGES)
     assert not faults, "\n".join(faults)

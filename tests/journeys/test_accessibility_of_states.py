@@ -15,7 +15,7 @@ from agents.runs.models import Approval
 from tests.journeys.office import Office
 from tests.journeys.test_accessibility import find_faults
 from tests.journeys.visitor import Visit
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.workshop import asking, call
 from tests.workshop.colleagues import ask, delegate, hire, may_ask, may_delegate, question_of
 from tools.office.records.changes import ChangeAuthor, create_record
@@ -165,7 +165,7 @@ def test_a_running_run_and_a_lost_connection_are_accessible(office: Office, visi
     gate = Call("probe.gate", {"name": "one"})
     look = Call("data.searchRecords", {"region": "EU"})
     model.enqueue(
-        Answer(text="I look.", calls=(gate, look)), Answer(text="A long answer, word by word.", hold="middle")
+        Response(text="I look.", calls=(gate, look)), Response(text="A long answer, word by word.", hold="middle")
     )
     visitor = visit("operator")
     page, checker = visitor.page, StateChecker(visitor.page)
@@ -200,9 +200,9 @@ def test_refusals_are_accessible(office: Office, visit: Visit) -> None:
     visitor = visit("viewer")
     page, checker = visitor.page, StateChecker(visitor.page)
     for path in ("/no/such/page/", "/join/gone/", "/new-password/gone/"):
-        answer = page.goto(path)
-        assert answer is not None
-        assert answer.status == 404
+        response = page.goto(path)
+        assert response is not None
+        assert response.status == 404
         checker.check(path)
     page.goto(f"/approvals/{update.pk}/")
     checker.check("a card that the reader cannot decide")

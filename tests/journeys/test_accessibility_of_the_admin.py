@@ -76,9 +76,9 @@ def test_every_page_of_the_admin_is_accessible(office: Office, visit: Visit, row
     visitor = visit("admin")
     faults: list[str] = []
     for path in places:
-        answer = visitor.page.goto(path)
-        assert answer is not None
-        assert answer.ok, f"{path}: {answer.status}"
+        response = visitor.page.goto(path)
+        assert response is not None
+        assert response.ok, f"{path}: {response.status}"
         assert visitor.page.url == f"{office.url}{path}", "the page itself, not the login"
         faults += find_faults(visitor.page, path)
     assert len(pages) > len(ours)

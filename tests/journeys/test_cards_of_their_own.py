@@ -18,7 +18,7 @@ from tools.office.records.models import Record
 pytestmark = pytest.mark.once
 
 # The response to the next POST is lost, or replaced by a proxy's error; the request itself arrives or not.
-LOSE_AN_ANSWER = """([arrives, status]) => {
+LOSE_A_RESPONSE = """([arrives, status]) => {
   const real = window.fetch;
   window.fetch = async (...sent) => {
     if (sent[1]?.method !== "POST") return real(...sent);
@@ -144,7 +144,7 @@ class TestLostAnswers:
     def test_a_decision_that_arrived_is_shown(self, office: Office, visit: Visit, status: int) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         visitor = open_card(visit, card)
-        visitor.page.evaluate(LOSE_AN_ANSWER, [True, status])
+        visitor.page.evaluate(LOSE_A_RESPONSE, [True, status])
         visitor.approve(visitor.card(card.pk))
         expect(visitor.card(card.pk)).to_contain_text("Approved by acme-approver")
 
@@ -153,14 +153,14 @@ class TestLostAnswers:
         office.workshop.approve(card, by=office.member("approver"), grace_s=60)
         visitor = open_card(visit, card)
         visitor.await_stillness(visitor.card(card.pk))
-        visitor.page.evaluate(LOSE_AN_ANSWER, [True, status])
+        visitor.page.evaluate(LOSE_A_RESPONSE, [True, status])
         visitor.card(card.pk).get_by_role("button", name="Undo").click()
         expect(visitor.open_cards).to_have_count(1)
 
     def test_a_decision_that_did_not_arrive_can_be_sent_again(self, office: Office, visit: Visit, status: int) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         visitor = open_card(visit, card)
-        visitor.page.evaluate(LOSE_AN_ANSWER, [False, status])
+        visitor.page.evaluate(LOSE_A_RESPONSE, [False, status])
         visitor.approve(visitor.card(card.pk))
         expect(visitor.card(card.pk)).to_contain_text("Your decision may have arrived")
         visitor.approve(visitor.card(card.pk))
@@ -176,7 +176,7 @@ class TestLostAnswers:
         expect(visitor.card(card.pk).locator(".approve-button")).to_be_enabled()
         params = {"record_id": str(record.pk), "changes": {"status": "pending"}}
         office.workshop.edit(card, params, by=office.member("admin"))
-        visitor.page.evaluate(LOSE_AN_ANSWER, [False, status])
+        visitor.page.evaluate(LOSE_A_RESPONSE, [False, status])
         visitor.approve(visitor.card(card.pk))
         expect(visitor.page.get_by_role("button", name="Show the new card")).to_be_visible()
         expect(visitor.page.get_by_text("Nothing was decided")).to_have_count(0)

@@ -18,7 +18,7 @@ from tests.journeys.conftest import UNSAFE
 from tests.journeys.office import Office, describe_run, load_run
 from tests.journeys.test_accessibility import find_faults
 from tests.journeys.visitor import Visit
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.probes import RECORDER_VARIABLE
 from tests.processes import Installation
 from tests.recorder import Recorder
@@ -167,9 +167,9 @@ def test_from_nothing_to_an_approved_request(office: Office, visit: Visit, model
     asked = len(pets.received)
 
     model.enqueue(
-        Answer(calls=(Call("clock.get_current_time", {"timezone": "UTC"}), Call("pets.addPet", {"name": "Rex"}))),
-        Answer(text="Rex is there."),
-        Answer(text="Rex is there."),  # on a busy machine, a request that took too long is sent again
+        Response(calls=(Call("clock.get_current_time", {"timezone": "UTC"}), Call("pets.addPet", {"name": "Rex"}))),
+        Response(text="Rex is there."),
+        Response(text="Rex is there."),  # on a busy machine, a request that took too long is sent again
     )
     operator = visit("operator")
     run_id = operator.start(shop.employee.name, "Say the time, and add Rex")

@@ -12,7 +12,7 @@ from agents.web.views.grants import PAGE_SIZE
 from tests.journeys.office import Office
 from tests.journeys.test_schedules_in_a_browser import WIDTHS, find_faults_at
 from tests.journeys.visitor import Visit
-from tests.standing_grants.granting import draft_for, equals
+from tests.standing_grants.granting import equals, propose_for
 from tests.workshop import Workshop
 
 pytestmark = pytest.mark.once
@@ -24,8 +24,8 @@ def make_pages(workshop: Workshop) -> None:
     """Make more standing grants than fit on one page, the newest for a run that its maker requested."""
     workshop.members["operator"] = workshop.approver
     run = workshop.submit()
-    draft = draft_for(workshop, "probe.effect", equals("name", LONG))
-    made = [make_grant(workshop.approver, draft) for _ in range(PAGE_SIZE + 1)]
+    proposal = propose_for(workshop, "probe.effect", equals("name", LONG))
+    made = [make_grant(workshop.approver, proposal) for _ in range(PAGE_SIZE + 1)]
     StandingGrant.objects.filter(pk=made[-1].pk).update(run=run)  # the run ends at once
     Organization.objects.update(four_eyes=True)
 

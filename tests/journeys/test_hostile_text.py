@@ -22,7 +22,7 @@ from tests.hostile import packed
 from tests.hostile.world import IN_ALL, HostileWorld, make_hostile_world
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit, Visitor
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
@@ -77,7 +77,7 @@ def hostile(office: Office, model: ModelServer) -> Office:
     """Return an office in which everything has a hostile name, and the model is hostile too."""
     workshop = office.workshop
     workshop.connect(model.url)
-    model.title = Answer(text=f"Ti{HIDDEN}tle {EVIL[1]}"[:80])
+    model.title = Response(text=f"Ti{HIDDEN}tle {EVIL[1]}"[:80])
     workshop.organization.name = TEXT[:120]
     workshop.organization.save()
     workshop.employee.name, workshop.employee.job_title = f"Da{HIDDEN}{EVIL[1]}"[:80], EVIL[0]
@@ -86,7 +86,7 @@ def hostile(office: Office, model: ModelServer) -> Office:
     record = workshop.record(name=f"{HIDDEN}{EVIL[1]}", notes=TEXT, category=EVIL[0][:60], email=EVIL[2])
     change = {"record_id": str(record.pk), "changes": {"notes": TEXT, "phone": EVIL[2]}}
     model.enqueue(
-        Answer(
+        Response(
             text=TEXT,
             calls=(
                 Call("data.searchRecords", {"limit": 5}),
@@ -95,7 +95,7 @@ def hostile(office: Office, model: ModelServer) -> Office:
                 Call(EVIL[1], {EVIL[0]: TEXT}),
             ),
         ),
-        Answer(text=f"# {TEXT}\n\n{EVIL[6]}\n\n<div onclick=window.hacked=1>{EVIL[3]}</div>"),
+        Response(text=f"# {TEXT}\n\n{EVIL[6]}\n\n<div onclick=window.hacked=1>{EVIL[3]}</div>"),
     )
     return office
 
@@ -219,8 +219,8 @@ class ServedPage:
             found = finders.find(address.path.removeprefix(settings.STATIC_URL))
             route.fulfill(path=str(found)) if found else route.fulfill(status=404)
         else:
-            answer = self._client.get(f"{address.path}?{address.query}", headers={"host": "testserver"})
-            route.fulfill(status=answer.status_code, headers=dict(answer.headers), body=answer.content)
+            response = self._client.get(f"{address.path}?{address.query}", headers={"host": "testserver"})
+            route.fulfill(status=response.status_code, headers=dict(response.headers), body=response.content)
 
     def _note(self, message: ConsoleMessage) -> None:
         if message.type == "error":

@@ -11,7 +11,7 @@ from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from agents.runs.models import ExitReason, Run, RunStatus
 from tests.journeys.office import Office, describe_run, list_payloads, load_run
 from tests.journeys.visitor import Visit
-from tests.model_server import Answer, Call, ModelServer, failing, html, nonsense
+from tests.model_server import Call, ModelServer, Response, failing, html, nonsense
 from tests.workshop import event_types
 
 pytestmark = pytest.mark.once
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.once
 # Temporary faults, with the code that the panel shows until the next attempt.
 TEMPORARY = {
     "nonsense": (nonsense(), "bad_answer"),
-    "a cut stream": (Answer(text="I was about to say", fault="cut"), "cut_stream"),
+    "a cut stream": (Response(text="I was about to say", fault="cut"), "cut_stream"),
     "429 with Retry-After": (failing(429, "slow down", Retry_After="2"), "rate_limited"),
     "500": (failing(500, "oops"), "server_error"),
-    "never": (Answer(text="Too late", hold="start"), "timeout"),
-    "a drip without end": (Answer(fault="drip"), "timeout"),
-    "a closed connection": (Answer(fault="reset"), "unreachable"),
+    "never": (Response(text="Too late", hold="start"), "timeout"),
+    "a drip without end": (Response(fault="drip"), "timeout"),
+    "a closed connection": (Response(fault="reset"), "unreachable"),
 }
 QUICKLY_RETRIED = ("500", "a closed connection")
 WITHOUT_END = ("never", "a drip without end")
@@ -69,13 +69,13 @@ def hire(office: Office, name: str, url: str) -> Employee:
     return employee
 
 
-def start_all(office: Office, answers: dict[str, Answer], stack: ExitStack) -> dict[str, int]:
+def start_all(office: Office, answers: dict[str, Response], stack: ExitStack) -> dict[str, int]:
     """Start a run for each answer, all at once; its model first requests a sum, then gives this answer."""
     outside = office.api_client("operator")
     started = {}
     for name, answer in answers.items():
         server = stack.enter_context(ModelServer())
-        first = Answer(text="I add.", calls=(Call("utility.calculate", {"operation": "add", "a": 1, "b": 2}),))
+        first = Response(text="I add.", calls=(Call("utility.calculate", {"operation": "add", "a": 1, "b": 2}),))
         server.enqueue(first, *[answer] * (2 if name in QUICKLY_RETRIED else 1))
         started[name] = outside.start(hire(office, name, server.url).pk, "Add two numbers")
     return started
@@ -132,7 +132,7 @@ def test_a_permanent_fault_ends_the_run_with_its_reason(office: Office, visit: V
 def test_retries_end_if_the_model_never_recovers(office: Office) -> None:
     outside = office.api_client("operator")
     with ModelServer() as server:
-        server.answer_with(lambda body: failing(503, "maintenance"))
+        server.respond_with(lambda body: failing(503, "maintenance"))
         run_id = outside.start(hire(office, "Patient", server.url).pk, "Wait for it")
         run = office.await_end(run_id)
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
@@ -157,7 +157,7 @@ def test_invalid_calls_are_refused_with_a_code_and_without_cards(
     office: Office, model: ModelServer, visit: Visit
 ) -> None:
     office.workshop.connect(model.url)
-    model.enqueue(Answer(calls=tuple(call for call, _ in REFUSED_CALLS.values())), Answer(text="I give up."))
+    model.enqueue(Response(calls=tuple(call for call, _ in REFUSED_CALLS.values())), Response(text="I give up."))
     run_id = office.api_client("operator").start(office.workshop.employee.pk, "Do what cannot be done")
     run = office.await_end(run_id)
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "I give up.")

@@ -12,7 +12,7 @@ from agents.runs.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
 from tests.journeys.api_client import ApiClient, select_events
 from tests.journeys.office import Office, load_events, load_run
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.workshop import asking, call
 from tools.office.records.models import Record
 
@@ -27,7 +27,7 @@ def records(office: Office, model: ModelServer) -> list[Record]:
     records = [office.workshop.record(name=name) for name in ("Acme Corp", "Borealis Freight")]
     changes = [{"record_id": str(record.pk), "changes": {"status": "inactive"}} for record in records]
     model.enqueue(
-        Answer(
+        Response(
             text="I look first.",
             calls=(
                 Call("data.searchRecords", id="call_A", arguments=SEARCH_ARGUMENTS),
@@ -35,12 +35,12 @@ def records(office: Office, model: ModelServer) -> list[Record]:
             ),
             extra={"reasoning_content": "Let me think."},
         ),
-        Answer(
+        Response(
             text="Both look inactive.",
             calls=tuple(Call("data.updateRecord", each, id=f"call_{place}") for place, each in enumerate(changes)),
             style="one_delta",
         ),
-        Answer(text="One was changed. " * 20, hold="middle"),
+        Response(text="One was changed. " * 20, hold="middle"),
     )
     return records
 
@@ -174,7 +174,7 @@ def test_a_person_edits_over_rest_and_the_model_reads_that(
 
 def test_a_message_resumes_an_ended_run(office: Office, model: ModelServer) -> None:
     office.workshop.connect(model.url)
-    model.enqueue(Answer(text="First answer."), Answer(text="Second answer."))
+    model.enqueue(Response(text="First answer."), Response(text="Second answer."))
     operator = office.api_client("operator")
     run_id = operator.start(office.workshop.employee.pk, "Begin")
     office.await_end(run_id)

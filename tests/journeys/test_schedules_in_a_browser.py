@@ -59,9 +59,9 @@ def test_a_refused_form_keeps_its_values_and_the_page_can_be_reloaded(office: Of
     expect(page.get_by_role("alert")).to_contain_text("month 2 has no day 31")
     expect(page.get_by_label("Task")).to_have_value("Look around")
     expect(page.get_by_label("When")).to_have_value("0 0 31 2 *")
-    answer = page.reload()
-    assert answer is not None
-    assert answer.status == 200
+    response = page.reload()
+    assert response is not None
+    assert response.status == 200
 
 
 def find_faults_at(page: Page, width: int, where: str) -> list[str]:

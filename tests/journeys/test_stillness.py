@@ -11,7 +11,7 @@ from agents.runs.models import Run
 from tests.awaiting import await_that
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit, Visitor
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
@@ -65,9 +65,9 @@ def queue_three_gates_and_a_card(office: Office, model: ModelServer) -> None:
     calls = tuple(Call("probe.gate", {"name": gate}) for gate in GATES)
     update = (Call("data.updateRecord", changed), Call("probe.gate", {"name": "four"}))
     model.enqueue(
-        Answer(text="I pass *three* gates, one beside the other.", calls=calls, hold="middle"),
-        Answer(text="Now I ask for a change.", calls=update),
-        Answer(text="Done.", hold="start"),
+        Response(text="I pass *three* gates, one beside the other.", calls=calls, hold="middle"),
+        Response(text="Now I ask for a change.", calls=update),
+        Response(text="Done.", hold="start"),
     )
 
 

@@ -13,7 +13,7 @@ from tests.awaiting import await_that
 from tests.journeys.api_client import select_events
 from tests.journeys.office import Office, list_event_numbers, load_run
 from tests.journeys.visitor import Visit, Visitor
-from tests.model_server import Answer, Call, ModelServer, failing
+from tests.model_server import Call, ModelServer, Response, failing
 from tests.workshop import asking, call
 from tests.workshop.colleagues import ask, may_ask
 
@@ -239,11 +239,11 @@ def test_the_transcript_is_downloaded_from_the_page(office: Office, visit: Visit
     assert coming.value.suggested_filename == f"run-{run.pk}.md"
 
 
-def start_writing(office: Office, visitor: Visitor, model: ModelServer, task: str, *answers: Answer) -> int:
+def start_writing(office: Office, visitor: Visitor, model: ModelServer, task: str, *answers: Response) -> int:
     """Start a run whose model writes these answers once the page is connected."""
     office.workshop.connect(model.url)
     office.recorder.hold("one")
-    model.enqueue(Answer(calls=(Call("probe.gate", {"name": "one"}),)), *answers)
+    model.enqueue(Response(calls=(Call("probe.gate", {"name": "one"}),)), *answers)
     run_id = visitor.start("Dana", task)
     await_gate(office, "one")
     office.await_bells(run_id)
@@ -256,7 +256,7 @@ def test_text_is_shown_while_the_model_writes_and_once_at_its_end(
 ) -> None:
     visitor = visit("operator")
     task = "Write an answer that is long enough to be named by a model. " * 5
-    answer = Answer(text="This is *quite* a long answer, written word by word.", hold="middle")
+    answer = Response(text="This is *quite* a long answer, written word by word.", hold="middle")
     run_id = start_writing(office, visitor, model, task, answer)
     model.wait_for_held()
     expect(visitor.page.locator(".model-text.streaming")).to_contain_text("This is *quite*")
@@ -272,8 +272,8 @@ def test_text_is_shown_while_the_model_writes_and_once_at_its_end(
 def test_text_that_was_cut_off_is_replaced_by_the_next_answer(office: Office, visit: Visit, model: ModelServer) -> None:
     visitor = visit("operator")
     answers = (
-        Answer(text="A first answer, which is never finished because it is cut.", fault="cut"),
-        Answer(text="Now another one, which is whole and longer than before.", hold="middle"),
+        Response(text="A first answer, which is never finished because it is cut.", fault="cut"),
+        Response(text="Now another one, which is whole and longer than before.", hold="middle"),
     )
     run_id = start_writing(office, visitor, model, "Write an answer", *answers)
     streaming = visitor.page.locator(".model-text.streaming")
@@ -290,7 +290,7 @@ def test_text_that_was_cut_off_is_replaced_by_the_next_answer(office: Office, vi
 
 def test_text_is_replaced_when_another_worker_takes_over(office: Office, visit: Visit, model: ModelServer) -> None:
     visitor = visit("operator")
-    answer = Answer(text="A first answer, of which the half is written.", hold="middle")
+    answer = Response(text="A first answer, of which the half is written.", hold="middle")
     run_id = start_writing(office, visitor, model, "Write an answer", answer)
     streaming = visitor.page.locator(".model-text.streaming")
     expect(streaming).to_contain_text("A first")
@@ -306,7 +306,7 @@ def test_text_is_replaced_when_another_worker_takes_over(office: Office, visit: 
 
 def test_a_pause_of_the_provider_is_shown_with_its_end(office: Office, visit: Visit, model: ModelServer) -> None:
     office.workshop.connect(model.url)
-    model.enqueue(failing(429, "slow down", Retry_After="100"), Answer(text="Done."))
+    model.enqueue(failing(429, "slow down", Retry_After="100"), Response(text="Done."))
     visitor = visit("operator")
     run_id = visitor.start("Dana", "Answer")
     expect(visitor.page.locator("[data-badge]")).to_have_text("Waiting for the model")

@@ -1,4 +1,4 @@
-"""The run page in a browser: its bar, following the newest line, late viewers, and the replay with its export."""
+"""The run page in a browser: its bar, following the newest line, late viewers, and the playback with its export."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agents.approvals import decisions
 from agents.runs.models import EventType
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit, Visitor
-from tests.model_server import Answer, ModelServer
+from tests.model_server import ModelServer, Response
 from tests.workshop import asking, call
 
 pytestmark = pytest.mark.once
@@ -174,7 +174,7 @@ def test_the_page_stays_where_the_reader_selects_writes_or_decides(office: Offic
 
 def test_whoever_comes_late_sees_the_text_from_its_beginning(office: Office, visit: Visit, model: ModelServer) -> None:
     office.workshop.connect(model.url)
-    model.enqueue(Answer(text="This is quite a long answer, written word by word.", hold="middle"))
+    model.enqueue(Response(text="This is quite a long answer, written word by word.", hold="middle"))
     run = office.submit("Write an answer")
     model.wait_for_held()
     visitor = visit("viewer")
@@ -195,7 +195,7 @@ def test_a_run_is_replayed_and_exported(office: Office, visit: Visit, chromium: 
     office.await_end(run.pk)
     visitor = visit("viewer")
     visitor.open_run(run.pk)
-    visitor.page.get_by_role("link", name="Replay").click()
+    visitor.page.get_by_role("link", name="Playback").click()
     entries, current = visitor.page.locator("[data-at]:visible"), visitor.page.locator("[data-current]")
     expect(entries).to_have_count(1)
     for number in range(2, run.events.count() + 1):
@@ -209,9 +209,9 @@ def test_a_run_is_replayed_and_exported(office: Office, visit: Visit, chromium: 
     expect(visitor.page.get_by_role("button", name="Play")).to_be_visible()
     visitor.page.locator("#timeline-2 a").click()
     expect(visitor.page.locator("[data-current]")).to_contain_text("Pass 2")
-    visitor.page.locator(".replay-export > summary").click()
+    visitor.page.locator(".playback-export > summary").click()
     with visitor.page.expect_download() as coming:
-        visitor.page.get_by_role("button", name="Download replay").click()
+        visitor.page.get_by_role("button", name="Download playback").click()
     coming.value.save_as(tmp_path / "replay.html")
     page = chromium.new_page()
     complaints: list[str] = []

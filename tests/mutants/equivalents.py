@@ -75,7 +75,7 @@ EQUIVALENT: dict[str, str] = {
     "agents/triggers/receiving.py _start_or_refuse: repeated[0] or 0 -> ((repeated[0]))": (
         "A message whose run was deleted finds none either way."
     ),
-    "agents/triggers/receiving.py find_message: run.origin != Origin.TRIGGER -> False": (
+    "agents/triggers/receiving.py find_received_message: run.origin != Origin.TRIGGER -> False": (
         "A run of another origin has no message; the check spares a query."
     ),
     "agents/mcp_server/server.py _report_to.report: progress.text or None -> ((progress.text))": (
@@ -173,10 +173,10 @@ EQUIVALENT: dict[str, str] = {
     "agents/worker/sweeper.py _hint: free.filter(status=RunStatus.QUEUED) -> free.filter()": (
         "Nobody reads the time of a hint of a run that is no longer queued."
     ),
-    "agents/standing_grants/answers.py end_grants: grants.filter(IN_FORCE) -> grants.filter()": (
+    "agents/standing_grants/preapprovals.py end_grants: grants.filter(IN_FORCE) -> grants.filter()": (
         "Each is looked at once more by its own update; the condition only spares these."
     ),
-    "agents/standing_grants/answers.py reserve_uses: not wanted -> False": (
+    "agents/standing_grants/preapprovals.py reserve_uses: not wanted -> False": (
         "This only spares queries for no standing grant."
     ),
     f"agents/runs/queries/due.py _select_orphaned_runs: {_OPEN_ONES}": (
@@ -186,7 +186,7 @@ EQUIVALENT: dict[str, str] = {
         "A suspended call is open anyway; the condition only leads the database to the index of these."
     ),
     "agents/triggers/receiving.py _start_or_refuse: ReceivedMessage.objects.filter(trigger=trigger, key=key,"
-    " status=MessageStatus.STARTED) -> ReceivedMessage.objects.filter(trigger=trigger, key=key)": (
+    " status=ReceivedStatus.STARTED) -> ReceivedMessage.objects.filter(trigger=trigger, key=key)": (
         "A message that started no run names none to answer with; the condition lets an index be used."
     ),
     "agents/api/ask_waiting.py _find_undecided: state is not None"

@@ -125,34 +125,42 @@ TARGETS = [
     engine("execution", "runs: composition permitted_at_the_start parallel_calls"),
     engine("cards", "runs: conditional_updates approvals: carried_requests drift edit undo_and_grace"),
     near("agents/runs/budgets", "employees: budgets", 5),
-    engine("requested_calls", "runs: duplicates composition parallel_calls standing_grants: answers"),
+    engine("requested_calls", "runs: duplicates composition parallel_calls standing_grants: preapprovals"),
     near("tools/toolbox/standing_grants", "tools/toolbox: standing_grants", 12),
     near(
-        "agents/standing_grants/answers",
-        "standing_grants: uses start person_needed answers changes policy: recorded_answers",
+        "agents/standing_grants/preapprovals",
+        "standing_grants: uses start person_needed preapprovals changes policy: recorded_preapprovals",
         12,
     ),
-    near("agents/standing_grants/making", "standing_grants: answers withdrawn web: grants", 12),
+    near("agents/standing_grants/making", "standing_grants: preapprovals withdrawn web: grants", 12),
     near("agents/standing_grants/accounts", "standing_grants: accounts changes"),
     near("agents/standing_grants/changes", "standing_grants: changes person_needed"),
-    near("agents/standing_grants/makers", "standing_grants: uses start answers"),
+    near("agents/standing_grants/makers", "standing_grants: uses start preapprovals"),
     near("agents/standing_grants/pauses", "web: grant_pauses"),
     *(
-        near(f"agents/standing_grants/{file}", "web: grants grant_suggestions standing_grants: answers")
-        for file in ("coverage", "drafts", "past_calls")
+        near(f"agents/standing_grants/{file}", "web: grants grant_suggestions standing_grants: preapprovals")
+        for file in ("coverage", "proposals", "past_calls")
     ),
-    near("agents/insight/suggestions", "web: grants grant_suggestions standing_grants: answers"),
-    near("agents/policy/recorded_answers", "policy: recorded_answers"),
+    near("agents/insight/suggestions", "web: grants grant_suggestions standing_grants: preapprovals"),
+    near("agents/policy/recorded_preapprovals", "policy: recorded_preapprovals"),
     *(
         near(f"agents/policy/{file}", "policy: simulated_rules random_simulated_rules shadow_cards")
-        for file in ("recorded_cards", "rule_drafts", "rule_simulation", "shadow_cards")
+        for file in ("recorded_cards", "named_rules", "rule_simulation", "shadow_cards")
     ),
     *(
         near(
             f"agents/policy/{file}",
             "policy: recorded_facts replay simulation simulated_grants past_history shadow statements web: simulator",
         )
-        for file in ("drafted_rules", "drafts", "past_history", "recorded_calls", "replay", "shadow", "simulation")
+        for file in (
+            "changed_rules",
+            "policy_drafts",
+            "past_history",
+            "recorded_calls",
+            "replay",
+            "shadow",
+            "simulation",
+        )
     ),
     *(
         near(f"agents/{file}", "policy: replay recorded_facts simulation")
@@ -202,10 +210,10 @@ TARGETS = [
     *(
         near(
             f"agents/mcp_server/{file}",
-            "gateway: answers door served_names gateway/live: mcp_server odd_clients tasks",
+            "gateway: call_responses door served_names gateway/live: mcp_server odd_clients tasks",
             10,
         )
-        for file in ("door", "messages", "names", "callers", "tasks", "tickets", "server", "answers", "results")
+        for file in ("door", "messages", "names", "callers", "tasks", "tickets", "server", "call_responses", "results")
     ),
     near(
         "static/clients/gadget_hook",
@@ -216,10 +224,12 @@ TARGETS = [
         near(f"agents/web/views/{file}", f"web: {file} nothing_crosses", 4)
         for file in ("agents", "triggers", "webhooks")
     ),
-    near("agents/triggers/queries", "triggers: receiving repeats replays"),
+    near("agents/triggers/queries", "triggers: receiving repeats sending_again"),
     *(
         near(
-            f"agents/triggers/{file}", "triggers: schemes templates receiving replays repeats changes outside_text", 12
+            f"agents/triggers/{file}",
+            "triggers: schemes templates receiving sending_again repeats changes outside_text",
+            12,
         )
         for file in ("schemes", "templates", "receiving", "changes")
     ),
@@ -259,13 +269,13 @@ TARGETS = [
     *(
         near(
             f"tools/network/{file}",
-            "tools/network: forbidden_addresses redirects limits_of_answers changing_names web_tools tls",
+            "tools/network: forbidden_addresses redirects limits_of_responses changing_names web_tools tls",
         )
         for file in ("http_client", "addresses", "name_resolution", "urls")
     ),
     near(
         "tools/network/transport",
-        "tools/network: changing_names forbidden_addresses limits_of_answers tls tools/toolbox: last_look "
+        "tools/network: changing_names forbidden_addresses limits_of_responses tls tools/toolbox: last_look "
         "providers: private_addresses openai_deadline_and_stop large_answers",
         12,
     ),

@@ -47,7 +47,7 @@ class Servers:
 
 @dataclass(frozen=True)
 class Sent:
-    """Everything that was sent: e-mails with headers and parts, pushes as the browser reads them, and chat messages."""
+    """Everything that was sent: e-mails with headers and parts, pushes as the browser reads them, and chats."""
 
     mails: list[str]
     pushes: list[str]

@@ -1,4 +1,4 @@
-"""Chat services: messages reach fake services over real HTTP, through the guarded client and to no other host."""
+"""Chat services: notifications reach fake services over real HTTP, through the guarded client and to no other host."""
 
 from __future__ import annotations
 

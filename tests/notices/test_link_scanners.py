@@ -1,4 +1,4 @@
-"""Scanners that open every link of a message decide nothing, even with the reader's own session."""
+"""Scanners that open every link of a notification decide nothing, even with the reader's own session."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def find_links(mail: MailServer) -> list[str]:
 
 @pytest.fixture
 def links(world: World, mail: MailServer) -> list[str]:
-    """The links of a message about a card, which is a real one."""
+    """The links of a notification about a card, which is a real one."""
     add_address(world.member("approver"))
     add_notice(build_card_notice(NoticeKind.CARD, world.card()))
     while spread_notices() or send_next(ChannelKind.EMAIL):

@@ -1,4 +1,4 @@
-"""Sending: at least once, in one message for all that is due, without values, and again after a failure."""
+"""Sending: at least once, in one notification for all that is due, without values, and again after a failure."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_person_who_may_decide_no_more_is_not_told(world: World, mail: MailSer
 def test_a_failure_is_tried_again_later_and_the_repeat_has_the_same_id(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)
-    mail.answer = "451 try later"
+    mail.reply = "451 try later"
     send_all()
     delivery = Delivery.objects.get()
     assert (delivery.status, delivery.tries) == (DeliveryStatus.WAITING, 1)
@@ -135,7 +135,7 @@ def test_a_failure_is_tried_again_later_and_the_repeat_has_the_same_id(world: Wo
     send_all()
     delivery.refresh_from_db()
     assert delivery.tries == 1, "it waits for its pause"
-    mail.answer = "250 OK"
+    mail.reply = "250 OK"
     let_all_be_due()
     send_all()
     assert len(mail.received) == 1
@@ -146,13 +146,13 @@ def test_a_failure_is_tried_again_later_and_the_repeat_has_the_same_id(world: Wo
 def test_after_the_last_try_it_has_failed_and_can_be_sent_again(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)
-    mail.answer = "451 try later"
+    mail.reply = "451 try later"
     for _ in range(MAX_TRIES):
         send_all()
         let_all_be_due()
     delivery = Delivery.objects.get()
     assert (delivery.status, delivery.tries) == (DeliveryStatus.FAILED, MAX_TRIES)
-    mail.answer = "250 OK"
+    mail.reply = "250 OK"
     send_again(world.member("approver"), delivery.pk)
     send_all()
     assert len(mail.received) == 1
@@ -175,7 +175,7 @@ def test_somebody_elses_message_is_sent_again_by_admins_alone(world: World) -> N
 def test_a_refused_address_is_not_tried_again(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)
-    mail.recipient_answer = "550 no such user"
+    mail.recipient_reply = "550 no such user"
     send_all()
     delivery = Delivery.objects.get()
     assert (delivery.status, delivery.problem) == (
@@ -218,7 +218,7 @@ def test_the_failure_of_an_overtaken_try_changes_nothing_but_its_success_counts(
     slow = sending._take_batch(ChannelKind.EMAIL)
     assert slow is not None
     let_all_be_due()
-    mail.answer = "451 try later"
+    mail.reply = "451 try later"
     assert send_next(ChannelKind.EMAIL)
     sending._end(slow, DeliveryStatus.FAILED)
     assert Delivery.objects.get().status == DeliveryStatus.WAITING
@@ -355,7 +355,7 @@ def test_what_is_due_for_a_failing_address_waits_for_its_next_try(world: World, 
     add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
-    mail.answer = "451 try later"
+    mail.reply = "451 try later"
     batch = sending._take_batch(ChannelKind.EMAIL)
     assert batch is not None
     tell_card(world)

@@ -99,7 +99,7 @@ def test_only_the_browser_can_read_it(world: World, service: PushService, channe
 
 
 def test_the_example_of_rfc_8291_is_read() -> None:
-    """The test's own browser reads the message of the standard's appendix A."""
+    """The test's own browser reads the notification of the standard's appendix A."""
     private = int.from_bytes(from_base64("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94"), "big")
     keys = BrowserKeys(ec.derive_private_key(private, ec.SECP256R1()), from_base64("BTBZMqHH6r4Tts7J_aSIgg"))
     body = (
@@ -128,7 +128,7 @@ def test_the_code_confirms_a_browser(world: World, service: PushService) -> None
 
 
 @pytest.mark.parametrize("status", [404, 410])
-def test_a_browser_that_is_gone_is_forgotten_after_the_third_answer(
+def test_a_browser_that_is_gone_is_forgotten_after_the_third_response(
     world: World, service: PushService, channel: Channel, status: int
 ) -> None:
     service.status = status
@@ -234,7 +234,7 @@ def test_browser_that_hangs_delays_no_other(world: World, service: PushService, 
 def test_four_browsers_that_hang_leave_a_sender_to_the_others(
     world: World, service: PushService, channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The services of four failing browsers hang, each at a host of its own; then a message for another is due."""
+    """The services of four failing browsers hang, each at a host of its own; then a notification for another is due."""
     monkeypatch.setattr(web_push, "_LIMITS", replace(web_push._LIMITS, total_s=120.0))
     for number in range(3):
         form = {**service.form, "auth": to_base64(bytes([number]) * 16)}
@@ -336,7 +336,7 @@ def test_the_same_browser_is_renewed(world: World, service: PushService, channel
     assert again.confirmed_at is None
 
 
-def test_another_failure_forgives_earlier_answers(world: World, service: PushService, channel: Channel) -> None:
+def test_another_failure_forgives_earlier_responses(world: World, service: PushService, channel: Channel) -> None:
     tell_card(world)
     for service.status in (410, 410, 503, 410):
         send_all()

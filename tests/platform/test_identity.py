@@ -46,10 +46,10 @@ def refusal() -> str:
 
 def test_the_first_start_founds_and_every_later_one_is_at_home(files: Path) -> None:
     assert not refusal()
-    mark = (files / installation.MARK_FILE).read_text()
-    assert InstallationRow.objects.get().folder_mark == mark
+    folder_id = (files / installation.ID_FILE).read_text()
+    assert InstallationRow.objects.get().folder_mark == folder_id
     assert not refusal()
-    assert (files / installation.MARK_FILE).read_text() == mark
+    assert (files / installation.ID_FILE).read_text() == folder_id
 
 
 def test_parts_that_start_at_once_for_the_first_time_agree(files: Path) -> None:
@@ -74,12 +74,12 @@ def test_a_folder_that_is_not_shared_is_refused_on_the_second_machine(files: Pat
     assert not refusal()
     settings.GADGET_FILES_DIR = files.parent / "elsewhere"
     assert "has no file .gadget-folder" in refusal()
-    assert not (settings.GADGET_FILES_DIR / installation.MARK_FILE).exists()
+    assert not (settings.GADGET_FILES_DIR / installation.ID_FILE).exists()
 
 
 def test_the_folder_of_another_installation_is_refused(files: Path) -> None:
     assert not refusal()
-    (files / installation.MARK_FILE).write_text("0" * 32)
+    (files / installation.ID_FILE).write_text("0" * 32)
     assert "belongs to another installation or is not shared" in refusal()
 
 
@@ -87,7 +87,7 @@ def test_two_machines_that_start_at_once_without_a_shared_folder_do_not_both_sta
     files: Path, settings: Settings
 ) -> None:
     settings.GADGET_FILES_DIR = files.parent / "elsewhere"
-    installation._leave_mark()  # the other machine has got so far …
+    installation._create_folder_id()  # the other machine has got so far …
     settings.GADGET_FILES_DIR = files
     assert not refusal()  # … when this one is faster
     settings.GADGET_FILES_DIR = files.parent / "elsewhere"

@@ -1,4 +1,4 @@
-"""Drafted limits over history are judged by what had really started before each recorded call."""
+"""Proposed limits over history are judged by what had really started before each recorded call."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.employees.models import Employee, Grant
 from agents.policy import shadow
-from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.policy.models import PolicyDraft
 from agents.policy.past_history import PastHistory
+from agents.policy.policy_drafts import ChangeKind, PolicyChange
 from agents.policy.recorded_calls import CallFilter, ReplayOutcome, read_calls
 from agents.policy.simulation import SimulationReport, simulate
 from agents.runs.models import CallStatus, Run, ToolCall
@@ -111,7 +111,7 @@ def test_calls_over_a_drafted_number_ask(workshop: Workshop) -> None:
     assert [each.judged.reason for each in report.listed] == ["limit reached, 3 of 2 this hour with this call"]
 
 
-def test_calls_of_one_answer_count_each_other(workshop: Workshop) -> None:
+def test_calls_of_one_response_count_each_other(workshop: Workshop) -> None:
     work(workshop, asking(sleep("a"), sleep("b"), sleep("c")))
     report = run_simulation(workshop, at_most(2))
     assert report.verdicts == Counter({RUNS: 2, ASKS: 1})
@@ -259,15 +259,15 @@ def test_huge_amounts_leave_small_ones_exact(workshop: Workshop) -> None:
 def test_the_shadow_of_a_draft_counts_what_came_before(workshop: Workshop) -> None:
     limit = PolicyChange(ChangeKind.LIMIT, SLEEP, condition=at_most(2))
     work(workshop)
-    draft = shadow.save_draft(workshop.admin, "Two", (limit,))
-    shadow.start_shadow(workshop.admin, draft.pk, 7)
+    policy_draft = shadow.save_policy_draft(workshop.admin, "Two", (limit,))
+    shadow.start_shadow(workshop.admin, policy_draft.pk, 7)
     for _ in range(2):
         work(workshop)
     ToolCall.objects.update(created_at=F("created_at") - timedelta(minutes=5))
     for compared in (1, 1, 0):
-        draft = PolicyDraft.objects.get(pk=draft.pk)
-        assert shadow.compare(draft, most=1) == compared
-    assert draft.counts == {"auto auto": 1, "auto ask": 1}
+        policy_draft = PolicyDraft.objects.get(pk=policy_draft.pk)
+        assert shadow.compare(policy_draft, most=1) == compared
+    assert policy_draft.counts == {"auto auto": 1, "auto ask": 1}
 
 
 def test_a_drafted_limit_costs_one_query_and_one_for_the_time(workshop: Workshop) -> None:
@@ -275,7 +275,7 @@ def test_a_drafted_limit_costs_one_query_and_one_for_the_time(workshop: Workshop
     more = replace(limit, condition=adds_up_to(9))
     for _ in range(4):
         work(workshop)
-        counted = [count_queries(workshop, drafted) for drafted in ([stop], [limit], [limit, more])]
+        counted = [count_queries(workshop, proposed) for proposed in ([stop], [limit], [limit, more])]
         assert [number - counted[0] for number in counted] == [0, 2, 2]
 
 
@@ -290,8 +290,8 @@ def count_queries(workshop: Workshop, changes: list[PolicyChange]) -> int:
     "A drafted limit over earlier calls is judged by what had really started before each recorded call",
     "agents/policy/past_history.py",
 )
-def test_rebuilt_answers_equal_those_that_random_calls_kept(workshop: Workshop) -> None:
-    """Real limits make the calls keep their answers, while runs wait for people and time passes.
+def test_rebuilt_facts_equal_those_that_random_calls_kept(workshop: Workshop) -> None:
+    """Real limits make the calls keep their approves, while runs wait for people and time passes.
 
     Runs with duplicates are left out: what a duplicate counts depends on the moment at which it is noticed.
     """
@@ -302,7 +302,7 @@ def test_rebuilt_answers_equal_those_that_random_calls_kept(workshop: Workshop) 
     doubled = ToolCall.objects.filter(tool=SLEEP, status=CallStatus.DUPLICATE).values("run")
     for judged in ToolCall.objects.filter(tool=SLEEP).exclude(run__in=doubled).order_by("pk"):
         history = look_back(workshop, judged, *LIMITS)
-        for kind, kept, rebuilt in compare_answers(judged, history):
+        for kind, kept, rebuilt in compare_facts(judged, history):
             assert kept == rebuilt, (judged.pk, judged.run_id, kind)
             compared[kind, str(kept)] += 1
     assert compared.total() > 40, compared
@@ -342,8 +342,8 @@ def random_call(chance: random.Random, different: Iterator[int]) -> dict[str, An
     return sleep(chance.choice("ab"), next(different))
 
 
-def compare_answers(judged: ToolCall, history: ToolHistory) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the kind of each answer that the call has kept, with the kept and the rebuilt one.
+def compare_facts(judged: ToolCall, history: ToolHistory) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the kind of each approval that the call has kept, with the kept and the rebuilt one.
 
     A call that became a card again was judged later than it was recorded, and names the snapshot of that judgment.
     """

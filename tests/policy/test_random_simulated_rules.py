@@ -1,4 +1,4 @@
-"""Drafted approval rules over a random history, judged a second time from what the test remembers of it."""
+"""Proposed approval rules over a random history, judged a second time from what the test remembers of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agents.platform.refusals import Forbidden
 from agents.policy.rule_simulation import CardOutcome
 from agents.runs.models import ApprovalStatus
 from tests.features import feature
-from tests.policy.drafted_rules import ask, draft, make_rule, remove, run_simulation
+from tests.policy.proposed_rules import ask, make_rule, propose, remove, run_simulation
 from tests.recorder import Recorder
 from tests.workshop import Workshop
 from tools.toolbox.approval_rules import Group, RuleTerms
@@ -63,7 +63,7 @@ def test_random_histories_have_the_counts_of_a_slow_judge(workshop: Workshop) ->
     for _ in range(60):
         group = chance.choice([None, *groups])
         terms = {"needed": chance.choice((1, 1, 2, 3)), "excludes_requesters": chance.random() < 0.5}
-        change = draft(**terms, group=group and Group(group.pk, group.name))
+        change = propose(**terms, group=group and Group(group.pk, group.name))
         report = run_simulation(workshop, change)
         assert change.rule is not None
         expected = Counter(judge_slowly(change.rule, each, today) for each in remembered)

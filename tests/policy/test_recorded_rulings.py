@@ -129,7 +129,7 @@ def test_without_a_rule_nothing_is_kept(workshop: Workshop, recorder: Recorder) 
     assert check() == {}
 
 
-def test_an_answer_of_a_standing_grant_keeps_why_its_maker_could_decide_alone(
+def test_an_approval_of_a_standing_grant_keeps_why_its_maker_could_decide_alone(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     Organization.objects.update(four_eyes=True)
@@ -141,7 +141,7 @@ def test_an_answer_of_a_standing_grant_keeps_why_its_maker_could_decide_alone(
     assert one.judgment["answer"]["ruling"]["requesters"] == [workshop.operator.user_id]
     bounded = find_bounds(CallFilter(None), None)
     assert bounded is not None
-    assert sum((part.answers for part in replay(bounded)), Counter()) == {"equal": 1}
+    assert sum((part.preapprovals for part in replay(bounded)), Counter()) == {"equal": 1}
     one.judgment["answer"]["ruling"]["requesters"] = [workshop.approver.user_id]
     one.save()
-    assert sum((part.answers for part in replay(bounded)), Counter()) == {"different": 1}
+    assert sum((part.preapprovals for part in replay(bounded)), Counter()) == {"different": 1}

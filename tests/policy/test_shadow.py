@@ -1,4 +1,4 @@
-"""A draft in shadow mode judges new calls after the fact; its verdicts are counted and listed, and never applied."""
+"""A policy draft in shadow mode judges new calls later; its verdicts are counted and listed, and never applied."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from django.db.models.functions import Now
 
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.policy import shadow
-from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.policy.models import PolicyDraft, ShadowVerdict
+from agents.policy.policy_drafts import ChangeKind, PolicyChange
 from agents.runs.models import CallStatus, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
@@ -32,107 +32,107 @@ def work(workshop: Workshop, age: timedelta = MINUTES) -> ToolCall:
 
 
 def start(workshop: Workshop, days: int = 7) -> PolicyDraft:
-    draft = shadow.save_draft(workshop.admin, "No clock", STOP)
-    shadow.start_shadow(workshop.admin, draft.pk, days)
-    return PolicyDraft.objects.get(pk=draft.pk)
+    policy_draft = shadow.save_policy_draft(workshop.admin, "No clock", STOP)
+    shadow.start_shadow(workshop.admin, policy_draft.pk, days)
+    return PolicyDraft.objects.get(pk=policy_draft.pk)
 
 
 @feature("The gate", "A draft in shadow mode judges new calls and is never applied", "agents/policy/shadow.py")
 def test_new_calls_are_compared_by_the_sweeper_and_nothing_is_applied(workshop: Workshop) -> None:
     work(workshop)
-    draft = start(workshop)
+    policy_draft = start(workshop)
     new = work(workshop)
     sweep_once()
-    draft.refresh_from_db()
-    assert draft.counts == {"auto forbidden": 1}
+    policy_draft.refresh_from_db()
+    assert policy_draft.counts == {"auto forbidden": 1}
     verdict = ShadowVerdict.objects.get()
     assert (verdict.call_id, verdict.before, verdict.after) == (new.pk, "auto", "forbidden")
-    assert "stopped by this draft" in verdict.reason
+    assert "stopped by this policy draft" in verdict.reason
     assert new.status == CallStatus.SUCCEEDED
     assert work(workshop).run.status == RunStatus.SUCCEEDED
 
 
 def test_each_call_is_compared_once(workshop: Workshop) -> None:
-    draft = start(workshop)
+    policy_draft = start(workshop)
     for _ in range(3):
         work(workshop)
-    assert shadow.compare(draft, most=2) == 2
-    assert shadow.compare(draft) == 0, "another sweeper was faster"
-    draft.refresh_from_db()
-    assert shadow.compare(draft) == 1
-    draft.refresh_from_db()
-    assert shadow.compare(draft) == 0
-    assert draft.counts == {"auto forbidden": 3}
+    assert shadow.compare(policy_draft, most=2) == 2
+    assert shadow.compare(policy_draft) == 0, "another sweeper was faster"
+    policy_draft.refresh_from_db()
+    assert shadow.compare(policy_draft) == 1
+    policy_draft.refresh_from_db()
+    assert shadow.compare(policy_draft) == 0
+    assert policy_draft.counts == {"auto forbidden": 3}
     assert ShadowVerdict.objects.count() == 3
 
 
 def test_young_calls_wait_until_they_are_settled(workshop: Workshop) -> None:
-    draft = start(workshop)
+    policy_draft = start(workshop)
     work(workshop, timedelta())
     work(workshop)
-    assert shadow.compare(draft) == 0, "the younger one has the lower id"
+    assert shadow.compare(policy_draft) == 0, "the younger one has the lower id"
     ToolCall.objects.update(created_at=Now() - MINUTES)
-    assert shadow.compare(draft) == 2
+    assert shadow.compare(policy_draft) == 2
 
 
 def test_calls_after_the_end_do_not_count(workshop: Workshop) -> None:
-    draft = start(workshop)
+    policy_draft = start(workshop)
     work(workshop)
     PolicyDraft.objects.update(shadow_from=Now() - 3 * MINUTES, shadow_until=Now() - 2 * MINUTES)
-    draft.refresh_from_db()
-    assert shadow.compare(draft) == 0
+    policy_draft.refresh_from_db()
+    assert shadow.compare(policy_draft) == 0
     ToolCall.objects.update(created_at=Now() - 3 * MINUTES)
-    assert shadow.compare(draft) == 1
+    assert shadow.compare(policy_draft) == 1
 
 
 def test_other_organizations_are_not_compared(workshop: Workshop) -> None:
-    draft = start(workshop)
+    policy_draft = start(workshop)
     other = build_workshop("globex")
     work(other)
-    assert shadow.compare(draft) == 0
+    assert shadow.compare(policy_draft) == 0
     for act in (
-        lambda: shadow.find_draft(other.admin, draft.pk),
-        lambda: shadow.start_shadow(other.admin, draft.pk, 1),
-        lambda: shadow.stop_shadow(other.admin, draft.pk),
-        lambda: shadow.delete_draft(other.admin, draft.pk),
+        lambda: shadow.find_policy_draft(other.admin, policy_draft.pk),
+        lambda: shadow.start_shadow(other.admin, policy_draft.pk, 1),
+        lambda: shadow.stop_shadow(other.admin, policy_draft.pk),
+        lambda: shadow.delete_policy_draft(other.admin, policy_draft.pk),
     ):
         with pytest.raises(NotFound):
             act()
-    assert shadow.list_drafts(other.admin) == []
+    assert shadow.list_policy_drafts(other.admin) == []
 
 
 def test_only_admins_save_and_start_drafts(workshop: Workshop) -> None:
     with pytest.raises(Forbidden):
-        shadow.save_draft(workshop.approver, "Mine", STOP)
-    draft = start(workshop)
+        shadow.save_policy_draft(workshop.approver, "Mine", STOP)
+    policy_draft = start(workshop)
     with pytest.raises(Forbidden):
-        shadow.delete_draft(workshop.operator, draft.pk)
+        shadow.delete_policy_draft(workshop.operator, policy_draft.pk)
 
 
 def test_a_shadow_has_an_end_and_runs_once(workshop: Workshop) -> None:
-    draft = shadow.save_draft(workshop.admin, "No clock", STOP)
+    policy_draft = shadow.save_policy_draft(workshop.admin, "No clock", STOP)
     for days in (0, 31):
         with pytest.raises(Invalid, match="1 to 30 days"):
-            shadow.start_shadow(workshop.admin, draft.pk, days)
+            shadow.start_shadow(workshop.admin, policy_draft.pk, days)
     with pytest.raises(Conflict, match="not in shadow mode"):
-        shadow.stop_shadow(workshop.admin, draft.pk)
-    shadow.start_shadow(workshop.admin, draft.pk, 30)
-    shadow.stop_shadow(workshop.admin, draft.pk)
+        shadow.stop_shadow(workshop.admin, policy_draft.pk)
+    shadow.start_shadow(workshop.admin, policy_draft.pk, 30)
+    shadow.stop_shadow(workshop.admin, policy_draft.pk)
     with pytest.raises(Conflict, match="has run in shadow mode before"):
-        shadow.start_shadow(workshop.admin, draft.pk, 1)
-    shadow.delete_draft(workshop.admin, draft.pk)
+        shadow.start_shadow(workshop.admin, policy_draft.pk, 1)
+    shadow.delete_policy_draft(workshop.admin, policy_draft.pk)
     assert not PolicyDraft.objects.exists()
 
 
 def test_drafts_need_a_name_and_a_change_and_are_limited(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Invalid, match="name"):
-        shadow.save_draft(workshop.admin, " ", STOP)
+        shadow.save_policy_draft(workshop.admin, " ", STOP)
     with pytest.raises(Invalid, match="Choose a change"):
-        shadow.save_draft(workshop.admin, "Nothing", ())
+        shadow.save_policy_draft(workshop.admin, "Nothing", ())
     monkeypatch.setattr(shadow, "MAX_SHADOWS", 1)
     start(workshop)
     with pytest.raises(Conflict, match="Stop one first"):
         start(workshop)
-    monkeypatch.setattr(shadow, "MAX_DRAFTS", 2)
+    monkeypatch.setattr(shadow, "MAX_POLICY_DRAFTS", 2)
     with pytest.raises(Conflict, match="Delete one first"):
-        shadow.save_draft(workshop.admin, "Third", STOP)
+        shadow.save_policy_draft(workshop.admin, "Third", STOP)

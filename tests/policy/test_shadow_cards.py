@@ -1,4 +1,4 @@
-"""A draft rule in shadow mode is compared with new decisions; its outcomes are counted, listed and never applied."""
+"""A proposed rule in shadow mode is compared with new decisions; its outcomes are counted, listed and never applied."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from django.db.models.functions import Now
 
 from agents.approval_rules.models import ApprovalRule, ApproverGroup
 from agents.policy import shadow
-from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.policy.models import PolicyDraft, ShadowCard, ShadowVerdict
+from agents.policy.policy_drafts import ChangeKind, PolicyChange
 from agents.runs.models import Approval, ApprovalStatus
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
@@ -33,10 +33,10 @@ def _recorder(recorder: Recorder) -> None:
 
 def start(workshop: Workshop, changes: tuple[PolicyChange, ...] = FOR_TWO) -> PolicyDraft:
     """Start the shadow mode of these changes ten minutes ago."""
-    draft = shadow.save_draft(workshop.admin, "Two", changes)
-    shadow.start_shadow(workshop.admin, draft.pk, 7)
-    PolicyDraft.objects.filter(pk=draft.pk).update(shadow_from=Now() - 2 * MINUTES)
-    return PolicyDraft.objects.get(pk=draft.pk)
+    policy_draft = shadow.save_policy_draft(workshop.admin, "Two", changes)
+    shadow.start_shadow(workshop.admin, policy_draft.pk, 7)
+    PolicyDraft.objects.filter(pk=policy_draft.pk).update(shadow_from=Now() - 2 * MINUTES)
+    return PolicyDraft.objects.get(pk=policy_draft.pk)
 
 
 def decide(workshop: Workshop, name: str = "a", age: timedelta = MINUTES) -> Approval:
@@ -56,19 +56,19 @@ def test_new_decisions_are_compared_by_the_sweeper_and_nothing_is_applied(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decide(workshop, age=3 * MINUTES)
-    draft = start(workshop)
+    policy_draft = start(workshop)
     card = decide(workshop)
     grant(workshop, EFFECT, equals("name", "b"))
     workshop.play(asking(call(EFFECT, name="b")))
     workshop.work()
     monkeypatch.setattr(shadow, "SETTLED_AFTER", timedelta())
     sweep_once()
-    draft.refresh_from_db()
-    assert draft.card_counts == {"more": 1, "paused": 1}
+    policy_draft.refresh_from_db()
+    assert policy_draft.card_counts == {"more": 1, "paused": 1}
     found = [(each.card_id, each.outcome, each.needs) for each in ShadowCard.objects.order_by("card_id")]
     assert found[0] == (card.pk, "more", "1 of 2: an approver")
     assert found[1][1:] == ("paused", "0 of 2: an approver")
-    assert (draft.counts, ShadowVerdict.objects.count()) == ({}, 0), "no verdict depends on the rule"
+    assert (policy_draft.counts, ShadowVerdict.objects.count()) == ({}, 0), "no verdict depends on the rule"
     assert not ApprovalRule.objects.exists()
     workshop.play(asking(call(EFFECT, name="c")))
     again = workshop.approve(workshop.card(workshop.work()))
@@ -76,53 +76,53 @@ def test_new_decisions_are_compared_by_the_sweeper_and_nothing_is_applied(
 
 
 def test_each_decision_is_compared_once(workshop: Workshop) -> None:
-    draft = start(workshop)
+    policy_draft = start(workshop)
     for name in "abc":
         decide(workshop, name)
     Approval.objects.update(decided_at=Approval.objects.earliest("pk").decided_at)
-    assert shadow.compare_cards(draft, most=2) == 2
-    assert shadow.compare_cards(draft, most=2) == 0, "another sweeper was faster"
-    draft.refresh_from_db()
-    assert shadow.compare_cards(draft) == 1
-    draft.refresh_from_db()
-    assert shadow.compare_cards(draft) == 0
-    assert draft.card_counts == {"more": 3}
+    assert shadow.compare_cards(policy_draft, most=2) == 2
+    assert shadow.compare_cards(policy_draft, most=2) == 0, "another sweeper was faster"
+    policy_draft.refresh_from_db()
+    assert shadow.compare_cards(policy_draft) == 1
+    policy_draft.refresh_from_db()
+    assert shadow.compare_cards(policy_draft) == 0
+    assert policy_draft.card_counts == {"more": 3}
 
 
 def test_young_decisions_and_those_after_the_end_wait_or_do_not_count(workshop: Workshop) -> None:
-    draft = start(workshop)
+    policy_draft = start(workshop)
     decide(workshop, age=timedelta())
-    assert shadow.compare_cards(draft) == 0, "it may still be undone"
+    assert shadow.compare_cards(policy_draft) == 0, "it may still be undone"
     Approval.objects.update(decided_at=Now() - MINUTES)
     PolicyDraft.objects.update(shadow_until=Now() - MINUTES - timedelta(seconds=30))
-    draft.refresh_from_db()
-    assert shadow.compare_cards(draft) == 0, "it came after the end"
+    policy_draft.refresh_from_db()
+    assert shadow.compare_cards(policy_draft) == 0, "it came after the end"
     Approval.objects.update(decided_at=Now() - MINUTES - timedelta(seconds=40))
-    assert shadow.compare_cards(draft) == 1
+    assert shadow.compare_cards(policy_draft) == 1
 
 
 def test_groups_count_as_they_were_when_the_decision_was_compared(workshop: Workshop) -> None:
     group = ApproverGroup.objects.create(organization=workshop.organization, name="Finance")
     rule = RuleTerms(0, "finance", group=group.as_group())
-    draft = start(workshop, (PolicyChange(ChangeKind.APPROVAL_RULE, rule=rule),))
+    policy_draft = start(workshop, (PolicyChange(ChangeKind.APPROVAL_RULE, rule=rule),))
     decide(workshop)
-    assert shadow.compare_cards(draft) == 1
+    assert shadow.compare_cards(policy_draft) == 1
     group.members.set([workshop.approver])
     decide(workshop, "b")
-    draft.refresh_from_db()
-    shadow.compare_cards(draft)
-    draft.refresh_from_db()
-    assert draft.card_counts == {"more": 1, "enough": 1, "stuck": 1}
+    policy_draft.refresh_from_db()
+    shadow.compare_cards(policy_draft)
+    policy_draft.refresh_from_db()
+    assert policy_draft.card_counts == {"more": 1, "enough": 1, "stuck": 1}
     assert ShadowCard.objects.get().is_stuck
 
 
 def test_other_organizations_are_not_compared(workshop: Workshop) -> None:
-    draft = start(workshop)
+    policy_draft = start(workshop)
     other = build_workshop("globex")
     decide(other)
-    assert shadow.compare_cards(draft) == 0
+    assert shadow.compare_cards(policy_draft) == 0
     decide(workshop)
-    assert shadow.compare_cards(draft) == 1
+    assert shadow.compare_cards(policy_draft) == 1
 
 
 def test_a_draft_without_rules_compares_no_decision_and_one_of_rules_alone_no_call(workshop: Workshop) -> None:

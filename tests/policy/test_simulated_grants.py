@@ -1,4 +1,4 @@
-"""A standing grant is a change of a draft: calls that ask and that fit its terms count as answered."""
+"""A standing grant is a change of a policy draft: calls that ask and that fit its terms count as approved."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from agents.accounts.models import Organization
 from agents.employees.models import Employee, Grant
 from agents.platform.refusals import Invalid
 from agents.policy import shadow
-from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.policy.models import PolicyDraft, ShadowVerdict
-from agents.policy.recorded_calls import ANSWERED, ReplayOutcome
+from agents.policy.policy_drafts import ChangeKind, PolicyChange
+from agents.policy.recorded_calls import PREAPPROVED, ReplayOutcome
 from agents.policy.simulation import SimulationReport, simulate
 from agents.policy.typed_changes import read_changes
 from agents.runs.models import Run, ToolCall
 from tests.features import feature
 from tests.recorder import Recorder
-from tests.standing_grants.granting import draft_for, equals
+from tests.standing_grants.granting import equals, propose_for
 from tests.workshop import Workshop, asking, build_workshop, call
 from tools.connections.models import AllowedHost
 from tools.contract import Level
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 EFFECT = "probe.effect"
 VISIT = "probe.visit"
-ASKS, IS_ANSWERED = ("ask", "ask"), ("ask", ANSWERED)
+ASKS, IS_PREAPPROVED = ("ask", "ask"), ("ask", PREAPPROVED)
 A = equals("name", "a")
 
 
@@ -50,36 +50,36 @@ def ask(workshop: Workshop, tool: str = EFFECT, **params: Any) -> Run:
 
 
 def answering(workshop: Workshop, *conditions: Condition, tool: str = EFFECT, **more: Any) -> PolicyChange:
-    return PolicyChange.from_grant(draft_for(workshop, tool, *conditions, **more))
+    return PolicyChange.from_grant(propose_for(workshop, tool, *conditions, **more))
 
 
 def run_simulation(workshop: Workshop, *changes: PolicyChange) -> SimulationReport:
     return simulate(workshop.organization.pk, changes, 1_000)
 
 
-def test_calls_that_fit_the_terms_are_answered_and_others_still_ask(workshop: Workshop) -> None:
+def test_calls_that_fit_the_terms_are_approved_and_others_still_ask(workshop: Workshop) -> None:
     ask(workshop)
     ask(workshop, name="b")
     report = run_simulation(workshop, answering(workshop, A))
-    assert report.verdicts == Counter([IS_ANSWERED, ASKS])
+    assert report.verdicts == Counter([IS_PREAPPROVED, ASKS])
     assert [each.row.run_id for each in report.listed] == [ToolCall.objects.order_by("pk")[0].run_id]
 
 
 @feature(
     "The gate",
-    "A standing grant is simulated before it is made: it answers only calls of its employee that fit its terms",
-    "agents/policy/drafted_rules.py",
+    "A standing grant is simulated before it is made: it approves only calls of its employee that fit its terms",
+    "agents/policy/changed_rules.py",
 )
-def test_a_grant_for_one_employee_answers_only_its_calls(workshop: Workshop) -> None:
+def test_a_grant_for_one_employee_approves_only_its_calls(workshop: Workshop) -> None:
     ask(workshop)
     other = Employee.objects.create(organization=workshop.organization, name="Eve", provider=workshop.employee.provider)
     Grant.objects.create(employee=other, tool=EFFECT)
     run = ask(replace(workshop, employee=other))
-    assert run_simulation(workshop, answering(workshop, A)).verdicts == Counter([IS_ANSWERED, ASKS])
+    assert run_simulation(workshop, answering(workshop, A)).verdicts == Counter([IS_PREAPPROVED, ASKS])
     theirs = run_simulation(workshop, answering(workshop, A, employee_id=other.pk))
     assert [each.row.run_id for each in theirs.listed] == [run.pk]
     every = run_simulation(workshop, answering(workshop, A, employee_id=None))
-    assert every.verdicts == Counter([IS_ANSWERED, IS_ANSWERED])
+    assert every.verdicts == Counter([IS_PREAPPROVED, IS_PREAPPROVED])
 
 
 @pytest.mark.parametrize(
@@ -89,13 +89,13 @@ def test_a_grant_for_one_employee_answers_only_its_calls(workshop: Workshop) -> 
         {"kind": ChangeKind.LIMIT, "condition": Condition("name", Rule.ONE_OF, ["b", "c"])},
     ],
 )
-def test_a_call_that_asks_because_of_a_limit_or_a_raised_level_is_not_answered(
+def test_a_call_that_asks_because_of_a_limit_or_a_raised_level_is_not_approved(
     workshop: Workshop, stricter: dict[str, Any]
 ) -> None:
     ask(workshop)
-    drafted = answering(workshop, A)
-    assert run_simulation(workshop, drafted).verdicts == Counter([IS_ANSWERED])
-    assert run_simulation(workshop, drafted, PolicyChange(tool=EFFECT, **stricter)).verdicts == Counter([ASKS])
+    proposed = answering(workshop, A)
+    assert run_simulation(workshop, proposed).verdicts == Counter([IS_PREAPPROVED])
+    assert run_simulation(workshop, proposed, PolicyChange(tool=EFFECT, **stricter)).verdicts == Counter([ASKS])
 
 
 def test_a_forbidden_call_stays_forbidden(workshop: Workshop) -> None:
@@ -109,7 +109,7 @@ def test_a_param_that_the_grant_does_not_name_must_be_absent(workshop: Workshop)
     host = equals("host", "a.example.com")
     with_code = answering(workshop, host, tool=VISIT, params=("host", "code"))
     assert run_simulation(workshop, answering(workshop, host, tool=VISIT)).verdicts == Counter([ASKS])
-    assert run_simulation(workshop, with_code).verdicts == Counter([IS_ANSWERED])
+    assert run_simulation(workshop, with_code).verdicts == Counter([IS_PREAPPROVED])
 
 
 def test_whether_an_open_param_came_from_outside_is_unknown_if_nobody_looked(workshop: Workshop) -> None:
@@ -122,23 +122,23 @@ def test_whether_an_open_param_came_from_outside_is_unknown_if_nobody_looked(wor
     report = run_simulation(workshop, again, exact)
     assert report.skipped == Counter({ReplayOutcome.UNKNOWN: 1})
     fixed = answering(workshop, equals("host", "a.example.com"), equals("code", ""), tool=VISIT)
-    assert run_simulation(workshop, again, fixed).verdicts == Counter([("auto", ANSWERED)])
+    assert run_simulation(workshop, again, fixed).verdicts == Counter([("auto", PREAPPROVED)])
 
 
-def test_a_grant_for_a_tool_that_is_gone_answers_nothing(workshop: Workshop) -> None:
+def test_a_grant_for_a_tool_that_is_gone_approves_nothing(workshop: Workshop) -> None:
     ask(workshop)
     gone = replace(answering(workshop, A), tool="probe.gone")
     assert run_simulation(workshop, gone).verdicts == Counter([ASKS])
 
 
-def test_the_shadow_of_a_draft_records_answered_calls(workshop: Workshop) -> None:
-    draft = shadow.save_draft(workshop.admin, "Answer", (answering(workshop, A),))
-    shadow.start_shadow(workshop.admin, draft.pk, 7)
+def test_the_shadow_of_a_draft_records_approved_calls(workshop: Workshop) -> None:
+    policy_draft = shadow.save_policy_draft(workshop.admin, "Answer", (answering(workshop, A),))
+    shadow.start_shadow(workshop.admin, policy_draft.pk, 7)
     run = ask(workshop)
     ToolCall.objects.update(created_at=Now() - timedelta(minutes=5))
-    assert shadow.compare(PolicyDraft.objects.get(pk=draft.pk)) == 1
+    assert shadow.compare(PolicyDraft.objects.get(pk=policy_draft.pk)) == 1
     verdict = ShadowVerdict.objects.get()
-    assert (verdict.call.run_id, verdict.before, verdict.after) == (run.pk, *IS_ANSWERED)
+    assert (verdict.call.run_id, verdict.before, verdict.after) == (run.pk, *IS_PREAPPROVED)
     assert workshop.card(run).standing_grant is None, "nothing is applied"
 
 

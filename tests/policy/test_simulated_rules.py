@@ -1,4 +1,4 @@
-"""A drafted approval rule is compared with recorded cards: with the people who approved them, and what they needed."""
+"""A proposed approval rule is compared with recorded cards: with the people who approved them, and what they needed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from django.test.utils import CaptureQueriesContext
 from agents.accounts.models import Membership, Role
 from agents.approval_rules.models import ApproverGroup
 from agents.platform.refusals import Invalid
-from agents.policy.drafts import PolicyChange
+from agents.policy.policy_drafts import PolicyChange
 from agents.policy.rule_simulation import CardOutcome, JudgedCard
 from agents.policy.typed_changes import read_changes
 from agents.runs.models import Approval, ToolCall
 from tests.features import feature
-from tests.policy.drafted_rules import EFFECT, approve, ask, draft, make_rule, remove, run_simulation
+from tests.policy.proposed_rules import EFFECT, approve, ask, make_rule, propose, remove, run_simulation
 from tests.recorder import Recorder
 from tests.standing_grants.granting import equals, grant
 from tests.workshop import Workshop, asking, build_workshop, call
@@ -54,16 +54,16 @@ def judge_one(workshop: Workshop, *changes: PolicyChange) -> JudgedCard:
 
 def test_a_card_that_one_person_approved_needs_two_under_a_rule_for_two(workshop: Workshop) -> None:
     card = approve(workshop, workshop.approver)
-    judged = judge_one(workshop, draft(needed=2))
+    judged = judge_one(workshop, propose(needed=2))
     assert (judged.row.pk, judged.outcome, judged.needs) == (card.pk, CardOutcome.MORE, "1 of 2: an approver")
-    report = run_simulation(workshop, draft(needed=1))
+    report = run_simulation(workshop, propose(needed=1))
     assert (report.total.outcomes, report.listed) == (Counter([CardOutcome.ENOUGH]), [])
 
 
 def test_an_approval_by_break_glass_is_left_out(workshop: Workshop, finance: ApproverGroup) -> None:
     rule = make_rule(workshop, group=finance)
     card = approve(workshop, workshop.admin)
-    replaced = draft(id=rule.pk, group=finance.as_group(), needed=2)
+    replaced = propose(id=rule.pk, group=finance.as_group(), needed=2)
     assert run_simulation(workshop, replaced).total.covered == 1
     assert card.ruling is not None
     Approval.objects.filter(pk=card.pk).update(ruling=card.ruling | {"breaks_glass": True})
@@ -82,15 +82,15 @@ def test_a_card_counts_only_if_the_rule_is_for_it(workshop: Workshop) -> None:
         ({"employee_id": workshop.employee.pk}, 2),
         ({"employee_id": workshop.employee.pk + 1}, 0),
     ):
-        report = run_simulation(workshop, draft(needed=2, **terms))
+        report = run_simulation(workshop, propose(needed=2, **terms))
         assert (report.compared, report.total.covered) == (2, covered), terms
-    assert run_simulation(workshop, draft(needed=2)).by_tool[EFFECT].changed == 2
-    assert run_simulation(workshop, draft(needed=2)).by_employee[workshop.employee.pk].changed == 2
+    assert run_simulation(workshop, propose(needed=2)).by_tool[EFFECT].changed == 2
+    assert run_simulation(workshop, propose(needed=2)).by_employee[workshop.employee.pk].changed == 2
 
 
 def test_without_a_kept_ruling_the_groups_of_today_are_used(workshop: Workshop, finance: ApproverGroup) -> None:
     workshop.approve(ask(workshop))
-    needs = draft(group=finance.as_group())
+    needs = propose(group=finance.as_group())
     assert judge_one(workshop, needs).needs == "needs someone from Finance"
     finance.members.add(workshop.approver)
     Membership.objects.filter(pk=workshop.approver.pk).update(role=Role.VIEWER)
@@ -105,7 +105,7 @@ def test_a_kept_ruling_counts_instead_of_the_groups_of_today(workshop: Workshop,
     approve(workshop, workshop.approver)
     finance.members.set([workshop.approver])
     rule.delete()
-    report = run_simulation(workshop, draft(group=finance.as_group()))
+    report = run_simulation(workshop, propose(group=finance.as_group()))
     assert report.total.outcomes == Counter([CardOutcome.ENOUGH, CardOutcome.MORE])
     assert [each.row.decided_by_id for each in report.listed] == [workshop.approver.user_id]
     assert (report.kept, report.assumed) == (2, 0)
@@ -115,10 +115,10 @@ def test_whoever_asked_for_a_call_is_found_even_if_no_ruling_names_them(workshop
     Membership.objects.filter(pk=workshop.operator.pk).update(role=Role.APPROVER)
     operator = Membership.objects.select_related("user", "organization").get(pk=workshop.operator.pk)
     approve(workshop, operator)
-    judged = judge_one(workshop, draft(excludes_requesters=True))
+    judged = judge_one(workshop, propose(excludes_requesters=True))
     assert (judged.outcome, judged.needs) == (CardOutcome.MORE, "needs an approver, not acme-operator")
     approve(workshop, workshop.approver)
-    report = run_simulation(workshop, draft(excludes_requesters=True))
+    report = run_simulation(workshop, propose(excludes_requesters=True))
     assert report.total.outcomes == Counter([CardOutcome.ENOUGH, CardOutcome.MORE])
 
 
@@ -129,40 +129,40 @@ def test_people_of_the_second_group_count_once_the_card_had_waited_long_enough(
     board.members.set([workshop.approver])
     approve(workshop, workshop.approver)
     terms = {"group": finance.as_group(), "second_group": board.as_group(), "escalates_after": FOUR}
-    assert judge_one(workshop, draft(**terms)).outcome == CardOutcome.MORE
+    assert judge_one(workshop, propose(**terms)).outcome == CardOutcome.MORE
     ToolCall.objects.update(created_at=F("created_at") - FOUR)
-    assert run_simulation(workshop, draft(**terms)).total.outcomes == Counter([CardOutcome.ENOUGH])
+    assert run_simulation(workshop, propose(**terms)).total.outcomes == Counter([CardOutcome.ENOUGH])
 
 
 def test_a_rule_that_nobody_of_today_can_meet_is_counted(workshop: Workshop, finance: ApproverGroup) -> None:
     approve(workshop, workshop.approver)
-    assert not judge_one(workshop, draft(group=finance.as_group())).is_stuck
-    assert judge_one(workshop, draft(group=finance.as_group(), needed=2)).is_stuck
+    assert not judge_one(workshop, propose(group=finance.as_group())).is_stuck
+    assert judge_one(workshop, propose(group=finance.as_group(), needed=2)).is_stuck
     board = ApproverGroup.objects.create(organization=workshop.organization, name="Board")
     later = {"group": board.as_group(), "second_group": finance.as_group(), "escalates_after": FOUR}
-    assert not judge_one(workshop, draft(**later)).is_stuck, "it can be met once it has escalated"
-    assert run_simulation(workshop, draft(group=board.as_group())).by_tool[EFFECT].stuck == 1
+    assert not judge_one(workshop, propose(**later)).is_stuck, "it can be met once it has escalated"
+    assert run_simulation(workshop, propose(group=board.as_group())).by_tool[EFFECT].stuck == 1
 
 
 def test_the_other_rules_of_the_moment_still_hold(workshop: Workshop, finance: ApproverGroup) -> None:
     rule = make_rule(workshop, group=finance)
     card = approve(workshop, workshop.admin)
     rule.delete()
-    assert run_simulation(workshop, draft()).total.outcomes == Counter([CardOutcome.ENOUGH])
+    assert run_simulation(workshop, propose()).total.outcomes == Counter([CardOutcome.ENOUGH])
     assert card.ruling is not None
     card.ruling["person"]["groups"] = []
     Approval.objects.filter(pk=card.pk).update(ruling=card.ruling)
-    assert judge_one(workshop, draft()).needs == f"needs someone from group {finance.pk}"
+    assert judge_one(workshop, propose()).needs == f"needs someone from group {finance.pk}"
 
 
 def test_a_changed_rule_replaces_the_one_that_the_ruling_kept(workshop: Workshop) -> None:
     rule = make_rule(workshop, needed=2)
     card = approve(workshop, workshop.approver, workshop.admin)
-    judged = judge_one(workshop, draft(id=rule.pk, needed=1))
+    judged = judge_one(workshop, propose(id=rule.pk, needed=1))
     assert (judged.row.pk, judged.outcome, judged.is_alarming) == (card.pk, CardOutcome.FEWER, False)
-    assert judge_one(workshop, draft(id=rule.pk, needed=3)).needs == "2 of 3: an approver"
-    assert run_simulation(workshop, draft(id=rule.pk, needed=2)).total.outcomes == Counter([CardOutcome.ENOUGH])
-    other = draft(id=rule.pk, tool="probe.gate", needed=2)
+    assert judge_one(workshop, propose(id=rule.pk, needed=3)).needs == "2 of 3: an approver"
+    assert run_simulation(workshop, propose(id=rule.pk, needed=2)).total.outcomes == Counter([CardOutcome.ENOUGH])
+    other = propose(id=rule.pk, tool="probe.gate", needed=2)
     assert judge_one(workshop, other).outcome == CardOutcome.FEWER, "it is no longer for this card"
 
 
@@ -172,7 +172,7 @@ def test_a_removed_rule_makes_its_cards_easier_and_no_others(workshop: Workshop)
     card = approve(workshop, workshop.approver, workshop.admin)
     judged = judge_one(workshop, remove(rule))
     assert (judged.row.pk, judged.outcome) == (card.pk, CardOutcome.FEWER)
-    report = run_simulation(workshop, draft(id=rule.pk, needed=3), remove(rule))
+    report = run_simulation(workshop, propose(id=rule.pk, needed=3), remove(rule))
     assert report.total.outcomes == Counter([CardOutcome.FEWER]), "the later change of a rule counts"
 
 
@@ -192,14 +192,14 @@ def test_a_denied_card_that_would_have_been_approved_before_comes_first(workshop
 def test_a_card_that_nobody_approved_stays_open(workshop: Workshop) -> None:
     workshop.deny(ask(workshop))
     ask(workshop, "b")
-    report = run_simulation(workshop, draft(needed=2))
+    report = run_simulation(workshop, propose(needed=2))
     assert (report.total.outcomes, report.listed) == (Counter({CardOutcome.OPEN: 2}), [])
 
 
 def test_a_replaced_card_is_left_out(workshop: Workshop) -> None:
     edited = workshop.edit(ask(workshop), {"name": "b"})
     workshop.approve(edited, by=workshop.admin)
-    assert judge_one(workshop, draft(needed=2)).row.pk == edited.pk
+    assert judge_one(workshop, propose(needed=2)).row.pk == edited.pk
 
 
 @feature(
@@ -213,47 +213,47 @@ def test_a_standing_grant_pauses_if_its_maker_could_not_decide_alone(
     made = grant(workshop, EFFECT, equals("name", "a"))
     workshop.play(asking(call(EFFECT, name="a")))
     workshop.work()
-    judged = judge_one(workshop, draft(needed=2))
+    judged = judge_one(workshop, propose(needed=2))
     assert (judged.outcome, judged.needs, judged.row.grant_id) == (CardOutcome.PAUSED, "0 of 2: an approver", made.pk)
-    assert judge_one(workshop, draft(group=finance.as_group())).outcome == CardOutcome.PAUSED
+    assert judge_one(workshop, propose(group=finance.as_group())).outcome == CardOutcome.PAUSED
     finance.members.add(workshop.approver)
     for terms in ({}, {"group": finance.as_group()}, {"excludes_requesters": True}):
-        report = run_simulation(workshop, draft(**terms))
-        assert report.total.outcomes == Counter([CardOutcome.ANSWERED]), terms
+        report = run_simulation(workshop, propose(**terms))
+        assert report.total.outcomes == Counter([CardOutcome.PREAPPROVED]), terms
 
 
-def test_the_ruling_of_a_standing_grants_answer_counts(workshop: Workshop, finance: ApproverGroup) -> None:
+def test_the_ruling_of_a_standing_grants_approval_counts(workshop: Workshop, finance: ApproverGroup) -> None:
     finance.members.add(workshop.approver)
     make_rule(workshop, group=finance)
     grant(workshop, EFFECT, equals("name", "a"))
     workshop.play(asking(call(EFFECT, name="a")))
     workshop.work()
     finance.members.clear()
-    report = run_simulation(workshop, draft(group=finance.as_group()))
-    assert (report.total.outcomes, report.kept) == (Counter([CardOutcome.ANSWERED]), 1)
+    report = run_simulation(workshop, propose(group=finance.as_group()))
+    assert (report.total.outcomes, report.kept) == (Counter([CardOutcome.PREAPPROVED]), 1)
 
 
 def test_erased_and_damaged_records_are_counted_apart(workshop: Workshop) -> None:
     card = workshop.approve(ask(workshop))
     Approval.objects.filter(pk=card.pk).update(ruling={"rules": 7})
-    report = run_simulation(workshop, draft(needed=2))
+    report = run_simulation(workshop, propose(needed=2))
     assert (report.total.outcomes, report.total.covered) == (Counter([CardOutcome.UNREADABLE]), 0)
     Approval.objects.filter(pk=card.pk).update(ruling=None, params={})
     ToolCall.objects.update(judgment={"erased": True})
     condition = (Condition("name", Rule.EQUALS, "a"),)
-    assert run_simulation(workshop, draft(conditions=condition)).total.outcomes == Counter([CardOutcome.ERASED])
-    assert judge_one(workshop, draft(needed=2)).outcome == CardOutcome.MORE, "no value matters"
+    assert run_simulation(workshop, propose(conditions=condition)).total.outcomes == Counter([CardOutcome.ERASED])
+    assert judge_one(workshop, propose(needed=2)).outcome == CardOutcome.MORE, "no value matters"
 
 
 def test_cards_of_another_organization_never_appear(workshop: Workshop) -> None:
     other = build_workshop("globex")
     approve(workshop, workshop.approver)
     approve(other, other.approver)
-    assert judge_one(workshop, draft(needed=2)).row.organization_id == workshop.organization.pk
+    assert judge_one(workshop, propose(needed=2)).row.organization_id == workshop.organization.pk
     group = ApproverGroup.objects.create(organization=other.organization, name="Theirs")
     rule = make_rule(other)
-    employee = draft(employee_id=other.employee.pk)
-    for change in (draft(group=group.as_group()), draft(id=rule.pk), remove(rule), employee):
+    employee = propose(employee_id=other.employee.pk)
+    for change in (propose(group=group.as_group()), propose(id=rule.pk), remove(rule), employee):
         sent = json.dumps([change.as_json()])
         with pytest.raises(Invalid, match="no longer exists"):
             read_changes(workshop.organization.pk, sent)
@@ -263,7 +263,7 @@ def test_cards_of_another_organization_never_appear(workshop: Workshop) -> None:
 def test_the_number_of_queries_does_not_grow_with_the_cards_and_nothing_is_written(workshop: Workshop) -> None:
     def count() -> int:
         with CaptureQueriesContext(connection) as queries:
-            run_simulation(workshop, draft(needed=2, excludes_requesters=True))
+            run_simulation(workshop, propose(needed=2, excludes_requesters=True))
         assert {query["sql"].lstrip("( ").split(" ", 1)[0] for query in queries} <= {"SELECT", "BEGIN", "DECLARE"}
         return len(queries)
 
@@ -274,14 +274,14 @@ def test_the_number_of_queries_does_not_grow_with_the_cards_and_nothing_is_writt
         approve(workshop, workshop.approver, name=name)
         workshop.deny(ask(workshop))
     assert count() == few
-    assert run_simulation(workshop, draft(needed=2), limit=3).compared == 3
+    assert run_simulation(workshop, propose(needed=2), limit=3).compared == 3
 
 
 def test_the_change_survives_json_and_names_its_groups_as_they_are_now(
     workshop: Workshop, finance: ApproverGroup
 ) -> None:
     board = ApproverGroup.objects.create(organization=workshop.organization, name="Board")
-    change = draft(
+    change = propose(
         needed=2,
         group=finance.as_group(),
         second_group=board.as_group(),
@@ -315,7 +315,7 @@ def test_the_change_survives_json_and_names_its_groups_as_they_are_now(
     ],
 )
 def test_a_rule_that_was_tampered_with_is_refused(workshop: Workshop, spoiled: dict[str, Any]) -> None:
-    stored = draft().as_json()
+    stored = propose().as_json()
     assert read_changes(workshop.organization.pk, json.dumps([stored]))
     with pytest.raises(Invalid, match="Start over"):
         read_changes(workshop.organization.pk, json.dumps([{**stored, "rule": {**stored["rule"], **spoiled}}]))

@@ -1,4 +1,4 @@
-"""A draft is replayed over the organization's recorded calls; it changes no row, and sees no other organization."""
+"""A policy draft is simulated over recorded calls of its organization alone, and changes no row."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from django.test.utils import CaptureQueriesContext
 from agents.accounts.models import Organization
 from agents.employees.models import Employee, Grant, ToolRule
 from agents.platform.refusals import Invalid
-from agents.policy.drafts import ChangeKind, PolicyChange, apply_changes
-from agents.policy.recorded_calls import ANSWERED, ReplayOutcome
+from agents.policy.policy_drafts import ChangeKind, PolicyChange, apply_changes
+from agents.policy.recorded_calls import PREAPPROVED, ReplayOutcome
 from agents.policy.simulation import SimulationReport, simulate
 from agents.policy.typed_changes import read_change, read_changes
 from agents.runs.models import CallStatus, PolicySnapshot, Run, ToolCall
 from agents.runs.snapshots import load_snapshot
 from tests.features import feature
 from tests.recorder import Recorder
-from tests.standing_grants.granting import draft_for, equals
+from tests.standing_grants.granting import equals, propose_for
 from tests.workshop import Workshop, asking, build_workshop, call
 from tools.contract import Level
 from tools.toolbox.conditions import Condition, Rule
@@ -96,8 +96,10 @@ def test_a_call_that_a_person_denied_and_that_would_run_alone_comes_first_with_a
     workshop.deny(workshop.card(run))
     assert ToolCall.objects.get(run=run).status == CallStatus.DENIED
     workshop.work()
-    report = run_simulation(workshop, PolicyChange.from_grant(draft_for(workshop, "probe.effect", equals("name", "a"))))
-    assert report.verdicts == Counter({("ask", ANSWERED): 2})
+    report = run_simulation(
+        workshop, PolicyChange.from_grant(propose_for(workshop, "probe.effect", equals("name", "a")))
+    )
+    assert report.verdicts == Counter({("ask", PREAPPROVED): 2})
     assert report.alarming_count == 1
     assert not report.listed[1].is_alarming, "nobody denied the newer one"
     assert report.listed[0].row.run_id == run.pk

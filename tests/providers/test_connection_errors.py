@@ -15,7 +15,7 @@ from tests.providers.conftest import Asking
 
 @pytest.fixture
 def closing_server() -> Iterator[str]:
-    """Accept connections and close them without an answer."""
+    """Accept connections and close them without a response."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

@@ -1,4 +1,4 @@
-"""A stream that is cut at any byte never becomes a whole answer, and what came of it is kept and counted."""
+"""A stream that is cut at any byte never becomes a whole response, and what came of it is kept and counted."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from typing import Any
 
 import pytest
 
-from agents.providers.answer_reader import AnswerProgress, AnswerReader, ReceivedAnswer
 from agents.providers.base import ProviderError
 from agents.providers.ollama_streams import read_chat
 from agents.providers.openai_streams import read_completion
+from agents.providers.response_reader import RawResponse, ResponseProgress, ResponseReader
 from agents.providers.responses import build_response
 from agents.providers.transport import CancelScope
 from agents.providers.wire_names import WireNames
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.ollama_server import Chat
 from tests.providers.conftest import Asking
 
 NAMES = WireNames(["data.searchRecords", "utility.now"])
 CALLS = (Call("data.searchRecords", {"region": "EU", "text": "ü"}), Call("utility.now"))
 TEXT = "Zürich — 47 records. 😀"
-Read = Callable[[AnswerReader, Iterator[bytes]], ReceivedAnswer]
-STREAMS: dict[str, tuple[Read, Answer]] = {
-    "text": (read_completion, Answer(text=TEXT)),
-    "calls": (read_completion, Answer(text="I look.", calls=CALLS)),
-    "calls in one delta": (read_completion, Answer(calls=CALLS, style="one_delta")),
-    "reasoning": (read_completion, Answer(text=f"<think>Hm.</think>{TEXT}")),
-    "without a finish reason": (read_completion, Answer(text=TEXT, finish=None)),
+Read = Callable[[ResponseReader, Iterator[bytes]], RawResponse]
+STREAMS: dict[str, tuple[Read, Response]] = {
+    "text": (read_completion, Response(text=TEXT)),
+    "calls": (read_completion, Response(text="I look.", calls=CALLS)),
+    "calls in one delta": (read_completion, Response(calls=CALLS, style="one_delta")),
+    "reasoning": (read_completion, Response(text=f"<think>Hm.</think>{TEXT}")),
+    "without a finish reason": (read_completion, Response(text=TEXT, finish=None)),
     "Ollama's text": (read_chat, Chat(text=TEXT)),
     "Ollama's calls": (read_chat, Chat(text="I look.", calls=CALLS)),
 }
 
 
-def read(reading: Read, data: bytes) -> tuple[Any, AnswerProgress, str]:
-    """Read the bytes of a stream; return its answer or error, its progress, and the text that was passed on."""
-    progress, heard = AnswerProgress(), list[str]()
+def read(reading: Read, data: bytes) -> tuple[Any, ResponseProgress, str]:
+    """Read the bytes of a stream; return its response or error, its progress, and the text that was passed on."""
+    progress, heard = ResponseProgress(), list[str]()
     scope = CancelScope(time.monotonic() + 20, threading.Event())
-    reader = AnswerReader(scope, NAMES.is_offered, "", heard.append, lambda: None, progress)
+    reader = ResponseReader(scope, NAMES.is_offered, "", heard.append, lambda: None, progress)
     try:
         received = reading(reader, iter([data]))
         return build_response(received, NAMES, frozenset()), progress, "".join(heard)
@@ -49,8 +49,8 @@ def read(reading: Read, data: bytes) -> tuple[Any, AnswerProgress, str]:
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_stream_cut_at_every_byte_is_whole_or_none(name: str) -> None:
-    reading, answer = STREAMS[name]
-    data = answer.stream(1)
+    reading, response = STREAMS[name]
+    data = response.stream(1)
     whole, _, _ = read(reading, data)
     assert not isinstance(whole, ProviderError)
     is_whole = False
@@ -73,9 +73,9 @@ def test_stream_cut_at_every_byte_is_whole_or_none(name: str) -> None:
 
 @pytest.mark.parametrize("streamed", [True, False])
 def test_connection_cut_at_many_bytes_keeps_beginning(server: ModelServer, ask: Asking, streamed: bool) -> None:
-    data = Answer(text=TEXT).stream(1) if streamed else Answer(text=TEXT).completion(1)
+    data = Response(text=TEXT).stream(1) if streamed else Response(text=TEXT).completion(1)
     for end in range(1, data.index(b'"finish_reason": "stop"'), 37):
-        server.enqueue(Answer(raw=data[:end], fault="cut_raw"))
+        server.enqueue(Response(raw=data[:end], fault="cut_raw"))
         with pytest.raises(ProviderError) as caught:
             ask(max_retries=0)
         assert caught.value.transient, caught.value

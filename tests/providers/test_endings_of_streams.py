@@ -1,4 +1,4 @@
-"""The endings of answers: with a finish reason, with [DONE] alone, and with late usage."""
+"""The endings of responses: with a finish reason, with [DONE] alone, and with late usage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from agents.providers import late_usage
 from agents.providers.base import ProviderError, Usage
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.providers.conftest import Asking
 
 FINISH = {"choices": [{"index": 0, "delta": {"content": "All of it."}, "finish_reason": "stop"}]}
@@ -20,45 +20,47 @@ USAGE = {"choices": [], "usage": {"prompt_tokens": 700, "completion_tokens": 7}}
 
 class TestWithoutAFinishReason:
     @pytest.mark.parametrize(
-        "answer",
+        "reply",
         [
-            Answer(text="All of it.", finish=None),
-            Answer(calls=(Call("utility.now"),), finish=None),
-            Answer(text="Two:", calls=(Call("utility.now"), Call("data.searchRecords", {"region": "EU"})), finish=None),
-            Answer(text="<think>Hm</think>Yes.", finish=None),
+            Response(text="All of it.", finish=None),
+            Response(calls=(Call("utility.now"),), finish=None),
+            Response(
+                text="Two:", calls=(Call("utility.now"), Call("data.searchRecords", {"region": "EU"})), finish=None
+            ),
+            Response(text="<think>Hm</think>Yes.", finish=None),
         ],
     )
-    def test_an_answer_that_is_whole_counts(self, server: ModelServer, ask: Asking, answer: Answer) -> None:
-        server.enqueue(answer)
+    def test_a_response_that_is_whole_counts(self, server: ModelServer, ask: Asking, reply: Response) -> None:
+        server.enqueue(reply)
         response = ask(max_retries=0)
-        assert len(response.calls) == len(answer.calls)
-        assert answer.text.endswith(response.text)
+        assert len(response.calls) == len(reply.calls)
+        assert reply.text.endswith(response.text)
         assert response.usage == Usage(100, 10)
         assert len(server.requests) == 1
 
     @pytest.mark.parametrize(
-        "answer",
+        "response",
         [
-            Answer(text="Half of", finish=None, done=False),
-            Answer(calls=(Call("utility.now", arguments='{"zone": "Eu'),), finish=None),
-            Answer(text="And:", calls=(Call("utility.now", arguments='["EU"]'),), finish=None),
-            Answer(text="<think>Hm, hm", finish=None),
-            Answer(finish=None),
+            Response(text="Half of", finish=None, done=False),
+            Response(calls=(Call("utility.now", arguments='{"zone": "Eu'),), finish=None),
+            Response(text="And:", calls=(Call("utility.now", arguments='["EU"]'),), finish=None),
+            Response(text="<think>Hm, hm", finish=None),
+            Response(finish=None),
         ],
     )
-    def test_one_that_is_not_does_not(self, server: ModelServer, ask: Asking, answer: Answer) -> None:
-        server.enqueue(answer)
+    def test_one_that_is_not_does_not(self, server: ModelServer, ask: Asking, response: Response) -> None:
+        server.enqueue(response)
         with pytest.raises(ProviderError) as caught:
             ask(max_retries=0)
         assert (caught.value.code, caught.value.transient) == ("cut_stream", True)
 
 
 class TestALateUsage:
-    """The second half of what is sent waits until the server is released; the answer is in the first."""
+    """The second half of what is sent waits until the server is released; the response is in the first."""
 
     @pytest.fixture(autouse=True)
     def late(self, server: ModelServer) -> None:
-        server.enqueue(Answer(events=(FINISH, PADDING, USAGE), hold="middle"))
+        server.enqueue(Response(events=(FINISH, PADDING, USAGE), hold="middle"))
 
     def test_is_not_waited_for(self, server: ModelServer, ask: Asking) -> None:
         started = time.monotonic()
@@ -111,16 +113,16 @@ class TestALateUsage:
         wait_until(lambda: all(thread.name != "tail" for thread in threading.enumerate()))
 
 
-def test_text_after_an_early_finish_reason_belongs_to_the_answer(server: ModelServer, ask: Asking) -> None:
+def test_text_after_an_early_finish_reason_belongs_to_the_response(server: ModelServer, ask: Asking) -> None:
     more = {"choices": [{"index": 0, "delta": {"content": " And more."}, "finish_reason": "stop"}]}
-    server.enqueue(Answer(events=(FINISH, more, USAGE)))
+    server.enqueue(Response(events=(FINISH, more, USAGE)))
     response = ask()
     assert (response.text, response.usage) == ("All of it. And more.", Usage(700, 7))
     assert "".join(ask.heard) == response.text
 
 
 def test_a_server_without_usage_is_estimated(server: ModelServer, ask: Asking) -> None:
-    server.enqueue(Answer(text="Hi", usage=None), Answer(text="Hi", usage=None, streamed=False))
+    server.enqueue(Response(text="Hi", usage=None), Response(text="Hi", usage=None, streamed=False))
     for _ in range(2):
         usage = ask().usage
         assert usage.is_estimated

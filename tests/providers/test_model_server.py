@@ -66,15 +66,15 @@ def test_a_process_of_its_own_plays_a_script_and_is_controlled_over_http(options
         result = {"role": "tool", "tool_call_id": first.calls[0].provider_call_id, "content": "x"}
         assert ask([*HISTORY, first.message, result]).text == "Over."
         control(url, "hold")
-        answers: list[str] = []
-        waiting = threading.Thread(target=lambda: answers.append(ask().text))
+        responses: list[str] = []
+        waiting = threading.Thread(target=lambda: responses.append(ask().text))
         waiting.start()
         while control(url, "held")["held"] == 0:
             assert waiting.is_alive()
         control(url, "enqueue", [{"text": "Queued."}])
         control(url, "release")
         waiting.join(10)
-        assert answers == ["Looking."]
+        assert responses == ["Looking."]
         assert ask().text == "Queued."
         assert len(control(url, "requests")) == (0 if options else 4)
 

@@ -63,8 +63,8 @@ def within(seconds: float) -> Iterator[None]:
 
 @pytest.mark.parametrize("case", FAULTS)
 def test_each_fault_has_its_name(ollama: OllamaServer, ask_ollama: Asking, case: str) -> None:
-    answer, code, transient = FAULTS[case]
-    ollama.answer_with(lambda body: answer)
+    response, code, transient = FAULTS[case]
+    ollama.respond_with(lambda body: response)
     with pytest.raises(ProviderError) as caught:
         ask_ollama(max_retries=0)
     assert (caught.value.code, caught.value.transient) == (code, transient)
@@ -72,8 +72,8 @@ def test_each_fault_has_its_name(ollama: OllamaServer, ask_ollama: Asking, case:
 
 
 def test_the_next_request_after_a_fault_is_answered(ollama: OllamaServer, ask_ollama: Asking) -> None:
-    for answer, _, _ in FAULTS.values():
-        ollama.enqueue(answer)
+    for response, _, _ in FAULTS.values():
+        ollama.enqueue(response)
         with pytest.raises(ProviderError):
             ask_ollama(max_retries=0)
     assert ask_ollama().text == "Done."
@@ -92,7 +92,7 @@ def test_one_quick_retry_helps_over_a_passing_fault(ollama: OllamaServer, ask_ol
     assert len(ollama.requests) == 2
 
 
-def test_an_answer_that_was_heard_in_part_is_not_asked_again(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_a_response_that_was_heard_in_part_is_not_asked_again(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.enqueue(Chat(text="Half of what", calls=CALLS, fault="cut"))
     with pytest.raises(ProviderError, match="closed the connection in the middle"):
         ask_ollama()
@@ -118,7 +118,7 @@ def test_an_address_that_can_never_work_is_named(ask_ollama: Asking, base_url: s
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         refused(401, "no such key: sk-secret-1234"),
         Chat(body="your key is sk-secret-1234"),
@@ -126,29 +126,31 @@ def test_an_address_that_can_never_work_is_named(ask_ollama: Asking, base_url: s
         Chat(events=(HALF, "sk-secret-1234")),
     ],
 )
-def test_the_key_is_in_no_message(ollama: OllamaServer, ask_ollama: Asking, answer: Chat) -> None:
-    ollama.enqueue(answer)
+def test_the_key_is_in_no_message(ollama: OllamaServer, ask_ollama: Asking, response: Chat) -> None:
+    ollama.enqueue(response)
     with pytest.raises(ProviderError) as caught:
         ask_ollama()
     assert "sk-secret" not in str(caught.value)
     assert "***" in str(caught.value)
 
 
-@pytest.mark.parametrize("answer", [Chat(hold="start"), Chat(text="a b c d", hold="middle"), Chat(fault="drip")])
-def test_the_deadline_holds(ollama: OllamaServer, ask_ollama: Asking, answer: Chat) -> None:
-    ollama.enqueue(answer)
+@pytest.mark.parametrize("response", [Chat(hold="start"), Chat(text="a b c d", hold="middle"), Chat(fault="drip")])
+def test_the_deadline_holds(ollama: OllamaServer, ask_ollama: Asking, response: Chat) -> None:
+    ollama.enqueue(response)
     with within(SOON), pytest.raises(ProviderError) as caught:
         ask_ollama(within=0.2)
     assert (caught.value.code, caught.value.transient) == ("timeout", True)
 
 
-@pytest.mark.parametrize("answer", [Chat(hold="start"), Chat(text="a b", calls=CALLS, hold="middle")])
-def test_a_stop_from_another_thread_ends_a_waiting_read(ollama: OllamaServer, ask_ollama: Asking, answer: Chat) -> None:
+@pytest.mark.parametrize("response", [Chat(hold="start"), Chat(text="a b", calls=CALLS, hold="middle")])
+def test_a_stop_from_another_thread_ends_a_waiting_read(
+    ollama: OllamaServer, ask_ollama: Asking, response: Chat
+) -> None:
     def stop() -> None:
         ollama.wait_for_held()
         ask_ollama.stopped.set()
 
-    ollama.enqueue(answer)
+    ollama.enqueue(response)
     stopper = threading.Thread(target=stop)
     stopper.start()
     with within(SOON), pytest.raises(ProviderStopped):
@@ -164,7 +166,7 @@ def test_a_stop_closes_the_connection(ollama: OllamaServer, ask_ollama: Asking) 
     ollama.wait_for_dropped()
 
 
-def test_a_finished_answer_counts_although_the_server_never_ends_the_stream(
+def test_a_finished_response_counts_although_the_server_never_ends_the_stream(
     ollama: OllamaServer, ask_ollama: Asking
 ) -> None:
     ollama.enqueue(Chat(text="All of it.", fault="no_end"))

@@ -1,4 +1,4 @@
-"""An answer ends at its deadline and at a stop, even while a read waits or a server drips."""
+"""A response ends at its deadline and at a stop, even while a read waits or a server drips."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ import pytest
 
 from agents.providers.base import ProviderError, ProviderStopped
 from agents.providers.late_usage import GRACE_S
-from tests.model_server import Answer, Call, ModelServer, failing
+from tests.model_server import Call, ModelServer, Response, failing
 from tests.providers.conftest import Asking
 
 SOON = 8.0
@@ -22,33 +22,39 @@ def within(seconds: float) -> Iterator[None]:
     assert time.monotonic() - begun < seconds
 
 
-@pytest.mark.parametrize("answer", [Answer(hold="start"), Answer(text="a b c d", hold="middle"), Answer(fault="drip")])
-def test_the_deadline_of_the_request_holds(server: ModelServer, ask: Asking, answer: Answer) -> None:
-    server.enqueue(answer)
+@pytest.mark.parametrize(
+    "response", [Response(hold="start"), Response(text="a b c d", hold="middle"), Response(fault="drip")]
+)
+def test_the_deadline_of_the_request_holds(server: ModelServer, ask: Asking, response: Response) -> None:
+    server.enqueue(response)
     with within(SOON), pytest.raises(ProviderError) as caught:
         ask(within=0.2)
     assert (caught.value.code, caught.value.transient) == ("timeout", True)
 
 
 def test_the_timeout_of_the_provider_holds_too(server: ModelServer, ask: Asking) -> None:
-    server.enqueue(Answer(fault="drip"))
+    server.enqueue(Response(fault="drip"))
     with within(SOON), pytest.raises(ProviderError, match="timeout"):
         ask(timeout_s=0.2)
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [Answer(hold="start"), Answer(text="a b c d", calls=(Call("utility.now"),), hold="middle"), Answer(fault="drip")],
+    "response",
+    [
+        Response(hold="start"),
+        Response(text="a b c d", calls=(Call("utility.now"),), hold="middle"),
+        Response(fault="drip"),
+    ],
 )
-def test_a_stop_from_another_thread_ends_a_waiting_read(server: ModelServer, ask: Asking, answer: Answer) -> None:
+def test_a_stop_from_another_thread_ends_a_waiting_read(server: ModelServer, ask: Asking, response: Response) -> None:
     def stop() -> None:
-        if answer.hold:
+        if response.hold:
             server.wait_for_held()
         else:
             server.wait_for_requests(1)
         ask.stopped.set()
 
-    server.enqueue(answer)
+    server.enqueue(response)
     stopper = threading.Thread(target=stop)
     stopper.start()
     with within(SOON), pytest.raises(ProviderStopped):
@@ -57,7 +63,7 @@ def test_a_stop_from_another_thread_ends_a_waiting_read(server: ModelServer, ask
 
 
 def test_a_stop_closes_the_connection(server: ModelServer, ask: Asking) -> None:
-    server.enqueue(Answer(fault="drip"))
+    server.enqueue(Response(fault="drip"))
     threading.Timer(0.1, ask.stopped.set).start()
     with pytest.raises(ProviderStopped):
         ask()
@@ -72,7 +78,7 @@ def test_nothing_is_sent_once_stopped(server: ModelServer, ask: Asking) -> None:
 
 
 def test_the_pause_before_a_retry_can_be_stopped(server: ModelServer, ask: Asking) -> None:
-    server.answer_with(lambda body: failing(500))
+    server.respond_with(lambda body: failing(500))
 
     def stop() -> None:
         server.wait_for_requests(1)
@@ -88,8 +94,8 @@ def test_the_pause_before_a_retry_can_be_stopped(server: ModelServer, ask: Askin
 def test_stopping_one_leaves_the_others_whole(server: ModelServer, ask: Asking) -> None:
     server.hold()
     others = [Asking(server.url) for _ in range(8)]
-    answers: list[str] = []
-    threads = [threading.Thread(target=lambda each=each: answers.append(each().text)) for each in others]
+    responses: list[str] = []
+    threads = [threading.Thread(target=lambda each=each: responses.append(each().text)) for each in others]
     for thread in threads:
         thread.start()
     server.wait_for_held(8)
@@ -99,16 +105,16 @@ def test_stopping_one_leaves_the_others_whole(server: ModelServer, ask: Asking) 
     server.release()
     for thread in threads:
         thread.join(5)
-    assert answers == ["Done."] * 8
+    assert responses == ["Done."] * 8
 
 
-def test_a_finished_answer_counts_although_the_server_never_ends_the_stream(server: ModelServer, ask: Asking) -> None:
-    server.enqueue(Answer(text="All of it.", fault="no_end"))
+def test_a_finished_response_counts_although_the_server_never_ends_the_stream(server: ModelServer, ask: Asking) -> None:
+    server.enqueue(Response(text="All of it.", fault="no_end"))
     with within(SOON):
         assert ask().text == "All of it."
 
 
-def test_a_finished_answer_counts_although_no_end_mark_comes(server: ModelServer, ask: Asking) -> None:
-    server.enqueue(Answer(text="All of it.", usage=None, done=False, fault="no_end"))
+def test_a_finished_response_counts_although_no_end_mark_comes(server: ModelServer, ask: Asking) -> None:
+    server.enqueue(Response(text="All of it.", usage=None, done=False, fault="no_end"))
     with within(GRACE_S + SOON):
         assert ask().text == "All of it."

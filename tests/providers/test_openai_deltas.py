@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.model_server import Answer, ModelServer
+from tests.model_server import ModelServer, Response
 from tests.providers.conftest import Asking
 
 Entry = dict[str, Any]
@@ -16,17 +16,17 @@ def entry(name: str | None = None, arguments: Any = None, **more: Any) -> Entry:
     return {**more, "function": function}
 
 
-def stream(*deltas: Any, finish: str = "tool_calls") -> Answer:
+def stream(*deltas: Any, finish: str = "tool_calls") -> Response:
     events: list[Any] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    return Answer(events=(*events, {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}))
+    return Response(events=(*events, {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}))
 
 
-def one_by_one(*entries: Entry) -> Answer:
+def one_by_one(*entries: Entry) -> Response:
     return stream(*({"tool_calls": [each]} for each in entries))
 
 
 SEARCH, NOW = "data__searchRecords", "utility__now"
-STREAMS: dict[str, tuple[Answer, list[tuple[str, str]]]] = {
+STREAMS: dict[str, tuple[Response, list[tuple[str, str]]]] = {
     "a new id at the same index starts a call": (
         one_by_one(
             entry(SEARCH, '{"a"', index=0, id="x"),
@@ -88,7 +88,7 @@ STREAMS: dict[str, tuple[Answer, list[tuple[str, str]]]] = {
     ),
     "tool_calls as one object": (stream({"tool_calls": entry(NOW, "{}", id="x")}), [("utility.now", "{}")]),
     "message in place of delta": (
-        Answer(events=({"choices": [{"message": {"tool_calls": [entry(NOW, "{}")]}, "finish_reason": "stop"}]},)),
+        Response(events=({"choices": [{"message": {"tool_calls": [entry(NOW, "{}")]}, "finish_reason": "stop"}]},)),
         [("utility.now", "{}")],
     ),
 }
@@ -96,8 +96,8 @@ STREAMS: dict[str, tuple[Answer, list[tuple[str, str]]]] = {
 
 @pytest.mark.parametrize("case", STREAMS)
 def test_calls_are_put_together(server: ModelServer, ask: Asking, case: str) -> None:
-    answer, expected = STREAMS[case]
-    server.enqueue(answer)
+    reply, expected = STREAMS[case]
+    server.enqueue(reply)
     response = ask()
     assert [(call.tool, call.arguments) for call in response.calls] == expected
     assert len({call.provider_call_id for call in response.calls}) == len(expected)
@@ -128,7 +128,7 @@ def test_keep_alive_comments_named_events_and_crlf_are_read_over(server: ModelSe
     first = json.dumps({"choices": [{"delta": {"content": "Hel\u2028lo"}}]}, ensure_ascii=False)
     last = json.dumps({"choices": [{"delta": {}, "finish_reason": "stop"}]})
     text = f": OPENROUTER PROCESSING\r\n\r\nevent: chunk\r\nid: 7\r\ndata: {first}\r\n\r\n: ping\r\n\r\ndata:{last}"
-    server.enqueue(Answer(body=text, headers={"Content-Type": "text/event-stream"}))
+    server.enqueue(Response(body=text, headers={"Content-Type": "text/event-stream"}))
     assert ask().text == "Hel\u2028lo"
 
 
@@ -136,8 +136,8 @@ def test_usage_comes_in_every_chunk_or_in_none(server: ModelServer, ask: Asking)
     chunk = {"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}
     counts = [{"usage": {"prompt_tokens": 5, "completion_tokens": n}} for n in (1, 2)]
     server.enqueue(
-        Answer(events=({**chunk, **counts[0]}, {"choices": [], **counts[1]}, {"choices": [], "usage": None}))
+        Response(events=({**chunk, **counts[0]}, {"choices": [], **counts[1]}, {"choices": [], "usage": None}))
     )
-    server.enqueue(Answer(events=({**chunk, "usage": None},)))
+    server.enqueue(Response(events=({**chunk, "usage": None},)))
     assert ask().usage.output_tokens == 2
     assert ask().usage.is_estimated

@@ -7,35 +7,35 @@ from typing import Any
 import pytest
 
 from agents.providers.base import ModelSettings, ProviderError
-from tests.model_server import Answer, Call, ModelServer, error_200, failing, html, nonsense
+from tests.model_server import Call, ModelServer, Response, error_200, failing, html, nonsense
 from tests.providers.conftest import HISTORY, Asking, definition
 
 CALLS = (Call("data.searchRecords", {"region": "EU", "text": "a longer text, to be cut"}),)
-FAULTS: dict[str, tuple[Answer, str, bool]] = {
+FAULTS: dict[str, tuple[Response, str, bool]] = {
     "html with 200": (html(), "bad_answer", False),
     "nonsense with 200": (nonsense(), "bad_answer", True),
-    "an empty body": (Answer(body=""), "bad_answer", True),
-    "cut JSON": (Answer(body='{"choices": [{"mess'), "bad_answer", True),
-    "a JSON list": (Answer(body="[1, 2, 3]"), "bad_answer", True),
-    "choices null": (Answer(body='{"choices": null}'), "bad_answer", True),
-    "choices empty": (Answer(body='{"choices": []}'), "bad_answer", True),
-    "choices of text": (Answer(body='{"choices": ["x"]}'), "bad_answer", True),
-    "no message": (Answer(body='{"choices": [{"index": 0}]}'), "bad_answer", True),
-    "deep nesting": (Answer(body='{"a":' + "[" * 200_000), "bad_answer", True),
+    "an empty body": (Response(body=""), "bad_answer", True),
+    "cut JSON": (Response(body='{"choices": [{"mess'), "bad_answer", True),
+    "a JSON list": (Response(body="[1, 2, 3]"), "bad_answer", True),
+    "choices null": (Response(body='{"choices": null}'), "bad_answer", True),
+    "choices empty": (Response(body='{"choices": []}'), "bad_answer", True),
+    "choices of text": (Response(body='{"choices": ["x"]}'), "bad_answer", True),
+    "no message": (Response(body='{"choices": [{"index": 0}]}'), "bad_answer", True),
+    "deep nesting": (Response(body='{"a":' + "[" * 200_000), "bad_answer", True),
     "error as text with 200": (error_200("something odd"), "bad_answer", True),
     "error with a code with 200": (error_200({"code": 429, "message": "slow down"}), "rate_limited", True),
     "error with a type with 200": (error_200({"type": "invalid_request_error", "message": "no"}), "refused", False),
     "overloaded with 200": (error_200({"type": "overloaded_error", "message": "busy"}), "server_error", True),
     "error in the middle of a stream": (
-        Answer(events=({"choices": [{"delta": {"content": "a"}}]}, {"error": {"message": "boom", "code": 502}})),
+        Response(events=({"choices": [{"delta": {"content": "a"}}]}, {"error": {"message": "boom", "code": 502}})),
         "server_error",
         True,
     ),
-    "a chunk that is no JSON": (Answer(events=({"choices": [{"delta": {}}]}, '{"choices": [')), "bad_answer", True),
-    "a stream cut in the middle of arguments": (Answer(calls=CALLS, fault="cut"), "cut_stream", True),
-    "a stream without a finish reason": (Answer(text="Half of", finish=None, done=False), "cut_stream", True),
-    "a stream of nothing": (Answer(events=()), "cut_stream", True),
-    "closed without an answer": (Answer(fault="reset"), "unreachable", True),
+    "a chunk that is no JSON": (Response(events=({"choices": [{"delta": {}}]}, '{"choices": [')), "bad_answer", True),
+    "a stream cut in the middle of arguments": (Response(calls=CALLS, fault="cut"), "cut_stream", True),
+    "a stream without a finish reason": (Response(text="Half of", finish=None, done=False), "cut_stream", True),
+    "a stream of nothing": (Response(events=()), "cut_stream", True),
+    "closed without an answer": (Response(fault="reset"), "unreachable", True),
     "400": (failing(400, "bad tools"), "refused", False),
     "400 too long": (failing(400, "maximum context length is 8192 tokens"), "context_too_long", False),
     "401": (failing(401, "wrong key"), "bad_key", False),
@@ -46,20 +46,20 @@ FAULTS: dict[str, tuple[Answer, str, bool]] = {
     "422": (failing(422, "extra field"), "refused", False),
     "429": (failing(429, "slow down"), "rate_limited", True),
     "500": (failing(500, "oops"), "server_error", True),
-    "503 as html": (Answer(status=503, body="<html>maintenance</html>"), "server_error", True),
+    "503 as html": (Response(status=503, body="<html>maintenance</html>"), "server_error", True),
     "529": (failing(529, "overloaded"), "server_error", True),
     "a redirect": (failing(302, "moved", location="http://example.org/v1"), "not_found", False),
-    "content filter": (Answer(finish="content_filter"), "answer_filtered", False),
-    "all tokens used for thinking": (Answer(finish="length"), "answer_cut", True),
-    "a call that its server cannot read": (Answer(finish="malformed_function_call"), "answer_cut", True),
-    "a bare error at the end": (Answer(text="Half of", finish="error"), "answer_cut", True),
+    "content filter": (Response(finish="content_filter"), "answer_filtered", False),
+    "all tokens used for thinking": (Response(finish="length"), "answer_cut", True),
+    "a call that its server cannot read": (Response(finish="malformed_function_call"), "answer_cut", True),
+    "a bare error at the end": (Response(text="Half of", finish="error"), "answer_cut", True),
 }
 
 
 @pytest.mark.parametrize("case", FAULTS)
 def test_each_fault_has_its_name(server: ModelServer, ask: Asking, case: str) -> None:
-    answer, code, transient = FAULTS[case]
-    server.answer_with(lambda body: answer)
+    response, code, transient = FAULTS[case]
+    server.respond_with(lambda body: response)
     with pytest.raises(ProviderError) as caught:
         ask(max_retries=0)
     assert (caught.value.code, caught.value.transient) == (code, transient)
@@ -67,8 +67,8 @@ def test_each_fault_has_its_name(server: ModelServer, ask: Asking, case: str) ->
 
 
 def test_the_next_request_after_a_fault_is_answered(server: ModelServer, ask: Asking) -> None:
-    for answer, _, _ in FAULTS.values():
-        server.enqueue(answer)
+    for response, _, _ in FAULTS.values():
+        server.enqueue(response)
         with pytest.raises(ProviderError):
             ask(max_retries=0)
     assert ask().text == "Done."
@@ -99,21 +99,21 @@ def test_retry_after_is_passed_on_at_once(
 
 def test_429_for_lack_of_credit_is_not_worth_waiting_for(server: ModelServer, ask: Asking) -> None:
     error = {"message": "You exceeded your current quota", "code": "insufficient_quota"}
-    server.enqueue(Answer(status=429, body=json.dumps({"error": error})))
+    server.enqueue(Response(status=429, body=json.dumps({"error": error})))
     with pytest.raises(ProviderError) as caught:
         ask()
     assert (caught.value.code, caught.value.transient) == ("quota_exhausted", False)
 
 
-@pytest.mark.parametrize("first", [failing(500), Answer(fault="reset"), failing(503)])
-def test_one_quick_retry_helps_over_a_passing_fault(server: ModelServer, ask: Asking, first: Answer) -> None:
+@pytest.mark.parametrize("first", [failing(500), Response(fault="reset"), failing(503)])
+def test_one_quick_retry_helps_over_a_passing_fault(server: ModelServer, ask: Asking, first: Response) -> None:
     server.enqueue(first)
     assert ask().text == "Done."
     assert len(server.requests) == 2
 
 
-def test_an_answer_that_was_heard_in_part_is_not_asked_again(server: ModelServer, ask: Asking) -> None:
-    server.enqueue(Answer(text="Half of what", calls=CALLS, fault="cut"))
+def test_a_response_that_was_heard_in_part_is_not_asked_again(server: ModelServer, ask: Asking) -> None:
+    server.enqueue(Response(text="Half of what", calls=CALLS, fault="cut"))
     with pytest.raises(ProviderError, match="closed the connection in the middle"):
         ask()
     assert ask.heard
@@ -138,17 +138,17 @@ def test_an_address_that_can_never_work_is_named(ask: Asking, base_url: str) -> 
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         failing(401, "Incorrect API key provided: sk-secret-1234"),
         nonsense("your key is sk-secret-1234"),
         error_200("key sk-secret-1234"),
-        Answer(events=("sk-secret-1234",)),
+        Response(events=("sk-secret-1234",)),
         failing(302, "x", location="http://example.org/?key=sk-secret-1234"),
     ],
 )
-def test_the_key_is_in_no_message(server: ModelServer, ask: Asking, answer: Answer) -> None:
-    server.enqueue(answer)
+def test_the_key_is_in_no_message(server: ModelServer, ask: Asking, response: Response) -> None:
+    server.enqueue(response)
     with pytest.raises(ProviderError) as caught:
         ask()
     assert "sk-secret" not in str(caught.value)

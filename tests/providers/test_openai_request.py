@@ -4,7 +4,7 @@ import pytest
 
 from agents.providers.base import ModelSettings, ProviderError
 from tests.features import feature
-from tests.model_server import Answer, ModelServer, failing, html
+from tests.model_server import ModelServer, Response, failing, html
 from tests.providers.conftest import HISTORY, Asking
 
 
@@ -54,7 +54,7 @@ def test_a_model_that_knows_only_the_newer_name_of_max_tokens_is_asked_with_it(
     server: ModelServer, ask: Asking
 ) -> None:
     fault = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
-    server.answer_with(lambda body: failing(400, fault) if "max_tokens" in body else Answer("Hi"))
+    server.respond_with(lambda body: failing(400, fault) if "max_tokens" in body else Response("Hi"))
     ask.settings = ModelSettings(max_tokens=50)
     assert ask().text == "Hi"
     assert ask().text == "Hi"
@@ -74,9 +74,9 @@ def test_a_server_without_keys_is_asked_without_one(server: ModelServer, ask: As
 def test_a_server_that_refuses_stream_options_is_asked_without_and_remembered(
     server: ModelServer, ask: Asking, status: int
 ) -> None:
-    server.answer_with(
+    server.respond_with(
         lambda body: (
-            failing(status, "Unknown parameter: 'stream_options'") if "stream_options" in body else Answer("Hi")
+            failing(status, "Unknown parameter: 'stream_options'") if "stream_options" in body else Response("Hi")
         )
     )
     assert ask().text == "Hi"
@@ -103,7 +103,7 @@ def test_check_accepts_a_server_without_a_list_of_models(server: ModelServer, as
 @pytest.mark.parametrize(
     ("models", "code"), [(failing(401), "bad_key"), (html(), "bad_answer"), (failing(500), "server_error")]
 )
-def test_check_says_what_is_wrong(server: ModelServer, ask: Asking, models: Answer, code: str) -> None:
+def test_check_says_what_is_wrong(server: ModelServer, ask: Asking, models: Response, code: str) -> None:
     server.models = models
     with pytest.raises(ProviderError) as caught:
         ask.provider().check()

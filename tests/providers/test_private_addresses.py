@@ -79,18 +79,18 @@ def test_an_entry_may_name_the_port(server: ModelServer, ask: Asking) -> None:
 def test_a_name_is_looked_up_once_and_what_was_checked_is_connected_to(
     server: ModelServer, ask: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers, system = [["127.0.0.1"], ["10.9.9.9"]], socket.getaddrinfo
+    responses, system = [["127.0.0.1"], ["10.9.9.9"]], socket.getaddrinfo
 
     def look_up(host: str, *args: Any, **more: Any) -> Any:
         if host != "moving.test":
             return system(host, *args, **more)
-        return [entry for address in answers.pop(0) for entry in system(address, *args, **more)]
+        return [entry for address in responses.pop(0) for entry in system(address, *args, **more)]
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     ask.private_hosts = parse_private_hosts("127.0.0.1")
     ask.base_url = server.url.replace("127.0.0.1", "moving.test")
     assert ask().text == "Done."
-    assert answers == [["10.9.9.9"]]
+    assert responses == [["10.9.9.9"]]
     ask.private_hosts = parse_private_hosts("127.0.0.0/8")  # connections of its own
     assert refusal_of(ask).code == "bad_settings"
     assert server.connections == 1

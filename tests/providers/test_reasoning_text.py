@@ -1,4 +1,4 @@
-"""Thoughts are told apart from the answer, however the tags are cut and whoever wrote them."""
+"""Thoughts are told apart from the response, however the tags are cut and whoever wrote them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 import pytest
 
 from agents.providers.reasoning_text import ReasoningSplitter, split_reasoning
-from tests.model_server import Answer, ModelServer
+from tests.model_server import ModelServer, Response
 from tests.ollama_server import Chat, OllamaServer
 from tests.providers.conftest import Asking
 
@@ -34,7 +34,7 @@ CASES = {
 @pytest.mark.parametrize("text", CASES)
 def test_a_text_is_split(text: str) -> None:
     split = split_reasoning(text)
-    assert (split.answer, split.reasoning) == CASES[text]
+    assert (split.content, split.reasoning) == CASES[text]
 
 
 @pytest.mark.parametrize("text", CASES)
@@ -44,7 +44,7 @@ def test_it_makes_no_difference_how_it_is_cut(text: str, size: int) -> None:
     visible = whole.add(text) + whole.finish()
     parts = [pieces.add(text[start : start + size]) for start in range(0, len(text), size)]
     assert "".join(parts) + pieces.finish() == visible
-    assert (pieces.blocks, pieces.answer_begins) == (whole.blocks, whole.answer_begins)
+    assert (pieces.blocks, pieces.content_begins) == (whole.blocks, whole.content_begins)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_hostile_texts_take_time_in_proportion_to_their_length(text: str) -> Non
 
 @pytest.mark.parametrize("size", [0, 1])
 def test_nothing_of_a_thought_is_streamed_or_sent_back(server: ModelServer, ask: Asking, size: int) -> None:
-    server.enqueue(Answer(text="<think>secret plan</think>\n\nThe answer <is> this.", chunk_bytes=size))
+    server.enqueue(Response(text="<think>secret plan</think>\n\nThe answer <is> this.", chunk_bytes=size))
     response = ask()
     assert response.text == "".join(ask.heard) == response.message["content"] == "The answer <is> this."
     assert response.thought == "secret plan"
@@ -79,7 +79,7 @@ def test_nothing_of_a_thought_is_streamed_or_sent_back(server: ModelServer, ask:
 def test_nor_is_it_with_a_content_of_parts(server: ModelServer, ask: Asking) -> None:
     content = [{"type": "text", "text": "<think>secret"}, {"type": "image"}, {"type": "text", "text": "</think>Hi"}]
     message = {"role": "assistant", "content": content}
-    server.enqueue(Answer(events=({"choices": [{"delta": message, "finish_reason": "stop"}]},)))
+    server.enqueue(Response(events=({"choices": [{"delta": message, "finish_reason": "stop"}]},)))
     response = ask()
     assert (response.text, response.thought) == ("Hi", "secret")
     assert response.message["content"] == [{"type": "image"}, {"type": "text", "text": "Hi"}]

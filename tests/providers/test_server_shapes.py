@@ -10,7 +10,7 @@ import pytest
 
 from agents.providers.base import ContextWindow, ModelSettings, ProviderError
 from tests.features import feature
-from tests.model_server import Answer, ModelServer
+from tests.model_server import ModelServer, Response
 from tests.providers.conftest import Asking, definition
 
 WIRE = Path(__file__).parent / "wire"
@@ -86,7 +86,7 @@ def ask(server: ModelServer) -> Asking:
 def refuse(server: ModelServer, case: dict[str, Any]) -> None:
     headers = {"Retry-After": "2"} if "Retry-After" in case["case"] else {}
     body = case["body"] if isinstance(case["body"], str) else json.dumps(case["body"])
-    server.enqueue(Answer(status=case["status"], body=body, headers=headers))
+    server.enqueue(Response(status=case["status"], body=body, headers=headers))
 
 
 @feature(
@@ -165,7 +165,7 @@ ANSWERED: dict[str, tuple[str, list[str]]] = {
 
 @pytest.mark.parametrize("case", SHAPES, ids=lambda case: case["case"])
 def test_stream_is_read_as_it_is_meant(server: ModelServer, ask: Asking, case: dict[str, Any]) -> None:
-    server.enqueue(Answer(events=tuple(case["chunks"])))
+    server.enqueue(Response(events=tuple(case["chunks"])))
     if case["case"] in REFUSED:
         with pytest.raises(ProviderError) as caught:
             ask(tools=SHAPED_TOOLS)
@@ -190,7 +190,7 @@ def test_request_that_is_too_long_is_known_by_each_form(
 ) -> None:
     body = {"error": {"code": 400, **error}}
     for sent in (body, [body]):
-        server.enqueue(Answer(status=400, body=json.dumps(sent)))
+        server.enqueue(Response(status=400, body=json.dumps(sent)))
         with pytest.raises(ProviderError) as caught:
             ask(max_retries=0)
         assert (caught.value.code, caught.value.window) == ("context_too_long", window)
@@ -200,7 +200,7 @@ def test_request_that_is_too_long_is_known_by_each_form(
 def test_field_that_was_not_sent_is_not_left_out(server: ModelServer, ask: Asking) -> None:
     ask.settings = ModelSettings()
     for field in ("top_p", "temperature"):
-        server.enqueue(Answer(status=400, body=f"Unsupported parameter: '{field}' is not supported"))
+        server.enqueue(Response(status=400, body=f"Unsupported parameter: '{field}' is not supported"))
         with pytest.raises(ProviderError):
             ask(max_retries=0)
     assert len(server.requests) == 2

@@ -1,4 +1,4 @@
-"""A call that a model wrote as text is no answer, and an answer about such calls is one."""
+"""A call that a model wrote as text is no response, and a response about such calls is one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agents.providers.named_calls import Offered, find_named_call
 from agents.providers.text_calls import find_text_call
 from agents.providers.wire_names import WireNames
 from tests.features import feature
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.ollama_server import Chat, OllamaServer
 from tests.providers.conftest import HISTORY, Asking, definition
 from tests.providers.wire import call_notations
@@ -41,14 +41,14 @@ def test_call_as_text_is_found(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", CALLS)
-def test_text_without_offered_tool_is_answer(case: str) -> None:
+def test_text_without_offered_tool_is_response(case: str) -> None:
     others = WireNames(["files.read"])
     assert find_text_call(CALLS[case], others.find_offered, is_parsed=False) is None
 
 
 @pytest.mark.parametrize("is_parsed", [True, False])
 @pytest.mark.parametrize("case", ANSWERS)
-def test_answer_about_calls_is_answer(case: str, is_parsed: bool) -> None:
+def test_response_about_calls_is_response(case: str, is_parsed: bool) -> None:
     assert find_text_call(ANSWERS[case], NAMES.find_offered, is_parsed=is_parsed) is None
 
 
@@ -69,13 +69,13 @@ def test_call_in_any_notation_is_found(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", call_notations.CALLS)
-def test_text_in_any_notation_without_offered_tool_is_answer(case: str) -> None:
+def test_text_in_any_notation_without_offered_tool_is_response(case: str) -> None:
     assert find_noted(call_notations.CALLS[case], WireNames(["files.read"])) is None
 
 
 @pytest.mark.parametrize("is_parsed", [True, False])
 @pytest.mark.parametrize("case", call_notations.ANSWERS)
-def test_answer_in_a_notation_of_calls_is_answer(case: str, is_parsed: bool) -> None:
+def test_response_in_a_notation_of_calls_is_response(case: str, is_parsed: bool) -> None:
     assert find_noted(call_notations.ANSWERS[case], is_parsed=is_parsed) is None
 
 
@@ -84,7 +84,7 @@ def test_params_of_request_tell_call_from_figures(server: ModelServer, ask: Aski
     tool = definition("web.search")
     tool["function"]["parameters"] = call_notations.SCHEMAS["web.search"]
     figures = '{"web.search": {"calls": 3}}'
-    server.enqueue(Answer(text='{"web.search": {"q": "cats"}}', streamed=streamed), Answer(text=figures))
+    server.enqueue(Response(text='{"web.search": {"q": "cats"}}', streamed=streamed), Response(text=figures))
     with pytest.raises(ProviderError, match=r"web\.search as text"):
         ask(tools=[tool])
     assert ask(tools=[tool]).text == figures
@@ -150,8 +150,8 @@ def test_text_of_a_million_characters_is_read_in_linear_time(text: str) -> None:
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_answer_that_is_call_is_refused_with_remedy(server: ModelServer, ask: Asking, streamed: bool) -> None:
-    server.enqueue(Answer(text=CALLS["hermes"], streamed=streamed))
+def test_response_that_is_call_is_refused_with_remedy(server: ModelServer, ask: Asking, streamed: bool) -> None:
+    server.enqueue(Response(text=CALLS["hermes"], streamed=streamed))
     with pytest.raises(ProviderError, match=r"data\.searchRecords as text.*--tool-call-parser") as caught:
         ask()
     assert (caught.value.code, caught.value.transient, caught.value.most_tries) == ("call_as_text", True, 2)
@@ -160,19 +160,19 @@ def test_answer_that_is_call_is_refused_with_remedy(server: ModelServer, ask: As
 
 
 def test_call_as_text_beside_real_call_is_no_fault(server: ModelServer, ask: Asking) -> None:
-    server.enqueue(Answer(text=CALLS["hermes"], calls=(Call("utility.now"),)))
+    server.enqueue(Response(text=CALLS["hermes"], calls=(Call("utility.now"),)))
     assert [call.tool for call in ask().calls] == ["utility.now"]
 
 
-def test_example_counts_as_answer_once_server_has_parsed_call(server: ModelServer, ask: Asking) -> None:
-    server.enqueue(Answer(text=CALLS["fenced JSON after prose"]), Answer(text=CALLS["hermes"]))
+def test_example_counts_as_response_once_server_has_parsed_call(server: ModelServer, ask: Asking) -> None:
+    server.enqueue(Response(text=CALLS["fenced JSON after prose"]), Response(text=CALLS["hermes"]))
     assert ask(PARSED).text == CALLS["fenced JSON after prose"]
     with pytest.raises(ProviderError):
         ask(PARSED)
 
 
-def test_closing_answer_that_is_call_is_refused(server: ModelServer, ask: Asking) -> None:
-    server.enqueue(Answer(text=CALLS["mistral"]))
+def test_closing_response_that_is_call_is_refused(server: ModelServer, ask: Asking) -> None:
+    server.enqueue(Response(text=CALLS["mistral"]))
     with pytest.raises(ProviderError):
         ask(closing=True)
 
@@ -186,28 +186,30 @@ def test_call_as_text_of_ollama_is_refused(ollama: OllamaServer, ask_ollama: Ask
 
 @pytest.mark.parametrize("finish", ["tool_calls", "function_call", "tool_use", "TOOL_CALLS"])
 @pytest.mark.parametrize("text", ["Let me search.", ""])
-def test_announced_call_that_is_missing_is_no_answer(server: ModelServer, ask: Asking, text: str, finish: str) -> None:
-    server.enqueue(Answer(text=text, finish=finish))
+def test_announced_call_that_is_missing_is_no_response(
+    server: ModelServer, ask: Asking, text: str, finish: str
+) -> None:
+    server.enqueue(Response(text=text, finish=finish))
     with pytest.raises(ProviderError) as caught:
         ask()
     assert (caught.value.code, caught.value.most_tries) == ("missing_call", 2)
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
-        Answer(),
-        Answer(text=" \n\n "),
-        Answer(text="<think>Hm.</think>"),
-        Answer(text="<think>Hm.</think>\n\n"),
-        Answer(extra={"reasoning_content": "Hm."}),
-        Answer(extra={"content": [{"type": "thinking", "thinking": "Hm."}]}),
-        Answer(finish="eos"),
-        Answer(calls=(), streamed=False),
+        Response(),
+        Response(text=" \n\n "),
+        Response(text="<think>Hm.</think>"),
+        Response(text="<think>Hm.</think>\n\n"),
+        Response(extra={"reasoning_content": "Hm."}),
+        Response(extra={"content": [{"type": "thinking", "thinking": "Hm."}]}),
+        Response(finish="eos"),
+        Response(calls=(), streamed=False),
     ],
 )
-def test_empty_answer_is_no_answer(server: ModelServer, ask: Asking, answer: Answer) -> None:
-    server.enqueue(answer)
+def test_empty_response_is_no_response(server: ModelServer, ask: Asking, response: Response) -> None:
+    server.enqueue(response)
     with pytest.raises(ProviderError) as caught:
         ask()
     assert (caught.value.code, caught.value.most_tries) == ("empty_answer", 2)
@@ -247,7 +249,7 @@ def test_name_with_prefix_or_suffix_means_offered_tool(
         "finish_reason": "tool_calls",
     }
     server.enqueue(
-        Answer(events=({"choices": [choice]},)) if streamed else Answer(extra=whole["message"], streamed=False)
+        Response(events=({"choices": [choice]},)) if streamed else Response(extra=whole["message"], streamed=False)
     )
     response = ask()
     assert [call.tool for call in response.calls] == ["data.searchRecords"]
@@ -287,7 +289,7 @@ def test_tools_with_odd_names_are_found_in_text() -> None:
 
 
 def test_request_without_tools_has_no_call(server: ModelServer, ask: Asking) -> None:
-    server.enqueue(Answer(text=CALLS["hermes"]))
+    server.enqueue(Response(text=CALLS["hermes"]))
     assert ask(tools=[]).text == CALLS["hermes"]
-    server.enqueue(Answer(text=CALLS["hermes"]))
+    server.enqueue(Response(text=CALLS["hermes"]))
     assert ask(tools=[definition("files.read")]).text == CALLS["hermes"]

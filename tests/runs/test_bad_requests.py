@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agents.runs.models import Approval, CallStatus, RunStatus
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.recorder import Recorder
 from tests.workshop import (
     Workshop,
@@ -110,7 +110,7 @@ class TestARequestThatCannotRun:
     def test_is_rejected_if_the_grant_was_removed_while_the_model_answered(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
-        model.script(Answer(calls=(Call("probe.sleep", {"ms": 0}),), hold="start"), Answer(text="I see."))
+        model.script(Response(calls=(Call("probe.sleep", {"ms": 0}),), hold="start"), Response(text="I see."))
         run = workshop.submit()
         with workshop.driving(run):
             model.wait_for_held()
@@ -119,7 +119,7 @@ class TestARequestThatCannotRun:
         assert error_code(calls(run)[0]) == "NOT_PERMITTED"
 
     def test_tells_the_model_what_is_expected(self, workshop: Workshop, model: ModelServer) -> None:
-        model.script(Answer(calls=(Call("probe.effect", {}),)), Answer(text="I see."))
+        model.script(Response(calls=(Call("probe.effect", {}),)), Response(text="I see."))
         workshop.work()
         lines = model.requests[1]["messages"][-1]["content"].splitlines()
         assert lines[0] == "TOOL ERROR: MISSING_PARAMETER"
@@ -165,7 +165,7 @@ class TestTooMuchAtOnce:
 
     def test_calls_beyond_a_hundred_are_rejected(self, workshop: Workshop, model: ModelServer) -> None:
         asked = tuple(Call("utility.calculate", {"operation": "add", "a": number, "b": 1}) for number in range(103))
-        model.script(Answer(calls=asked), Answer(text="Done."))
+        model.script(Response(calls=asked), Response(text="Done."))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED
         assert statuses(run) == [CallStatus.SUCCEEDED] * 100 + [CallStatus.REJECTED] * 3
@@ -185,16 +185,16 @@ class TestAStrangeModel:
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(
-            Answer(calls=(Call("probe.sleep", {"ms": 0}, id="x"), Call("probe.clock", {}, id="x")), style="whole"),
-            Answer(calls=(Call("probe.progress", {}, id="x"),)),
-            Answer(text="Done."),
+            Response(calls=(Call("probe.sleep", {"ms": 0}, id="x"), Call("probe.clock", {}, id="x")), style="whole"),
+            Response(calls=(Call("probe.progress", {}, id="x"),)),
+            Response(text="Done."),
         )
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, run.problem
         assert len({row.provider_call_id for row in calls(run)}) == 3
 
     def test_that_gives_no_id_gets_one(self, workshop: Workshop, model: ModelServer) -> None:
-        model.script(Answer(calls=(Call("probe.sleep", {"ms": 0}, id=""),), style="whole"), Answer(text="Done."))
+        model.script(Response(calls=(Call("probe.sleep", {"ms": 0}, id=""),), style="whole"), Response(text="Done."))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, run.problem
         assert calls(run)[0].provider_call_id
@@ -202,7 +202,7 @@ class TestAStrangeModel:
     def test_that_writes_malformed_arguments_gets_them_back_as_an_empty_object(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
-        model.script(Answer(calls=(Call("probe.sleep", arguments="{oops"),)), Answer(text="Done."))
+        model.script(Response(calls=(Call("probe.sleep", arguments="{oops"),)), Response(text="Done."))
         run = workshop.work()
         assert (run.status, error_code(calls(run)[0])) == (RunStatus.SUCCEEDED, "INVALID_TOOL_ARGUMENTS")
         assert model.requests[1]["messages"][2]["tool_calls"][0]["function"]["arguments"] == "{}"
@@ -210,7 +210,7 @@ class TestAStrangeModel:
 
 def test_an_employee_without_tools_answers(workshop: Workshop, model: ModelServer, recorder: Recorder) -> None:
     workshop.employee.grants.all().delete()
-    model.script(Answer(calls=(Call("probe.effect", {"name": "a"}),)), Answer(text="I have no tools."))
+    model.script(Response(calls=(Call("probe.effect", {"name": "a"}),)), Response(text="I have no tools."))
     run = workshop.work()
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "I have no tools.")
     assert "tools" not in model.requests[0]

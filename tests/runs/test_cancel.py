@@ -8,7 +8,7 @@ from agents.platform.refusals import Conflict, Forbidden, NotFound
 from agents.runs import actions
 from agents.runs.engine import lease
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, ExitReason, Run, RunStatus
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.recorder import Recorder
 from tests.workshop import (
     Workshop,
@@ -80,7 +80,7 @@ class TestARunThatNobodyDrives:
 
 class TestARunThatIsDriven:
     def test_gives_up_the_answer_that_its_model_is_writing(self, workshop: Workshop, model: ModelServer) -> None:
-        model.script(Answer(text="Too late.", hold="middle"))
+        model.script(Response(text="Too late.", hold="middle"))
         run = workshop.submit()
         with workshop.driving(run):
             model.wait_for_held()
@@ -89,7 +89,7 @@ class TestARunThatIsDriven:
         assert not passes(run)
 
     def test_records_no_pass_that_came_after_the_request(self, workshop: Workshop, model: ModelServer) -> None:
-        model.script(Answer(text="Too late.", hold="start"))
+        model.script(Response(text="Too late.", hold="start"))
         run = workshop.submit()
         with workshop.driving(run):
             model.wait_for_held()
@@ -181,7 +181,7 @@ class TestARunWhoseWorkerIsGone:
 
     def test_is_ended_by_the_next_driver_if_the_worker_gave_it_back(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        my_lease = lease.claim(run.pk)
+        my_lease = lease.acquire(run.pk)
         assert my_lease is not None
         workshop.cancel(run)
         with pytest.raises(OperationalError), lease.keep_renewing(my_lease):
@@ -237,7 +237,7 @@ def test_viewers_and_other_organizations_cannot_cancel(workshop: Workshop) -> No
 
 def test_a_closing_answer_that_comes_after_the_cancellation_is_dropped(workshop: Workshop, model: ModelServer) -> None:
     workshop.allow_passes(1)
-    model.script(Answer(calls=(Call("probe.sleep", {"ms": 0}),)), Answer(text="Late.", hold="start"))
+    model.script(Response(calls=(Call("probe.sleep", {"ms": 0}),)), Response(text="Late.", hold="start"))
     run = workshop.submit()
     with workshop.driving(run):
         model.wait_for_held()

@@ -15,7 +15,7 @@ from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from agents.runs.engine.compaction import FULL, PassSizes, RequestRoom, Shortening, choose_cuts
 from agents.runs.models import ExitReason, Run, RunStatus
 from tests.features import feature
-from tests.model_answers import Answer, Call, failing
+from tests.model_responses import Call, Response, failing
 from tests.model_server import ModelServer
 from tests.workshop import Workshop, calls, event_types, passes, payloads
 from tools.office.records.models import Record
@@ -61,19 +61,19 @@ def run_to_end(workshop: Workshop) -> Run:
     return run
 
 
-def searching(count: int) -> Callable[[dict[str, Any]], Answer]:
+def searching(count: int) -> Callable[[dict[str, Any]], Response]:
     """Return a model that makes `count` searches, then reads the first shortened result, and answers."""
 
-    def answer(body: dict[str, Any]) -> Answer:
+    def answer(body: dict[str, Any]) -> Response:
         used = {"prompt_tokens": tokens_of(body), "completion_tokens": 50}
         done = len(list_results(body))
         if done < count:
             params = {"limit": 60 + done % 60, "text": "Company" if done < 60 else "long"}
-            return Answer(calls=(Call("data__searchRecords", params),), usage=used)
+            return Response(calls=(Call("data__searchRecords", params),), usage=used)
         handles = [found[1] for text in list_results(body) if (found := HANDLE.search(text))]
         if done == count and handles:
-            return Answer(calls=(Call("results__read", {"handle": handles[0]}),), usage=used)
-        return Answer(text="All seen.", usage=used)
+            return Response(calls=(Call("results__read", {"handle": handles[0]}),), usage=used)
+        return Response(text="All seen.", usage=used)
 
     return answer
 
@@ -84,7 +84,7 @@ def searching(count: int) -> Callable[[dict[str, Any]], Answer]:
     "agents/runs/engine/compaction.py",
 )
 def test_sixty_large_results_stay_below_the_limit_and_can_be_read_again(many: Workshop, model: ModelServer) -> None:
-    model.answer_with(searching(60))
+    model.respond_with(searching(60))
     run = run_to_end(many)
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "All seen.")
     sent = [tokens_of(body) for body in model.requests]
@@ -107,7 +107,7 @@ def test_sixty_large_results_stay_below_the_limit_and_can_be_read_again(many: Wo
     "agents/runs/engine/compaction.py",
 )
 def test_requests_share_their_beginning_for_several_passes(many: Workshop, model: ModelServer) -> None:
-    model.answer_with(searching(60))
+    model.respond_with(searching(60))
     run_to_end(many)
     requests = model.requests
     kept = [has_common_beginning(first, second) for first, second in pairwise(requests)]
@@ -121,7 +121,7 @@ def test_requests_share_their_beginning_for_several_passes(many: Workshop, model
     "agents/runs/engine/passes.py",
 )
 def test_each_further_shortening_has_an_event_with_its_numbers(many: Workshop, model: ModelServer) -> None:
-    model.answer_with(searching(60))
+    model.respond_with(searching(60))
     run = run_to_end(many)
     changed = {}
     for number, (first, second) in enumerate(pairwise(model.requests), start=2):
@@ -141,7 +141,7 @@ def test_each_further_shortening_has_an_event_with_its_numbers(many: Workshop, m
 
 def test_without_the_grant_the_model_is_not_referred_to_the_reading_tool(many: Workshop, model: ModelServer) -> None:
     many.employee.grants.filter(tool="results.read").delete()
-    model.answer_with(searching(60))
+    model.respond_with(searching(60))
     run_to_end(many)
     assert any("[shortened; the rest is left out]" in text for text in list_results(model.requests[-1]))
     assert "results.read" not in "".join(list_results(model.requests[-1]))
@@ -151,7 +151,7 @@ def test_newest_results_that_are_too_large_on_their_own_are_cut_and_marked(many:
     many.employee.context_tokens = 4_000
     many.employee.save()
     found = [Call("data__searchRecords", {"limit": limit}) for limit in (100, 110, 120)]
-    model.enqueue(Answer(calls=tuple(found)), Answer(text="Seen."))
+    model.enqueue(Response(calls=tuple(found)), Response(text="Seen."))
     run = many.work()
     assert run.answer == "Seen."
     texts = list_results(model.requests[-1])
@@ -169,7 +169,7 @@ TOO_LONG = failing(400, "This model's maximum context length is 8192 tokens")
 )
 def test_a_request_refused_as_too_long_is_sent_once_more_shortened(many: Workshop, model: ModelServer) -> None:
     limits = [Call("data__searchRecords", {"limit": limit}) for limit in (100, 110, 120)]
-    model.enqueue(*[Answer(calls=(call,)) for call in limits], TOO_LONG, Answer(text="Now it fits."))
+    model.enqueue(*[Response(calls=(call,)) for call in limits], TOO_LONG, Response(text="Now it fits."))
     run = many.work()
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Now it fits.")
     refused, taken = model.requests[-2:]
@@ -184,14 +184,14 @@ def test_after_several_refusals_the_events_match_the_requests(many: Workshop, mo
     search = searching(12)
     refused: list[int] = []
 
-    def answer(body: dict[str, Any]) -> Answer:
+    def answer(body: dict[str, Any]) -> Response:
         done = len(list_results(body))
         if done in (5, 6) and done not in refused:
             refused.append(done)
             return TOO_LONG
         return search(body)
 
-    model.answer_with(answer)
+    model.respond_with(answer)
     run = run_to_end(many)
     assert run.answer == "All seen."
     assert refused == [5, 6]
@@ -230,7 +230,7 @@ def list_later_results(run: Run, body: dict[str, Any]) -> list[str]:
 )
 def test_a_model_with_a_smaller_context_than_assumed_refuses_once(many: Workshop, model: ModelServer) -> None:
     search, sees = searching(30), 8_000
-    model.answer_with(lambda body: TOO_LONG if tokens_of(body) > sees else search(body))
+    model.respond_with(lambda body: TOO_LONG if tokens_of(body) > sees else search(body))
     run = run_to_end(many)
     assert run.answer == "All seen."
     assert sum(tokens_of(body) > sees for body in model.requests) == 1
@@ -238,7 +238,7 @@ def test_a_model_with_a_smaller_context_than_assumed_refuses_once(many: Workshop
 
 
 def test_a_request_that_stays_too_long_ends_the_run(many: Workshop, model: ModelServer) -> None:
-    model.enqueue(Answer(calls=(Call("data__searchRecords", {"limit": 120}),)), TOO_LONG, TOO_LONG)
+    model.enqueue(Response(calls=(Call("data__searchRecords", {"limit": 120}),)), TOO_LONG, TOO_LONG)
     run = many.work()
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
     assert "It is still too long after older results were shortened" in run.problem
@@ -323,10 +323,10 @@ def test_window_that_server_names_holds_for_later_requests(many: Workshop, model
         "n_ctx": 4096,
     }
     searches = [
-        Answer(calls=(Call("data__searchRecords", {"limit": 50 + each, "text": "Company"}),)) for each in range(7)
+        Response(calls=(Call("data__searchRecords", {"limit": 50 + each, "text": "Company"}),)) for each in range(7)
     ]
     model.enqueue(
-        *searches[:5], Answer(status=400, body=json.dumps({"error": error})), *searches[5:], Answer(text="Done.")
+        *searches[:5], Response(status=400, body=json.dumps({"error": error})), *searches[5:], Response(text="Done.")
     )
     run = run_to_end(many)
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Done."), run.problem

@@ -12,7 +12,7 @@ from agents.runs.engine.execution import prepare_call
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
 from tests import composed_probes
 from tests.features import feature
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.recorder import Recorder
 from tests.workshop import (
     Workshop,
@@ -191,7 +191,7 @@ class TestAnInnerCall:
 
     def test_is_not_shown_to_the_model(self, workshop: Workshop, model: ModelServer) -> None:
         params = {"inner": "utility.calculate", "params": ADD}
-        model.script(Answer(calls=(Call("probe.composed", params, id="c1"),)), Answer(text="Done."))
+        model.script(Response(calls=(Call("probe.composed", params, id="c1"),)), Response(text="Done."))
         run = workshop.work()
         assert len(calls(run)) == 2
         answered_ids = [one["tool_call_id"] for one in model.requests[-1]["messages"] if one["role"] == "tool"]

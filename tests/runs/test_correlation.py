@@ -15,7 +15,7 @@ from agents.platform.log_context import correlate
 from agents.runs.models import Run
 from tests.context_probes import Describe
 from tests.features import feature
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.processes import Installation
 from tests.workshop import Workshop, again, asking, call, data_of, eventually, last_call
 from tests.workshop.colleagues import delegate, drive_all, hire, may_delegate
@@ -65,7 +65,7 @@ class TestARun:
         assert told(Run.objects.get(parent=run)) == (of_request or f"run-{run.pk}")
 
     def test_sends_it_to_the_model(self, workshop: Workshop, model: ModelServer) -> None:
-        model.enqueue(Answer(text="Done."))
+        model.enqueue(Response(text="Done."))
         correlate("order-4711")
         run = workshop.submit()
         correlate("")
@@ -81,7 +81,7 @@ class TestARun:
 def test_real_processes_pass_it_from_rest_to_log_and_model(
     workshop: Workshop, model: ModelServer, installation: Installation
 ) -> None:
-    model.enqueue(Answer(calls=(Call(Describe.name),)), Answer(text="Done."), Answer(text="Done."))
+    model.enqueue(Response(calls=(Call(Describe.name),)), Response(text="Done."), Response(text="Done."))
     installation.start_web()
     worker = installation.start_worker()
     _, token = issue_token(workshop.operator, "test")
@@ -89,9 +89,9 @@ def test_real_processes_pass_it_from_rest_to_log_and_model(
     body = json.dumps({"employee_id": str(workshop.employee.pk), "task": "Work"}).encode()
     for given in ("order-4711", "run-7"):
         request = urllib.request.Request(f"{installation.url}/api/runs", body, {**sent, "X-Request-ID": given})
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            answered, run = answer.headers["X-Request-ID"], Run.objects.latest("pk")
-            assert json.load(answer)["correlation_id"] == answered == run.correlation_id
+        with urllib.request.urlopen(request, timeout=30) as response:
+            answered, run = response.headers["X-Request-ID"], Run.objects.latest("pk")
+            assert json.load(response)["correlation_id"] == answered == run.correlation_id
         assert (answered == given) is (given == "order-4711")
         eventually(lambda run=run: again(run).has_ended)  # type: ignore[misc]
         assert model.request_headers[-1]["x-request-id"] == answered

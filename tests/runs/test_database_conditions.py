@@ -35,7 +35,7 @@ NO_CONDITIONS = ("23505", "40P01", "42601", "XX000")
 
 def end_driving(run: Run, provoke: Provoke) -> Run:
     """Return the run after its driver met the provoked condition."""
-    my_lease = lease.claim(run.pk)
+    my_lease = lease.acquire(run.pk)
     assert my_lease is not None
     with pytest.raises(DatabaseError), lease.keep_renewing(my_lease):
         provoke()
@@ -102,7 +102,7 @@ class TestATransactionalWrite:
         workshop.play(asking(call("probe.rename", record_id=record.pk, to="New")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
-        if connection.vendor == "postgresql":  # SQLite has one lock for all, with which nobody could claim the run
+        if connection.vendor == "postgresql":  # SQLite has one lock for all, with which nobody could acquire the run
             with impatience(), locked_database("records_record"), pytest.raises(DatabaseError):
                 workshop.drive(run)
             assert (statuses(run), again(run).crash_count) == ([CallStatus.APPROVED], 0)
@@ -115,7 +115,7 @@ class TestTheSweeper:
     def test_ends_its_sweep_at_the_first_condition(self, workshop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
         runs = [workshop.submit() for _ in range(3)]
         for run in runs:
-            assert lease.claim(run.pk)
+            assert lease.acquire(run.pk)
             expire_lease(run)
         my_sweeper = sweeper.Sweeper()
         with impatience(), locked_database():
@@ -130,7 +130,7 @@ class TestTheSweeper:
     def test_takes_no_run_whose_lease_could_not_be_renewed(self, workshop: Workshop) -> None:
         """The sweeper gets the lock first, while all workers wait for it."""
         run = workshop.submit()
-        assert lease.claim(run.pk)
+        assert lease.acquire(run.pk)
         expire_lease(run)
         my_sweeper = sweeper.Sweeper()
         is_locked, may_end = threading.Event(), threading.Event()

@@ -17,7 +17,7 @@ from agents.runs.models import CallStatus, ExitReason, Origin, Run, RunStatus
 from agents.worker.sweeper import sweep_once
 from gadget_site.backup.restored import recover_runs
 from tests.features import feature
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.recorder import Recorder
 from tests.scripts import write_script
 from tests.workshop import (
@@ -121,7 +121,7 @@ class TestADelegatedTask:
         kim.max_passes, kim.model = 1, "fake"
         kim.save()
         calculate = Call("utility.calculate", {"operation": "add", "a": 1, "b": 2})
-        with ModelServer(script=(Answer(calls=(calculate,)),)) as server:
+        with ModelServer(script=(Response(calls=(calculate,)),)) as server:
             kim.provider.kind, kim.provider.base_url = ProviderKind.OPENAI, server.url
             kim.provider.save()
             run = drive_all(workshop, workshop.submit())

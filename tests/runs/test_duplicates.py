@@ -5,7 +5,7 @@ import pytest
 from agents.runs.models import ApprovalStatus, CallStatus, ExitReason, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.recorder import Recorder
 from tests.workshop import (
     Workshop,
@@ -101,9 +101,9 @@ class TestACallOfAnEarlierPass:
     def test_reaches_the_model_with_the_earlier_result(self, workshop: Workshop, model: ModelServer) -> None:
         params = {"operation": "add", "a": 1, "b": 2}
         model.script(
-            Answer(calls=(Call("utility.calculate", params, id="one"),)),
-            Answer(calls=(Call("utility.calculate", params, id="two"), Call("probe.clock", id="three"))),
-            Answer(text="Three."),
+            Response(calls=(Call("utility.calculate", params, id="one"),)),
+            Response(calls=(Call("utility.calculate", params, id="two"), Call("probe.clock", id="three"))),
+            Response(text="Three."),
         )
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, run.problem
@@ -122,8 +122,8 @@ class TestNothingButDuplicates:
 
     def test_continues_if_a_person_sent_a_message_meanwhile(self, workshop: Workshop, model: ModelServer) -> None:
         params = {"operation": "add", "a": 1, "b": 2}
-        add = Answer(calls=(Call("utility.calculate", params),))
-        model.script(add, Answer(calls=add.calls, hold="start"), Answer(text="Well."))
+        add = Response(calls=(Call("utility.calculate", params),))
+        model.script(add, Response(calls=add.calls, hold="start"), Response(text="Well."))
         run = workshop.submit()
         with workshop.driving(run):
             model.wait_for_held()

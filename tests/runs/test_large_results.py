@@ -11,7 +11,7 @@ from agents.employees.models import Grant
 from agents.runs.engine.context import load_context
 from agents.runs.models import RunStatus
 from tests.features import feature
-from tests.model_answers import Answer, Call
+from tests.model_responses import Call, Response
 from tests.model_server import ModelServer
 from tests.workshop import Workshop, asking, call, calls
 from tools.contract.excerpts import MAX_CHARACTERS, format_handle
@@ -37,18 +37,18 @@ def tool_messages(body: dict[str, Any]) -> list[str]:
     return [message["content"] for message in body["messages"] if message["role"] == "tool"]
 
 
-def read_to_end(body: dict[str, Any]) -> Answer:
+def read_to_end(body: dict[str, Any]) -> Response:
     """Answer as a model that searches, and then reads the result to its end."""
     messages = tool_messages(body)
     if not messages:
-        return Answer(calls=(Call("data__searchRecords", {"limit": 1000}),))
+        return Response(calls=(Call("data__searchRecords", {"limit": 1000}),))
     found = SHORTENED.search(messages[0])
     assert found is not None, messages[0][-200:]
     if messages[-1].endswith("this is the end]"):
-        return Answer(text="All read.")
+        return Response(text="All read.")
     seen = re.search(r"continue with offset (\d+)\]$", messages[-1])
     offset = int(seen[1]) if seen else int(found[1].replace(",", ""))
-    return Answer(calls=(Call("results__read", {"handle": found[3], "offset": offset}),))
+    return Response(calls=(Call("results__read", {"handle": found[3], "offset": offset}),))
 
 
 @feature(
@@ -57,7 +57,7 @@ def read_to_end(body: dict[str, Any]) -> Answer:
     "tools/contract/excerpts.py",
 )
 def test_the_model_reads_the_whole_result_in_parts(many: Workshop, model: ModelServer) -> None:
-    model.answer_with(read_to_end)
+    model.respond_with(read_to_end)
     run = many.work()
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "All read.")
     messages = tool_messages(model.requests[-1])
@@ -77,9 +77,9 @@ def test_a_handle_opens_the_result_of_its_own_call(workshop: Workshop) -> None:
 
 
 def test_a_handle_of_another_run_opens_nothing(many: Workshop, model: ModelServer) -> None:
-    model.enqueue(Answer(calls=(Call("data__searchRecords", {"limit": 1000}),)), Answer(text="Seen."))
+    model.enqueue(Response(calls=(Call("data__searchRecords", {"limit": 1000}),)), Response(text="Seen."))
     foreign = calls(many.work())[0].pk
-    model.enqueue(Answer(calls=(Call("results__read", {"handle": f"r-{foreign}"}),)), Answer(text="Tried."))
+    model.enqueue(Response(calls=(Call("results__read", {"handle": f"r-{foreign}"}),)), Response(text="Tried."))
     (call,) = calls(many.work("Look into the other one"))
     assert (call.result or {})["error"]["code"] == "NOT_FOUND"
     assert "Company" not in call.content

@@ -127,7 +127,7 @@ class TestAWorkerThatLostItsLease:
     ) -> None:
         with write_in_flight(workshop, recorder) as run:
             lose_worker(run)
-            my_lease = lease.claim(run.pk)
+            my_lease = lease.acquire(run.pk)
             assert my_lease is not None
             recorder.release("a")
         assert statuses(run) == [CallStatus.SUCCEEDED]

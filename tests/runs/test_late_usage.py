@@ -9,7 +9,7 @@ import pytest
 
 from agents.runs import budgets
 from agents.runs.models import Pass, Run, RunStatus
-from tests.model_server import Answer, ModelServer
+from tests.model_server import ModelServer, Response
 from tests.workshop import Workshop, again, eventually, passes, payloads
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -24,9 +24,9 @@ def set_prices(workshop: Workshop) -> None:
 
 
 def delay_usage(model: ModelServer) -> None:
-    """Let the next answer come at once, and its usage only when the server is released."""
+    """Let the next response come at once, and its usage only when the server is released."""
     padding = {"choices": [], "padding": "x" * 400}
-    model.enqueue(Answer(events=(FINISH, padding, USAGE), hold="middle"))
+    model.enqueue(Response(events=(FINISH, padding, USAGE), hold="middle"))
 
 
 def test_the_pass_is_recorded_with_an_estimate_and_corrected(workshop: Workshop, model: ModelServer) -> None:
@@ -57,7 +57,7 @@ def test_the_pass_is_recorded_with_an_estimate_and_corrected(workshop: Workshop,
 def test_without_any_usage_the_estimate_stays_and_counts_toward_budgets(workshop: Workshop, model: ModelServer) -> None:
     workshop.employee.run_tokens = 10
     workshop.employee.save()
-    model.script(Answer(text="Done.", usage=None))
+    model.script(Response(text="Done.", usage=None))
     run = workshop.work()
     assert run.estimated_tokens == run.input_tokens + run.output_tokens > 10
     assert passes(run)[0].usage_estimated
@@ -66,7 +66,7 @@ def test_without_any_usage_the_estimate_stays_and_counts_toward_budgets(workshop
 
 
 def test_a_usage_that_comes_at_once_is_no_estimate(workshop: Workshop, model: ModelServer) -> None:
-    model.script(Answer(text="Done."))
+    model.script(Response(text="Done."))
     run = workshop.work()
     assert (run.input_tokens, run.output_tokens, run.estimated_tokens) == (100, 10, 0)
     assert not payloads(run, "usage_reported")
@@ -77,6 +77,6 @@ def test_only_an_estimate_is_corrected_once(workshop: Workshop, model: ModelServ
     run = workshop.work()
     Pass.objects.filter(run=run).update(usage_estimated=False)
     model.release()
-    model.enqueue(Answer(text="Again."))
+    model.enqueue(Response(text="Again."))
     eventually(lambda: not any(thread.name == "tail" for thread in threading.enumerate()))
     assert again(run).input_tokens == run.input_tokens

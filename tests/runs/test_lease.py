@@ -1,4 +1,4 @@
-"""One driver at a time: a run is claimed once, heartbeats renew its lease, and a lost lease stays lost."""
+"""One driver at a time: a lease is acquired once, heartbeats renew its lease, and a lost lease stays lost."""
 
 import sqlite3
 from contextlib import closing
@@ -41,8 +41,8 @@ def _running_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "_shutting_down", False)
 
 
-def claim_run(run: Run) -> lease.Lease:
-    my_lease = lease.claim(run.pk)
+def acquire_lease(run: Run) -> lease.Lease:
+    my_lease = lease.acquire(run.pk)
     assert my_lease is not None
     return my_lease
 
@@ -78,29 +78,29 @@ class TestClaiming:
 
     def test_takes_the_lease_and_counts_the_epoch(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        my_lease = claim_run(run)
+        my_lease = acquire_lease(run)
         run = again(run)
         assert (run.status, run.lease_owner, run.lease_epoch) == (RunStatus.RUNNING, lease.OWNER, 1)
         assert my_lease.epoch == 1
         assert run.lease_expires_at is not None
         assert run.started_at is not None
-        assert claim_run(lose_worker(run)).epoch == 2
+        assert acquire_lease(lose_worker(run)).epoch == 2
 
     def test_does_nothing_for_a_run_that_is_not_due(self, workshop: Workshop) -> None:
         run = workshop.submit()
         Run.objects.filter(pk=run.pk).update(next_wake_at=Now() + timedelta(hours=1))
-        assert lease.claim(run.pk) is None
-        assert lease.claim(999_999_999) is None
+        assert lease.acquire(run.pk) is None
+        assert lease.acquire(999_999_999) is None
 
     def test_does_nothing_for_a_run_that_is_driven_waits_or_has_ended(self, workshop: Workshop) -> None:
         driven = workshop.submit()
-        claim_run(driven)
+        acquire_lease(driven)
         workshop.play(asking(call("probe.effect", name="a")))
         waiting = workshop.work()
         workshop.play()
         ended = workshop.work()
         for run in (driven, waiting, ended):
-            assert lease.claim(run.pk) is None
+            assert lease.acquire(run.pk) is None
         assert [again(run).status for run in (driven, waiting, ended)] == ["running", "waiting", "succeeded"]
 
 
@@ -112,7 +112,7 @@ class TestAFrozenDriver:
         """The frozen driver's lease and next step, and the run as the next driver left it: with a card."""
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.submit()
-        my_lease = claim_run(run)
+        my_lease = acquire_lease(run)
         step = find_first_step(my_lease)
         assert step.action == Action.ASK
         return my_lease, step, workshop.drive(lose_worker(run))
@@ -136,7 +136,7 @@ class TestAFrozenDriver:
 class TestTheHeartbeat:
     def test_renews_the_lease_of_a_living_driver(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        my_lease = claim_run(run)
+        my_lease = acquire_lease(run)
         with lease.keep_renewing(my_lease):
             before = lease_end(run)
             eventually(lambda: lease_end(run) != before)
@@ -144,7 +144,7 @@ class TestTheHeartbeat:
 
     def test_does_not_renew_the_lease_of_a_driver_beyond_its_own_deadline(self, workshop: Workshop) -> None:
         stuck, alive = workshop.submit(), workshop.submit()
-        stuck_lease, living_lease = claim_run(stuck), claim_run(alive)
+        stuck_lease, living_lease = acquire_lease(stuck), acquire_lease(alive)
         with lease.keep_renewing(stuck_lease), lease.keep_renewing(living_lease):
             stuck_lease.alive_until = 0.0
             eventually(lambda: lease_end(alive) > lease_end(stuck))  # type: ignore[operator]
@@ -156,15 +156,15 @@ class TestTheHeartbeat:
 
     def test_tells_the_driver_that_lost_its_run_to_stop(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        my_lease = claim_run(run)
+        my_lease = acquire_lease(run)
         with lease.keep_renewing(my_lease):
             lose_worker(run)
             assert my_lease.stopped.wait(10)
 
     def test_renews_only_the_lease_of_its_own_epoch(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        my_lease = claim_run(run)
-        assert claim_run(lose_worker(run)).epoch == 2, "the same process has claimed it again"
+        my_lease = acquire_lease(run)
+        assert acquire_lease(lose_worker(run)).epoch == 2, "the same process has claimed it again"
         before = lease_end(run)
         renew(my_lease)
         assert (lease_end(run), my_lease.stopped.is_set()) == (before, True)
@@ -172,7 +172,7 @@ class TestTheHeartbeat:
 
     def test_does_not_renew_the_lease_of_a_driver_that_gave_up(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        my_lease = claim_run(run)
+        my_lease = acquire_lease(run)
         my_lease.has_given_up = True
         before = lease_end(run)
         renew(my_lease)
@@ -181,7 +181,7 @@ class TestTheHeartbeat:
 
     def test_skips_a_run_that_it_cannot_lock(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        my_lease, other_lease = claim_run(run), lease.Lease(999_999_999, 1)
+        my_lease, other_lease = acquire_lease(run), lease.Lease(999_999_999, 1)
         before = lease_end(run)
         renew(other_lease, my_lease)
         assert lease_end(run) != before
@@ -190,7 +190,7 @@ class TestTheHeartbeat:
 
     def test_tells_the_driver_that_the_run_is_cancelled(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        my_lease = claim_run(run)
+        my_lease = acquire_lease(run)
         with lease.keep_renewing(my_lease):
             workshop.cancel(run)
             assert my_lease.stopped.wait(10)
@@ -203,7 +203,7 @@ class TestTheLastCheck:
     def test_lets_a_driver_begin_until_a_heartbeat_before_the_end_of_its_lease(self, workshop: Workshop) -> None:
         run = workshop.submit()
         before = clock_s()
-        my_lease = claim_run(run)
+        my_lease = acquire_lease(run)
         duration = timing().lease.total_seconds()
         assert before + duration <= my_lease.holds_until <= clock_s() + duration
         assert my_lease.may_begin_effect()
@@ -213,7 +213,7 @@ class TestTheLastCheck:
 
     def test_counts_from_the_last_heartbeat_that_was_committed(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        my_lease = claim_run(run)
+        my_lease = acquire_lease(run)
         my_lease.holds_until = 0.0
         with lease.keep_renewing(my_lease):
             eventually(my_lease.may_begin_effect)
@@ -224,7 +224,7 @@ class TestTheLastCheck:
 
     def test_counts_from_the_intent_which_renews_the_lease(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        my_lease = claim_run(run)
+        my_lease = acquire_lease(run)
         Run.objects.filter(pk=run.pk).update(lease_expires_at=Now())
         my_lease.holds_until = 0.0
         with my_lease.transaction(renews=True):
@@ -235,7 +235,7 @@ class TestTheLastCheck:
 
     def test_counts_nothing_that_was_rolled_back(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        my_lease = claim_run(run)
+        my_lease = acquire_lease(run)
         my_lease.holds_until = 0.0
         with pytest.raises(ValueError, match="no"), my_lease.transaction(renews=True):
             raise ValueError("no")
@@ -251,11 +251,11 @@ def database_time() -> datetime:
 class TestADriverThatLostItsLease:
     def test_writes_nothing(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        my_lease = claim_run(run)
+        my_lease = acquire_lease(run)
         lose_worker(run)
         with pytest.raises(lease.LeaseLost), my_lease.transaction():
             pytest.fail("the block must not begin")
-        claim_run(run)
+        acquire_lease(run)
         with pytest.raises(lease.LeaseLost), my_lease.transaction():
             pytest.fail("the block must not begin")
         lose_worker(run)
@@ -263,7 +263,7 @@ class TestADriverThatLostItsLease:
     def test_writes_nothing_under_its_own_epoch_either(self, workshop: Workshop) -> None:
         """After a restore, a run may go to another worker in an epoch that was used before."""
         run = workshop.submit()
-        my_lease = claim_run(run)
+        my_lease = acquire_lease(run)
         Run.objects.filter(pk=run.pk).update(lease_owner="another")
         with pytest.raises(lease.LeaseLost), my_lease.transaction():
             pytest.fail("the block must not begin")
@@ -285,7 +285,7 @@ class TestADriverThatLostItsLease:
         """Otherwise a run that the database refuses each time would be driven forever."""
         for error in (OperationalError, InterfaceError, IntegrityError, ValueError):
             run = workshop.submit()
-            my_lease = claim_run(run)
+            my_lease = acquire_lease(run)
             with pytest.raises(error), lease.keep_renewing(my_lease):
                 raise error("refused")
             assert my_lease not in lease._get_heartbeat().leases()
@@ -295,7 +295,7 @@ class TestADriverThatLostItsLease:
     def test_after_a_lost_or_busy_database_counts_no_crash(self, workshop: Workshop) -> None:
         """PostgreSQL ends the driver's own session; SQLite, which cannot be lost, is busy with another's write."""
         run = workshop.submit()
-        with pytest.raises(OperationalError), lease.keep_renewing(claim_run(run)):
+        with pytest.raises(OperationalError), lease.keep_renewing(acquire_lease(run)):
             _lose_session_or_be_refused()
         run = again(run)
         assert (run.status, run.crash_count) == (RunStatus.QUEUED, 0)
@@ -303,7 +303,7 @@ class TestADriverThatLostItsLease:
 
     def test_gives_the_run_back_with_the_problem_that_it_had(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        my_lease = claim_run(run)
+        my_lease = acquire_lease(run)
         Run.objects.filter(pk=run.pk).update(problem="The model was away.")
         lease.give_back(my_lease)
         assert (again(run).status, again(run).problem) == (RunStatus.QUEUED, "The model was away.")
@@ -312,7 +312,7 @@ class TestADriverThatLostItsLease:
         run = workshop.submit()
         for _ in range(MAX_CRASHES):
             make_due(run)
-            with pytest.raises(ValueError, match="refused"), lease.keep_renewing(claim_run(run)):
+            with pytest.raises(ValueError, match="refused"), lease.keep_renewing(acquire_lease(run)):
                 raise ValueError("refused")
         make_due(run)
         ended = workshop.drive(run)
@@ -323,7 +323,7 @@ class TestYielding:
     def test_requeues_the_run_after_its_time_slice(self, workshop: Workshop) -> None:
         workshop.play()
         run = workshop.submit()
-        my_lease = claim_run(run)
+        my_lease = acquire_lease(run)
         my_lease.slice_ends = 0.0
         assert find_first_step(my_lease) == NO_STEP
         run = again(run)

@@ -69,7 +69,7 @@ class TestOneCall:
 
     def test_after_a_lost_worker_another_one_ends_it(self, workshop: Workshop) -> None:
         run = submit_call(workshop, "probe.sleep", ms=1)
-        my_lease = lease.claim(run.pk)
+        my_lease = lease.acquire(run.pk)
         assert my_lease is not None
         assert find_first_step(my_lease).action == Action.RUN_READY
         with my_lease.transaction() as tx:

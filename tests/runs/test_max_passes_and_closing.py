@@ -6,7 +6,7 @@ import pytest
 
 from agents.runs import actions
 from agents.runs.models import CallStatus, ExitReason, RunStatus
-from tests.model_server import Answer, Call, ModelServer, failing
+from tests.model_server import Call, ModelServer, Response, failing
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, asking, call, calls, error_code, event_types, passes, payloads, statuses
 
@@ -20,7 +20,7 @@ def sleep(tag: object) -> Call:
 class TestMaxPasses:
     def test_ends_with_a_recorded_closing_pass(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(2)
-        model.script(Answer(calls=(sleep(1),)), Answer(calls=(sleep(2),)), Answer(text="That is what I have."))
+        model.script(Response(calls=(sleep(1),)), Response(calls=(sleep(2),)), Response(text="That is what I have."))
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.MAX_PASSES)
         assert run.answer == "That is what I have."
@@ -33,7 +33,7 @@ class TestMaxPasses:
 
     def test_asks_the_closing_pass_without_tools(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(1)
-        model.script(Answer(calls=(sleep(1),)), Answer(text="Done."))
+        model.script(Response(calls=(sleep(1),)), Response(text="Done."))
         workshop.work()
         assert "tools" in model.requests[0]
         assert "tools" not in model.requests[1]
@@ -41,7 +41,7 @@ class TestMaxPasses:
 
     def test_does_not_end_a_run_that_answers_in_its_last_pass(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(2)
-        model.script(Answer(calls=(sleep(1),)), Answer(text="Done in time."))
+        model.script(Response(calls=(sleep(1),)), Response(text="Done in time."))
         run = workshop.work()
         assert (run.exit_reason, run.pass_number) == (ExitReason.FINAL_ANSWER, 2)
 
@@ -52,7 +52,7 @@ class TestTheClosingPass:
     ) -> None:
         workshop.allow_passes(1)
         late_calls = (sleep(2), Call("probe.effect", {"name": "a"}), Call("no.such"), sleep(1))
-        model.script(Answer(calls=(sleep(1),)), Answer(text="And more!", calls=late_calls))
+        model.script(Response(calls=(sleep(1),)), Response(text="And more!", calls=late_calls))
         run = workshop.work()
         assert (run.exit_reason, run.answer) == (ExitReason.MAX_PASSES, "And more!")
         assert statuses(run) == [CallStatus.SUCCEEDED] + [CallStatus.REJECTED] * 4
@@ -65,7 +65,7 @@ class TestTheClosingPass:
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
-        model.script(Answer(calls=(sleep(1),)), Answer(calls=(sleep(2),)))
+        model.script(Response(calls=(sleep(1),)), Response(calls=(sleep(2),)))
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.MAX_PASSES)
         assert payloads(run, "run_finished")[0]["status"] == "failed"
@@ -74,7 +74,7 @@ class TestTheClosingPass:
 
     def test_without_text_can_be_continued(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(1)
-        model.script(Answer(calls=(sleep(1),)), Answer(calls=(sleep(2),)), Answer(text="Done after all."))
+        model.script(Response(calls=(sleep(1),)), Response(calls=(sleep(2),)), Response(text="Done after all."))
         run = workshop.work()
         actions.continue_run(workshop.operator, run.pk, 2)
         run = workshop.drive(run)
@@ -86,7 +86,7 @@ class TestTheClosingPass:
 
     def test_that_the_provider_fails_is_answered_by_the_server(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(1)
-        model.script(Answer(calls=(sleep(1),)), failing(400))
+        model.script(Response(calls=(sleep(1),)), failing(400))
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.MAX_PASSES)
         assert "- Slept 0 ms" in run.answer
@@ -96,7 +96,7 @@ class TestTheClosingPass:
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
-        model.enqueue(Answer(calls=(sleep(1),)), replace(failing(400), hold="start"))
+        model.enqueue(Response(calls=(sleep(1),)), replace(failing(400), hold="start"))
         run = workshop.submit()
         with workshop.driving(run):
             model.wait_for_held()
@@ -115,7 +115,7 @@ class TestTheClosingPass:
         assert (run.exit_reason, run.answer) == (ExitReason.MAX_PASSES, "Did it.")
 
     def test_ends_a_run_that_only_repeats_itself(self, workshop: Workshop, model: ModelServer) -> None:
-        model.script(Answer(calls=(sleep(1),)), Answer(calls=(sleep(1),)), Answer(calls=(sleep(1),)))
+        model.script(Response(calls=(sleep(1),)), Response(calls=(sleep(1),)), Response(calls=(sleep(1),)))
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.ALL_TOOLS_DUPLICATE)
         assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.DUPLICATE, CallStatus.REJECTED]

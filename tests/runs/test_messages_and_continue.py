@@ -7,7 +7,7 @@ import pytest
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs import actions
 from agents.runs.models import ExitReason, Run, RunStatus
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.recorder import Recorder
 from tests.workshop import (
     Workshop,
@@ -24,8 +24,8 @@ from tests.workshop import (
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
 
-EFFECT = Answer(text="I ask.", calls=(Call("probe.effect", {"name": "a"}, id="c1"),))
-SLEEP = Answer(calls=(Call("probe.sleep", {"ms": 0}, id="c2"),))
+EFFECT = Response(text="I ask.", calls=(Call("probe.effect", {"name": "a"}, id="c1"),))
+SLEEP = Response(calls=(Call("probe.sleep", {"ms": 0}, id="c2"),))
 
 
 def shape_of(request: dict[str, Any]) -> list[tuple[str, str]]:
@@ -43,7 +43,7 @@ class TestAMessage:
     def test_waits_until_all_calls_are_decided_and_keeps_its_place(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
-        model.script(EFFECT, SLEEP, Answer(text="Done."))
+        model.script(EFFECT, SLEEP, Response(text="Done."))
         run = workshop.work("Begin.")
         workshop.say(run, "Be quick.")
         assert again(run).status == RunStatus.WAITING
@@ -61,7 +61,7 @@ class TestAMessage:
     def test_that_comes_while_the_model_answers_is_read_before_the_run_ends(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
-        model.script(Answer(text="Done.", hold="start"), Answer(text="Done, and that too."))
+        model.script(Response(text="Done.", hold="start"), Response(text="Done, and that too."))
         run = workshop.submit("Begin.")
         with workshop.driving(run):
             model.wait_for_held()
@@ -75,7 +75,7 @@ class TestAMessage:
         self, workshop: Workshop, model: ModelServer, recorder: Recorder
     ) -> None:
         recorder.hold("slow")
-        model.script(Answer(calls=(Call("probe.gate", {"name": "slow"}),)), Answer(text="Done."))
+        model.script(Response(calls=(Call("probe.gate", {"name": "slow"}),)), Response(text="Done."))
         run = workshop.submit()
         with workshop.driving(run):
             recorder.await_arrival("slow")
@@ -87,7 +87,7 @@ class TestAMessage:
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
-        model.script(SLEEP, Answer(text="Closed.", hold="start"), Answer(text="Heard."))
+        model.script(SLEEP, Response(text="Closed.", hold="start"), Response(text="Heard."))
         run = workshop.submit()
         with workshop.driving(run):
             model.wait_for_held()
@@ -129,7 +129,7 @@ class TestAMessage:
 class TestAnEndedRun:
     def test_resumes_with_a_message_and_new_passes(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(2)
-        model.script(SLEEP, Answer(text="Done."), SLEEP, Answer(text="Done again."))
+        model.script(SLEEP, Response(text="Done."), SLEEP, Response(text="Done again."))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED
         run = workshop.say(run, "Once more.")
@@ -195,7 +195,7 @@ class TestContinuing:
 
 def test_the_assistants_message_goes_back_verbatim(workshop: Workshop, model: ModelServer) -> None:
     signed = {"reasoning_content": "hm", "signature": "sig=="}
-    model.script(Answer(text="I look.", calls=SLEEP.calls, extra=signed), Answer(text="Done."))
+    model.script(Response(text="I look.", calls=SLEEP.calls, extra=signed), Response(text="Done."))
     workshop.work()
     assistant = model.requests[1]["messages"][2]
     assert (assistant["reasoning_content"], assistant["signature"]) == ("hm", "sig==")

@@ -50,12 +50,12 @@ def switch_off(settings: Any) -> Iterator[Any]:
     _forget()
 
 
-def _read(answer: Any) -> str:
-    if not isinstance(answer, StreamingHttpResponse):
-        return str(answer.content.decode())
+def _read(response: Any) -> str:
+    if not isinstance(response, StreamingHttpResponse):
+        return str(response.content.decode())
 
     async def join() -> bytes:
-        return b"".join([part async for part in answer])
+        return b"".join([part async for part in response])
 
     text: str = async_to_sync(join)().decode()
     return text

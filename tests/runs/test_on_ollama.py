@@ -147,7 +147,7 @@ def test_a_history_is_shortened_before_it_outgrows_ollamas_context(
             return Chat(text="All seen.", usage=used)
         return Chat(calls=(Call("probe.big", {"characters": 4_000 + done}),), usage=used)
 
-    ollama.answer_with(answer)
+    ollama.respond_with(answer)
     run = workshop.work()
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "All seen.")
     assert sum(len(call.content) for call in calls(run)) > 2 * context * PER_TOKEN

@@ -7,7 +7,7 @@ from django.db.models import Max, Min
 
 from agents.runs.models import CallStatus, Event, Run, RunStatus
 from tests.features import feature
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.recorder import Recorder
 from tests.workshop import (
     Workshop,
@@ -99,7 +99,7 @@ def test_the_text_of_an_exception_stays_in_the_log(workshop: Workshop) -> None:
 
 def test_the_model_reads_results_in_the_order_of_the_calls(workshop: Workshop, model: ModelServer) -> None:
     asked = (Call("probe.sleep", {"ms": 60, "tag": "a"}, id="slow"), Call("probe.sleep", {"ms": 0}, id="quick"))
-    model.script(Answer(calls=asked), Answer(text="Done."))
+    model.script(Response(calls=asked), Response(text="Done."))
     run = workshop.work()
     assert [line["call_id"] for line in payloads(run, "tool_result")] == [str(row.pk) for row in reversed(calls(run))]
     ids = [message["tool_call_id"] for message in model.requests[1]["messages"] if message["role"] == "tool"]

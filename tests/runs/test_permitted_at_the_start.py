@@ -21,7 +21,7 @@ from agents.runs.engine.judgment import MAX_ROUNDS
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, RunStatus
 from tests import composed_probes
 from tests.features import feature
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.probes import Effect, Named
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, asking, call, calls, data_of, error_code, statuses
@@ -95,18 +95,18 @@ def test_permissions_removed_while_the_model_answers_reject_the_call(
 ) -> None:
     allow(workshop, toolbox, Guarded())
 
-    def answer(body: dict[str, Any]) -> Answer:
+    def answer(body: dict[str, Any]) -> Response:
         if body["messages"][-1]["role"] == "tool":
-            return Answer(text="Done.")
+            return Response(text="Done.")
         if removed == "the capability":
             Employee.objects.update(capabilities=[])
         elif removed == "the feature":
             Organization.objects.update(plan_features=[])
         elif removed == "the grant":
             Grant.objects.filter(tool="probe.guarded").delete()
-        return Answer(calls=(Call("probe.guarded", {"name": "a"}),))
+        return Response(calls=(Call("probe.guarded", {"name": "a"}),))
 
-    model.answer_with(answer)
+    model.respond_with(answer)
     (row,) = calls(workshop.work())
     if removed == "nothing":
         assert (row.status, row.attempts) == (CallStatus.SUCCEEDED, 1)
@@ -125,11 +125,11 @@ def test_grants_are_loaded_each_time_and_for_each_mode(workshop: Workshop) -> No
 
 
 def test_a_level_raised_while_the_model_answers_asks_for_a_card(workshop: Workshop, model: ModelServer) -> None:
-    def answer(body: dict[str, Any]) -> Answer:
+    def answer(body: dict[str, Any]) -> Response:
         workshop.raise_for_all("probe.sleep", Level.WRITE)
-        return Answer(calls=(Call("probe.sleep", {"ms": 0}),))
+        return Response(calls=(Call("probe.sleep", {"ms": 0}),))
 
-    model.answer_with(answer)
+    model.respond_with(answer)
     run = workshop.work()
     assert (run.status, statuses(run)) == (RunStatus.WAITING, [CallStatus.AWAITING_APPROVAL])
     assert workshop.card(run).level == Level.WRITE

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 from agents.runs.models import Event, ExitReason, Run, RunStatus
 from agents.worker.sweeper import sweep_once
-from tests.model_server import Answer, Call, ModelServer, error_200, failing, html, nonsense
+from tests.model_server import Call, ModelServer, Response, error_200, failing, html, nonsense
 from tests.workshop import Workshop, again, asking, call, event_types, make_due, passes, payloads
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -28,7 +28,7 @@ class TestATransientFailure:
         ("answer", "code"),
         [
             (nonsense, "bad_answer"),
-            (lambda: Answer(text="Half an answer", fault="cut"), "cut_stream"),
+            (lambda: Response(text="Half an answer", fault="cut"), "cut_stream"),
             (lambda: failing(429, retry_after="1"), "rate_limited"),
             (lambda: failing(503, retry_after="1"), "server_error"),
             (lambda: error_200({"message": "overloaded", "code": 503}), "server_error"),
@@ -36,7 +36,7 @@ class TestATransientFailure:
         ids=["nonsense", "cut", "429", "503", "error in 200"],
     )
     def test_requeues_the_run_for_later_and_records_no_pass(
-        self, workshop: Workshop, model: ModelServer, answer: Callable[[], Answer], code: str
+        self, workshop: Workshop, model: ModelServer, answer: Callable[[], Response], code: str
     ) -> None:
         model.script(answer())
         run = workshop.work()
@@ -47,14 +47,14 @@ class TestATransientFailure:
 
     def test_of_a_model_that_never_answers_ends_at_its_timeout(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.connect(model.url, timeout_s=1)
-        model.script(Answer(text="Never.", hold="start"))
+        model.script(Response(text="Never.", hold="start"))
         assert is_delayed_by(workshop.work(), "timeout")
 
     def test_of_a_model_that_only_keeps_the_connection_alive_ends_too(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.connect(model.url, timeout_s=1)
-        model.script(Answer(fault="drip"))
+        model.script(Response(fault="drip"))
         assert is_delayed_by(workshop.work(), "timeout")
 
     def test_of_an_unreachable_address_is_retried_too(self, workshop: Workshop) -> None:
@@ -112,7 +112,7 @@ class TestATransientFailure:
 
     def test_is_counted_from_zero_after_each_recorded_pass(self, workshop: Workshop, model: ModelServer) -> None:
         busy = failing(429, retry_after="1")
-        model.enqueue(busy, Answer(calls=(Call("probe.clock"),)), busy)
+        model.enqueue(busy, Response(calls=(Call("probe.clock"),)), busy)
         run = workshop.work()
         make_due(run)
         run = workshop.drive(run)
@@ -132,7 +132,7 @@ class TestAFailureThatStays:
         ids=["html", "401", "404", "400", "too long"],
     )
     def test_ends_the_run_at_once_with_its_reason(
-        self, workshop: Workshop, model: ModelServer, answer: Callable[[], Answer], code: str
+        self, workshop: Workshop, model: ModelServer, answer: Callable[[], Response], code: str
     ) -> None:
         model.script(answer())
         run = workshop.work()
@@ -149,7 +149,7 @@ class TestAFailureThatStays:
         assert run.problem.startswith("bad_script")
 
     def test_keeps_earlier_results(self, workshop: Workshop, model: ModelServer) -> None:
-        model.enqueue(Answer(calls=(Call("probe.sleep", {"ms": 0}),)), failing(400))
+        model.enqueue(Response(calls=(Call("probe.sleep", {"ms": 0}),)), failing(400))
         run = workshop.work()
         assert run.status == RunStatus.FAILED
         assert "- Slept 0 ms" in run.answer
@@ -158,7 +158,7 @@ class TestAFailureThatStays:
 class TestAnAnswerThatNoDatabaseStores:
     @pytest.mark.parametrize("text", ["a\0b", "half a pair: \ud83d"])
     def test_as_text_still_ends_the_run(self, workshop: Workshop, model: ModelServer, text: str) -> None:
-        model.script(Answer(text=text, extra={"note": text}))
+        model.script(Response(text=text, extra={"note": text}))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, run.problem
         assert run.answer
@@ -175,13 +175,13 @@ class TestAnAnswerThatNoDatabaseStores:
         ids=["name", "long name", "params", "id", "long id"],
     )
     def test_as_a_call_is_rejected_or_cleaned(self, workshop: Workshop, model: ModelServer, asked: Call) -> None:
-        model.script(Answer(calls=(asked,)), Answer(text="Done."))
+        model.script(Response(calls=(asked,)), Response(text="Done."))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, (run.status, run.problem)
 
 
 def test_a_provider_failure_leaves_decided_calls_alone(workshop: Workshop, model: ModelServer) -> None:
-    model.enqueue(Answer(calls=(Call("probe.effect", {"name": "a"}),)), failing(429, retry_after="1"))
+    model.enqueue(Response(calls=(Call("probe.effect", {"name": "a"}),)), failing(429, retry_after="1"))
     run = workshop.work()
     workshop.deny(workshop.card(run))
     run = workshop.drive(run)

@@ -4,7 +4,7 @@ import pytest
 
 from agents.runs.engine import lease
 from agents.runs.models import CallStatus, ExitReason, Run, RunStatus, ToolCall
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.recorder import Recorder
 from tests.workshop import (
     Workshop,
@@ -31,25 +31,25 @@ SLEEP = call("probe.sleep", ms=0)
 class TestALostLease:
     def test_queues_the_run_and_counts_the_crash(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        assert lease.claim(run.pk) is not None
+        assert lease.acquire(run.pk) is not None
         run = lose_worker(run)
         assert (run.status, run.crash_count, run.lease_owner) == (RunStatus.QUEUED, 1, "")
 
     def test_is_shown_in_the_panel(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        assert lease.claim(run.pk) is not None
+        assert lease.acquire(run.pk) is not None
         run = lose_worker(run)
         assert payloads(run, "run_resumed") == [
             {"by": "gadget", "reason": "The worker was lost; another one continues."}
         ]
 
     def test_asks_the_model_again_if_its_answer_was_not_recorded(self, workshop: Workshop, model: ModelServer) -> None:
-        model.script(Answer(text="Done.", hold="start"), Answer(text="Done."))
+        model.script(Response(text="Done.", hold="start"), Response(text="Done."))
         run = workshop.submit()
         with workshop.driving(run):
             model.wait_for_held()
             run = lose_worker(run)
-            model.script(Answer(text="Done."))
+            model.script(Response(text="Done."))
             run = workshop.drive(run)
             model.release()
         run = again(run)
@@ -57,7 +57,7 @@ class TestALostLease:
         assert event_types(run).count("pass_started") == 1
 
     def test_never_asks_a_recorded_pass_again(self, workshop: Workshop, model: ModelServer) -> None:
-        model.script(Answer(calls=(Call("probe.sleep", {"ms": 0}),)), Answer(text="Done."))
+        model.script(Response(calls=(Call("probe.sleep", {"ms": 0}),)), Response(text="Done."))
         run = workshop.submit()
         die_while_executing(run)
         run = workshop.drive(lose_worker(run))
@@ -80,10 +80,10 @@ class TestALostLease:
         workshop.play(asking(SLEEP))
         run = workshop.submit()
         for crashes in range(1, 5):
-            assert lease.claim(run.pk) is not None
+            assert lease.acquire(run.pk) is not None
             run = lose_worker(run)
             assert (run.status, run.crash_count) == (RunStatus.QUEUED, crashes)
-        assert lease.claim(run.pk) is not None
+        assert lease.acquire(run.pk) is not None
         run = lose_worker(run)
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.CRASH_LOOP)
         assert payloads(run, "run_finished")[0]["exit_reason"] == "crash_loop"
@@ -128,7 +128,7 @@ class TestAReadInFlight:
         die_while_executing(run)
         (before,) = calls(run)
         lose_worker(run)
-        my_lease = lease.claim(run.pk)
+        my_lease = lease.acquire(run.pk)
         assert my_lease is not None
         (after,) = calls(run)
         assert before.idempotency_key == after.idempotency_key
@@ -153,7 +153,7 @@ class TestAReadInFlight:
         with workshop.driving(run):
             recorder.await_arrival("slow")
             lose_worker(run)
-            my_lease = lease.claim(run.pk)
+            my_lease = lease.acquire(run.pk)
             assert my_lease is not None
             recorder.release("slow")
         assert statuses(run) == [CallStatus.EXECUTING], "the old driver recorded nothing"
@@ -210,7 +210,7 @@ class TestACallThatHadNotStarted:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
-        assert lease.claim(run.pk) is not None
+        assert lease.acquire(run.pk) is not None
         run = workshop.drive(lose_worker(run))
         assert run.status == RunStatus.SUCCEEDED
         assert list(recorder.effects.values()) == [1]

@@ -12,7 +12,7 @@ from django.test import Client
 from agents.employees.models import Grant
 from agents.runs.models import CallStatus, ToolCall
 from tests.features import feature
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.tools.toolbox.sample_tools import Does
 from tests.workshop import Workshop, build_workshop, calls, make_due
 from tools.contract import Level, ResultFile, ToolContext, ToolResult, find_media_type
@@ -34,7 +34,7 @@ def returning(workshop: Workshop, model: ModelServer, toolbox: Toolbox) -> Any:
     def run(*files: Any, level: Level = Level.READ, name: str = "sample.file") -> ToolCall:
         toolbox.register(Does(lambda _: ToolResult.ok({"ok": True}, "Made it.", files=files), name=name, level=level))
         Grant.objects.get_or_create(employee=workshop.employee, tool=name)
-        model.script(Answer(calls=(Call(name, {}),)), Answer(text="Done."))
+        model.script(Response(calls=(Call(name, {}),)), Response(text="Done."))
         done = workshop.work()
         if level.has_side_effects:
             workshop.approve(workshop.card(done))
@@ -88,9 +88,9 @@ def test_people_of_the_organization_download_it_and_never_see_it_inline(workshop
         assert "Q3 report.html" in html
         assert address.replace(" ", "%20") in html
         assert PAGE.decode() not in html
-    answer = client.get(address)
-    assert answer.headers["Content-Disposition"].startswith("attachment")
-    assert (answer.headers["X-Content-Type-Options"], answer.headers["Content-Type"]) == (
+    response = client.get(address)
+    assert response.headers["Content-Disposition"].startswith("attachment")
+    assert (response.headers["X-Content-Type-Options"], response.headers["Content-Type"]) == (
         "nosniff",
         "application/octet-stream",
     )
@@ -104,7 +104,7 @@ def test_reads_of_a_run_keep_at_most_twenty_files(workshop: Workshop, model: Mod
     for name, given in found.items():
         toolbox.register(Does(partial(return_files, given), name=name))
         Grant.objects.create(employee=workshop.employee, tool=name)
-    model.script(*(Answer(calls=(Call(name, {}),)) for name in found), Answer(text="Done."))
+    model.script(*(Response(calls=(Call(name, {}),)) for name in found), Response(text="Done."))
     first, again, refused = calls(workshop.work())
     assert kept(first) == kept(again)
     assert len(kept(first)) == MOST_FROM_READS

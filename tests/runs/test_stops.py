@@ -15,8 +15,8 @@ from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunSta
 from agents.runs.titles import title_run
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
-from tests.model_answers import failing
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_responses import failing
+from tests.model_server import Call, ModelServer, Response
 from tests.recorder import Recorder
 from tests.workshop import (
     Workshop,
@@ -95,14 +95,14 @@ class TestAStop:
     def test_gives_up_the_answer_that_the_model_is_writing(
         self, workshop: Workshop, model: ModelServer, stop: Stop
     ) -> None:
-        model.script(Answer(text="Too late.", hold="middle"))
+        model.script(Response(text="Too late.", hold="middle"))
         run = workshop.submit()
         with workshop.driving(run):
             model.wait_for_held()
             stop(workshop)
         run = again(run)
         assert (run.status, run.lease_owner, passes(run)) == (RunStatus.QUEUED, "", [])
-        model.script(Answer(text="In time."))
+        model.script(Response(text="In time."))
         release(workshop, stop)
         assert workshop.drive(run).answer == "In time."
 
@@ -110,7 +110,7 @@ class TestAStop:
         self, workshop: Workshop, model: ModelServer, recorder: Recorder, stop: Stop
     ) -> None:
         recorder.hold("slow")
-        model.script(Answer(calls=(Call("probe.gate", {"name": "slow"}),), hold="start"))
+        model.script(Response(calls=(Call("probe.gate", {"name": "slow"}),), hold="start"))
         run = workshop.submit()
         with workshop.driving(run):
             model.wait_for_held()

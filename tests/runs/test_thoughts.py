@@ -9,7 +9,7 @@ import pytest
 
 from agents.runs.models import Event, RunStatus
 from agents.web.panel.lines import render_lines
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.workshop import Workshop, passes, payloads
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -24,8 +24,8 @@ def messages_of_request(model: ModelServer, number: int) -> list[dict[str, Any]]
 def test_a_thought_is_kept_apart_and_never_sent_back(workshop: Workshop, model: ModelServer, streamed: bool) -> None:
     sleep = Call("probe.sleep", {"ms": 0})
     model.script(
-        Answer(text="<think>I should\nwait.</think>\n\nWaiting.", calls=(sleep,), streamed=streamed),
-        Answer(text="<think>Now I know.</think>All done.", streamed=streamed),
+        Response(text="<think>I should\nwait.</think>\n\nWaiting.", calls=(sleep,), streamed=streamed),
+        Response(text="<think>Now I know.</think>All done.", streamed=streamed),
     )
     run = workshop.work()
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "All done.")
@@ -42,7 +42,7 @@ def test_a_thought_is_kept_apart_and_never_sent_back(workshop: Workshop, model: 
 
 
 def test_a_long_thought_is_bounded(workshop: Workshop, model: ModelServer) -> None:
-    model.script(Answer(text=f"<think>{'x' * 150_000}</think>Yes.", streamed=False))
+    model.script(Response(text=f"<think>{'x' * 150_000}</think>Yes.", streamed=False))
     run = workshop.work()
     assert run.answer == "Yes."
     assert len(passes(run)[0].thought) == 100_000

@@ -13,7 +13,7 @@ from agents.runs.models import ExitReason, Run, RunStatus
 from agents.runs.models.run import make_title
 from agents.runs.titles import title_run
 from tests.features import feature
-from tests.model_server import Answer, ModelServer
+from tests.model_server import ModelServer, Response
 from tests.runs.counted import assert_use_is_true, count_all
 from tests.workshop import Workshop, again, all_at_once, beside, event_types, eventually, payloads
 from tools.toolbox.toolbox import Toolbox
@@ -29,7 +29,7 @@ TASK = "Look through all companies of the region EU.\nQualify those with a score
     "tools/builtin/system.py",
 )
 def test_comes_from_the_model_and_is_published(workshop: Workshop, model: ModelServer) -> None:
-    model.script(Answer(text='"Qualify the best companies in the EU".\n'))
+    model.script(Response(text='"Qualify the best companies in the EU".\n'))
     run = workshop.submit(TASK)
     assert run.title == make_title(TASK)
     assert title_run(run.pk)
@@ -44,7 +44,7 @@ def test_comes_from_the_model_and_is_published(workshop: Workshop, model: ModelS
 
 
 def test_leaves_out_the_models_thoughts(workshop: Workshop, model: ModelServer) -> None:
-    model.script(Answer(text="<think>A name is needed.</think>Qualify companies"))
+    model.script(Response(text="<think>A name is needed.</think>Qualify companies"))
     run = workshop.submit(TASK)
     assert title_run(run.pk)
     assert again(run).title == "Qualify companies"
@@ -58,7 +58,7 @@ def test_is_the_task_itself_if_that_is_short(workshop: Workshop, model: ModelSer
 
 
 def test_is_given_once_by_concurrent_requests(workshop: Workshop, model: ModelServer) -> None:
-    model.script(Answer(text="Qualify companies"))
+    model.script(Response(text="Qualify companies"))
     run = workshop.submit(TASK)
     outcomes = []
     all_at_once([lambda: outcomes.append(title_run(run.pk))] * 3)
@@ -73,16 +73,16 @@ def test_is_given_once_by_concurrent_requests(workshop: Workshop, model: ModelSe
 @pytest.mark.parametrize(
     ("answer", "used"),
     [
-        (Answer(text="  \n "), 110),
-        (Answer(status=500), 0),
-        (Answer(text='""'), 110),
-        (Answer(text="Half of a na", finish="length"), 110),
-        (Answer(finish="content_filter"), 110),
-        (Answer(text="<think>Qualify companies"), 110),
+        (Response(text="  \n "), 110),
+        (Response(status=500), 0),
+        (Response(text='""'), 110),
+        (Response(text="Half of a na", finish="length"), 110),
+        (Response(finish="content_filter"), 110),
+        (Response(text="<think>Qualify companies"), 110),
     ],
 )
 def test_stays_the_beginning_of_the_task_if_the_model_gives_none(
-    workshop: Workshop, model: ModelServer, answer: Answer, used: int
+    workshop: Workshop, model: ModelServer, answer: Response, used: int
 ) -> None:
     model.script(answer)
     run = workshop.submit(TASK)
@@ -94,7 +94,7 @@ def test_stays_the_beginning_of_the_task_if_the_model_gives_none(
 
 
 def test_is_one_short_line_whatever_the_model_writes(workshop: Workshop, model: ModelServer) -> None:
-    model.script(Answer(text="# Title: " + "very " * 100 + "long\nand more"))
+    model.script(Response(text="# Title: " + "very " * 100 + "long\nand more"))
     run = workshop.submit(TASK)
     assert title_run(run.pk)
     title = again(run).title
@@ -128,7 +128,7 @@ COST = 300
 
 def test_its_usage_counts_like_that_of_a_pass(workshop: Workshop, model: ModelServer) -> None:
     ModelProvider.objects.update(prices=PRICED)
-    model.script(Answer(text="Qualify companies"))
+    model.script(Response(text="Qualify companies"))
     run = workshop.submit(TASK)
     count_all()
     assert title_run(run.pk)
@@ -148,7 +148,7 @@ def test_its_usage_counts_toward_every_budget(
 ) -> None:
     ModelProvider.objects.update(prices=PRICED)
     Employee.objects.update(**limit)
-    model.script(Answer(text="Qualify companies"))
+    model.script(Response(text="Qualify companies"))
     run = workshop.submit(TASK)
     assert title_run(run.pk)
     run = workshop.drive(run)
@@ -198,7 +198,7 @@ succeed = make_ending(ExitReason.FINAL_ANSWER)
 def test_is_given_up_at_once_when_its_run_is_stopped(
     workshop: Workshop, model: ModelServer, stop: Callable[[Workshop, Run], None]
 ) -> None:
-    model.script(Answer(text="Too late", hold="start"))
+    model.script(Response(text="Too late", hold="start"))
     run = workshop.submit(TASK)
     with beside(lambda: title_run(run.pk)) as thread:
         eventually(lambda: len(model.requests) == 1)
@@ -211,7 +211,7 @@ def test_is_given_up_at_once_when_its_run_is_stopped(
 
 
 def test_comes_although_the_run_has_answered_meanwhile(workshop: Workshop, model: ModelServer) -> None:
-    model.script(Answer(text="Qualify companies", hold="start"))
+    model.script(Response(text="Qualify companies", hold="start"))
     run = workshop.submit(TASK)
     with beside(lambda: title_run(run.pk)):
         model.wait_for_held()

@@ -155,7 +155,7 @@ def test_after_a_worker_lost_before_the_transaction_the_next_one_runs_the_call_o
     workshop.play(asking(call("probe.rename", record_id=record.pk, to="New")))
     run = workshop.work()
     workshop.approve(workshop.card(run))
-    assert lease.claim(run.pk) is not None
+    assert lease.acquire(run.pk) is not None
     run = lose_worker(run)
     assert statuses(run) == [CallStatus.APPROVED]
     run = workshop.drive(run)

@@ -15,7 +15,7 @@ from agents.employees.models import Grant
 from agents.runs.models import CallStatus, Run, RunStatus, ToolCall
 from gadget_site.management.installation_checks import check_plugins, check_tools
 from tests.features import feature
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.tools.plugins import wrong_tools
 from tests.workshop import Workshop, calls, error_code, make_due, passes
 from tools.caches import clear_caches
@@ -80,7 +80,7 @@ def stored(call: ToolCall) -> dict[str, Any]:
 def ask(workshop: Workshop, server: ModelServer, *tools: str) -> Run:
     """Let the employee's model ask for these tools in one answer, and drive the run as far as it goes."""
     workshop.connect(server.url)
-    server.script(Answer(calls=tuple(Call(tool, {}) for tool in tools)), Answer(text="Done."))
+    server.script(Response(calls=tuple(Call(tool, {}) for tool in tools)), Response(text="Done."))
     return workshop.work()
 
 

@@ -206,8 +206,8 @@ class Cuts:
         """Return the status of the readiness check; 0 without an answer."""
         url = f"http://{self._network.address(WEB)}:{WEB_PORT}/api/ready"
         try:
-            with urllib.request.urlopen(url, timeout=2 * READINESS_S) as answer:
-                return int(answer.status)
+            with urllib.request.urlopen(url, timeout=2 * READINESS_S) as response:
+                return int(response.status)
         except urllib.error.HTTPError as error:
             return error.code
         except OSError:

@@ -26,8 +26,8 @@ from tests.employees.limit_races import (  # noqa: E402
     EACH,
     MOST_IN_SUM,
     RUNS,
-    race_answers,
     race_reads,
+    race_responses,
     race_sums,
     race_writes,
 )
@@ -97,7 +97,7 @@ def _list_races(most: int) -> list[tuple[str, Race, int, int]]:
     return [
         ("reads", lambda shop, calls: race_reads(shop, calls, most), RUNS, most),
         ("sums", race_sums, RUNS, MOST_IN_SUM // EACH),
-        ("answers", lambda shop, calls: race_answers(shop, calls // CALLS_OF_AN_ANSWER, most), RUNS, most),
+        ("answers", lambda shop, calls: race_responses(shop, calls // CALLS_OF_AN_ANSWER, most), RUNS, most),
         ("writes", lambda shop, calls: race_writes(shop, calls, most), RUNS, most),
     ]
 

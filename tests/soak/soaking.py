@@ -77,7 +77,7 @@ def soak(site: Site, trouble: Trouble, plan: Plan) -> tuple[dict[str, object], l
         "settled by people": AuditEntry.objects.filter(action="outcome_resolved").count(),
         "late reports": AuditEntry.objects.filter(action="late_report").count(),
         "refused actions": dict(people.refused),
-        "longest unclaimed": f"{watch.longest_unclaimed_s:.1f} s",
+        "longest unclaimed": f"{watch.longest_undriven_s:.1f} s",
         "seconds": round(time.monotonic() - began),
     }
     return figures, faults

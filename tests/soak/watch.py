@@ -1,4 +1,4 @@
-"""Checks that need constant observation: ended rows do not change, and no due run stays unclaimed."""
+"""Checks that need constant observation: ended rows do not change, and no due run stays without a driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from agents.runs.models import TERMINAL_CALLS, Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 
-LONGEST_UNCLAIMED_S = 30.0
+LONGEST_UNDRIVEN_S = 30.0
 BEYOND_DEADLINE = timedelta(seconds=45)
 _OPEN_CARDS = (ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
 
@@ -20,7 +20,7 @@ class Watch:
     """Call `look` often; `faults` then lists violations of I5, I8 and I10."""
 
     def __init__(self) -> None:
-        self.longest_unclaimed_s = 0.0
+        self.longest_undriven_s = 0.0
         self._calls: dict[int, Any] = {}
         self._cards: dict[int, Any] = {}
         self._waiting: dict[tuple[int, int], float] = {}
@@ -37,8 +37,8 @@ class Watch:
     def faults(self) -> list[str]:
         """List the violations, after a last look at the ended rows."""
         found = [f"I8: call {pk} executed beyond its deadline" for pk in self._late]
-        if self.longest_unclaimed_s > LONGEST_UNCLAIMED_S:
-            found.append(f"I10: a due run stayed unclaimed for {self.longest_unclaimed_s:.0f} s")
+        if self.longest_undriven_s > LONGEST_UNDRIVEN_S:
+            found.append(f"I10: a due run stayed unclaimed for {self.longest_undriven_s:.0f} s")
         for what, rows, seen in (("call", _ended_calls(), self._calls), ("approval", _ended_cards(), self._cards)):
             now = {pk: values for pk, *values in rows}
             found += [f"I5: {what} {pk} was {was}, is {now.get(pk)}" for pk, was in seen.items() if now.get(pk) != was]
@@ -50,7 +50,7 @@ class Watch:
         now = time.monotonic()
         self._waiting = {key: self._waiting.get(key, now) if a_worker_is_free else now for key in queued}
         waited = [now - since for since in self._waiting.values()]
-        self.longest_unclaimed_s = max([self.longest_unclaimed_s, *waited])
+        self.longest_undriven_s = max([self.longest_undriven_s, *waited])
 
 
 def _ended_calls() -> list[tuple[Any, ...]]:

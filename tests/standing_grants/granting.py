@@ -9,9 +9,9 @@ from typing import Any
 from agents.accounts.models import Membership
 from agents.employees.models import Grant as AllowedTool
 from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus
-from agents.standing_grants.drafts import GrantDraft
 from agents.standing_grants.making import make_grant
 from agents.standing_grants.models import StandingGrant
+from agents.standing_grants.proposals import ProposedGrant
 from tests.workshop import Workshop, again, asking, die_while_executing
 from tools.contract import Tool
 from tools.toolbox.conditions import Condition, Rule
@@ -22,22 +22,24 @@ def equals(param: str, value: Any) -> Condition:
     return Condition(param, Rule.EQUALS, value)
 
 
-def draft_for(workshop: Workshop, tool: str, *conditions: Condition, **more: Any) -> GrantDraft:
-    """Draft a standing grant whose calls have exactly the params with conditions, unless `params` says otherwise."""
+def propose_for(workshop: Workshop, tool: str, *conditions: Condition, **more: Any) -> ProposedGrant:
+    """Propose a standing grant whose calls have exactly the params with conditions, unless `params` says otherwise."""
     params = tuple(sorted({condition.param for condition in conditions}))
-    draft = GrantDraft(tool, workshop.employee.pk, None, params, conditions, max_uses=10, lifetime=timedelta(hours=1))
-    return replace(draft, **more)
+    proposal = ProposedGrant(
+        tool, workshop.employee.pk, None, params, conditions, max_uses=10, lifetime=timedelta(hours=1)
+    )
+    return replace(proposal, **more)
 
 
 def grant(
     workshop: Workshop, tool: str, *conditions: Condition, by: Membership | None = None, **more: Any
 ) -> StandingGrant:
     """Make a standing grant in the approver's name."""
-    return make_grant(by or workshop.approver, draft_for(workshop, tool, *conditions, **more))
+    return make_grant(by or workshop.approver, propose_for(workshop, tool, *conditions, **more))
 
 
 def answered(run: Run) -> list[Approval]:
-    """List the run's cards that a standing grant answered."""
+    """List the run's cards that a standing grant approved."""
     return list(Approval.objects.filter(run=run, standing_grant__isnull=False).order_by("pk"))
 
 
@@ -51,7 +53,7 @@ def allow(workshop: Workshop, toolbox: Toolbox, tool: Tool) -> None:
     AllowedTool.objects.create(employee=workshop.employee, tool=tool.name)
 
 
-def die_after_answers(workshop: Workshop, *calls: dict[str, Any]) -> Run:
+def die_after_responses(workshop: Workshop, *calls: dict[str, Any]) -> Run:
     """Start a run whose driver dies once standing grants have approved these calls, before one of them starts."""
     workshop.play(asking(*calls))
     run = workshop.submit()

@@ -15,7 +15,7 @@ from typing_extensions import override
 from agents.approvals.bulk import decide_many
 from agents.approvals.decisions import Decision
 from agents.employees.models import Grant as AllowedTool
-from agents.runs.engine.answerer import GrantsInForce
+from agents.runs.engine.preapprover import GrantsInForce
 from agents.runs.engine.timing import Timing
 from agents.runs.models import Approval, CallStatus, ToolCall
 from agents.standing_grants.changes import end_changed
@@ -44,7 +44,7 @@ class TestOwnDataForAHostThatNobodyAllowed:
         grant(workshop, ReadPage.name, Condition("url", Rule.HOST, "new.example"))
 
     @pytest.mark.parametrize(("query", "is_answered"), [("weather", True), ("globex%20corporation", False)])
-    def test_only_a_call_without_own_data_is_answered(self, workshop: Workshop, query: str, is_answered: bool) -> None:
+    def test_only_a_call_without_own_data_is_approved(self, workshop: Workshop, query: str, is_answered: bool) -> None:
         visit = call(ReadPage.name, url=f"https://new.example/find?q={query}")
         workshop.play(asking(call("data.searchRecords")), asking(visit))
         run = workshop.work()
@@ -120,7 +120,7 @@ class TestThePreview:
 
 
 class Tag(Tool):
-    """A draft about many records, whose host nobody allowed."""
+    """A proposal about many records, whose host nobody allowed."""
 
     name = "data.tagRecords"
     description = "Tags records elsewhere."
@@ -178,7 +178,7 @@ DAMAGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_grant_answers_nothing_and_stops_nothing(
+def test_a_damaged_grant_approves_nothing_and_stops_nothing(
     workshop: Workshop, recorder: Recorder, damage: dict[str, Any]
 ) -> None:
     damaged = grant(workshop, "probe.effect", A)

@@ -22,7 +22,7 @@ from agents.standing_grants.models import StandingGrant
 from tests.features import feature
 from tests.recorder import Recorder
 from tests.sampling import take_sample
-from tests.standing_grants.granting import die_after_answers, draft_for, equals, grant, requeue, resume
+from tests.standing_grants.granting import die_after_responses, equals, grant, propose_for, requeue, resume
 from tests.tools.connections.api import NAME, Api, operation
 from tests.tools.connections.connecting import connect_api, offer, read, set_credentials, take
 from tests.workshop import Workshop, all_at_once, asking, call
@@ -51,7 +51,7 @@ def advance_unless_busy(run_id: int) -> None:
 @feature(
     "Figures and metrics",
     "A standing grant starts at most as many calls as it has uses, in every race",
-    "agents/standing_grants/answers.py",
+    "agents/standing_grants/preapprovals.py",
 )
 @pytest.mark.parametrize("repetition", take_sample(range(REPETITIONS), 100, "races for a standing grant"))
 def test_racing_calls_never_get_more_uses_than_there_are(
@@ -74,16 +74,16 @@ def test_racing_calls_never_get_more_uses_than_there_are(
 
 
 def test_equal_requests_at_one_moment_make_one_grant(workshop: Workshop) -> None:
-    draft = draft_for(workshop, "probe.effect", equals("name", "a"))
+    proposal = propose_for(workshop, "probe.effect", equals("name", "a"))
     made: list[tuple[StandingGrant, bool]] = []
-    repeat = partial(making.make_grant_once, workshop.approver, draft, "g-1")
+    repeat = partial(making.make_grant_once, workshop.approver, proposal, "g-1")
     all_at_once([lambda: made.append(repeat())] * RACERS)
     assert len(made) == RACERS
     assert sum(is_new for _, is_new in made) == 1
     assert {grant.pk for grant, _ in made} == {StandingGrant.objects.get().pk}
 
 
-def test_answers_with_several_calls_share_the_uses(workshop: Workshop, recorder: Recorder) -> None:
+def test_responses_with_several_calls_share_the_uses(workshop: Workshop, recorder: Recorder) -> None:
     made = grant(workshop, "probe.effect", Condition("name", Rule.ONE_OF, NAMES), max_uses=7)
     workshop.play(asking(*(call("probe.effect", name=name) for name in NAMES[:4])))
     runs = [workshop.submit() for _ in range(RACERS)]
@@ -162,7 +162,7 @@ def test_nothing_starts_after_the_tool_or_its_account_has_changed(
     """
     workshop, added = office.workshop, call(ADD, name="Ada")
     made = grant(workshop, ADD, equals("name", "Ada"), max_uses=2 * RACERS)
-    approved = [requeue(die_after_answers(workshop, added)) for _ in range(RACERS)]
+    approved = [requeue(die_after_responses(workshop, added)) for _ in range(RACERS)]
     runs = [*approved[: RACERS // 2], *(workshop.submit() for _ in range(RACERS // 2))]
     changed_at: list[datetime] = []
 

@@ -12,11 +12,11 @@ from agents.accounts.models import Membership, Role
 from agents.employees.models import Grant as AllowedTool
 from agents.runs import actions
 from agents.runs.models import ApprovalStatus, CallStatus, Run
-from agents.standing_grants.answers import LOST_RIGHT
 from agents.standing_grants.making import find_grant
+from agents.standing_grants.preapprovals import LOST_RIGHT
 from tests.probes import Effect, Named, Rename
 from tests.recorder import Recorder
-from tests.standing_grants.granting import allow, answered, die_after_answers, equals, grant, is_waiting, resume
+from tests.standing_grants.granting import allow, answered, die_after_responses, equals, grant, is_waiting, resume
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import connect_api, offer, set_credentials
 from tests.workshop import Workshop, asking, call, statuses
@@ -81,7 +81,7 @@ def replace_key(workshop: Workshop) -> None:
 
 
 def work_with(workshop: Workshop, toolbox: Toolbox, tool: Tool, **params: Any) -> Run:
-    """Let a standing grant answer one call of this tool, as far as the run goes."""
+    """Let a standing grant approve one call of this tool, as far as the run goes."""
     allow(workshop, toolbox, tool)
     grant(workshop, tool.name, *(equals(name, value) for name, value in params.items()))
     workshop.play(asking(call(tool.name, **params)))
@@ -149,7 +149,7 @@ class TestAConnectedTool:
         self, workshop: Workshop, api: Api, source: Source, change: Change
     ) -> None:
         grant(workshop, "crm.addContact", equals("name", "Ada"))
-        run = die_after_answers(workshop, call("crm.addContact", name="Ada"))
+        run = die_after_responses(workshop, call("crm.addContact", name="Ada"))
         change(workshop)
         run = resume(workshop, run)
         if change is do_nothing:
@@ -161,7 +161,7 @@ class TestAConnectedTool:
 
     def test_of_another_service_leaves_the_call_alone(self, workshop: Workshop, api: Api, source: Source) -> None:
         grant(workshop, "crm.addContact", equals("name", "Ada"))
-        run = die_after_answers(workshop, call("crm.addContact", name="Ada"))
+        run = die_after_responses(workshop, call("crm.addContact", name="Ada"))
         set_credentials(workshop.organization, "other", token="another-token-of-ours")
         assert statuses(resume(workshop, run)) == [CallStatus.SUCCEEDED]
 
@@ -173,7 +173,7 @@ class TestBetweenApprovalAndStart:
     ) -> None:
         record = workshop.record(name="Acme Corp")
         grant(workshop, "probe.announce", equals("record_id", record.pk), equals("to", "all"))
-        run = die_after_answers(workshop, call("probe.announce", record_id=record.pk, to="all"))
+        run = die_after_responses(workshop, call("probe.announce", record_id=record.pk, to="all"))
         if appears:
             workshop.record(name="Acrne Corp")
         run = resume(workshop, run)
@@ -189,7 +189,7 @@ class TestBetweenApprovalAndStart:
         workshop.organization.four_eyes = has_rule
         workshop.organization.save()
         grant(workshop, "probe.effect", A)
-        run = die_after_answers(workshop, call("probe.effect", name="a"))
+        run = die_after_responses(workshop, call("probe.effect", name="a"))
         actions.add_message(workshop.approver, run.pk, "Do it now.")
         resume(workshop, run)
         assert is_waiting(run) is has_rule
@@ -202,7 +202,7 @@ class TestBetweenApprovalAndStart:
         self, workshop: Workshop, recorder: Recorder, is_demoted: bool
     ) -> None:
         made = grant(workshop, "probe.effect", A)
-        run = die_after_answers(workshop, call("probe.effect", name="a"))
+        run = die_after_responses(workshop, call("probe.effect", name="a"))
         if is_demoted:
             Membership.objects.filter(pk=workshop.approver.pk).update(role=Role.OPERATOR)
         resume(workshop, run)
@@ -214,7 +214,7 @@ class TestBetweenApprovalAndStart:
             assert workshop.card(run).why.startswith(f"{ENDED}it has ended")
 
 
-def test_a_limit_holds_for_calls_of_one_answer(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_limit_holds_for_calls_of_one_response(workshop: Workshop, recorder: Recorder) -> None:
     """The third call is refused at its start, and gives its use back."""
     two_an_hour = Condition("", Rule.CALL_COUNT, {"most": 2, "period": "hour"}, Otherwise.FORBID)
     AllowedTool.objects.filter(tool="probe.effect").update(conditions=[two_an_hour.as_json()])

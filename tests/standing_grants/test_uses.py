@@ -1,4 +1,4 @@
-"""The uses of several standing grants that fit: the oldest one that may answer does, in the run's organization only."""
+"""The uses of several standing grants that fit: the oldest that may approve does, in the run's organization only."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import pytest
 from django.db import transaction
 
 from agents.approval_rules.models import ApprovalRule, ApproverGroup
-from agents.runs.engine.answerer import GrantsInForce
+from agents.runs.engine.preapprover import GrantsInForce
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, ToolCall
-from agents.standing_grants.answers import (
+from agents.standing_grants.models import StandingGrant
+from agents.standing_grants.preapprovals import (
     NOT_AVAILABLE,
-    Answer,
+    GrantPreapproval,
     lock_in_force,
     reserve_uses,
 )
-from agents.standing_grants.models import StandingGrant
 from tests.recorder import Recorder
-from tests.standing_grants.granting import answered, die_after_answers, equals, grant, is_waiting, resume
+from tests.standing_grants.granting import answered, die_after_responses, equals, grant, is_waiting, resume
 from tests.tools.toolbox.test_standing_grants import CALL
 from tests.workshop import Workshop, asking, build_workshop, call, statuses
 from tools.contract import Level
@@ -32,36 +32,36 @@ A = equals("name", "a")
 NAMES = Condition("name", Rule.ONE_OF, ["a", "b", "c", "d"])
 
 
-def list_answering(run: Run) -> list[int | None]:
+def list_approving(run: Run) -> list[int | None]:
     return [card.standing_grant_id for card in answered(run)]
 
 
 class TestSeveralThatFit:
-    def test_the_oldest_answers(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_the_oldest_approves(self, workshop: Workshop, recorder: Recorder) -> None:
         first, _ = grant(workshop, "probe.effect", A), grant(workshop, "probe.effect", A)
         workshop.play(asking(EFFECT))
-        assert list_answering(workshop.work()) == [first.pk]
+        assert list_approving(workshop.work()) == [first.pk]
 
     def test_a_used_up_one_leaves_the_call_to_the_next(self, workshop: Workshop, recorder: Recorder) -> None:
         first, second = (grant(workshop, "probe.effect", A, max_uses=1) for _ in range(2))
         workshop.play(asking(EFFECT))
-        assert [list_answering(workshop.work()) for _ in range(3)] == [[first.pk], [second.pk], []]
+        assert [list_approving(workshop.work()) for _ in range(3)] == [[first.pk], [second.pk], []]
 
     def test_one_whose_maker_asked_leaves_the_call_to_the_next(self, workshop: Workshop, recorder: Recorder) -> None:
         first, second = grant(workshop, "probe.effect", A), grant(workshop, "probe.effect", A, by=workshop.admin)
         workshop.members["operator"] = workshop.approver
         workshop.play(asking(EFFECT))
-        assert list_answering(workshop.work()) == [first.pk]
+        assert list_approving(workshop.work()) == [first.pk]
         workshop.organization.four_eyes = True
         workshop.organization.save()
-        assert list_answering(workshop.work()) == [second.pk]
+        assert list_approving(workshop.work()) == [second.pk]
 
-    def test_the_next_one_answers_the_rest_of_one_answer(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_the_next_one_approves_the_rest_of_one_response(self, workshop: Workshop, recorder: Recorder) -> None:
         first = grant(workshop, "probe.effect", NAMES, max_uses=2)
         second = grant(workshop, "probe.effect", NAMES, max_uses=1)
         workshop.play(asking(*(call("probe.effect", name=name) for name in "abcd")))
         run = workshop.work()
-        assert list_answering(run) == [first.pk, first.pk, second.pk]
+        assert list_approving(run) == [first.pk, first.pk, second.pk]
         assert statuses(run) == [CallStatus.SUCCEEDED] * 3 + [CallStatus.AWAITING_APPROVAL]
         assert is_waiting(run)
         kept = [(row.judgment or {})["answer"] for row in ToolCall.objects.order_by("pk")]
@@ -70,7 +70,7 @@ class TestSeveralThatFit:
 
 
 class TestApprovalRules:
-    """A standing grant never answers a call that its maker could not decide alone."""
+    """A standing grant never approves a call that its maker could not decide alone."""
 
     @pytest.fixture
     def finance(self, workshop: Workshop) -> ApproverGroup:
@@ -92,7 +92,7 @@ class TestApprovalRules:
         self, workshop: Workshop, recorder: Recorder, finance: ApproverGroup
     ) -> None:
         grant(workshop, "probe.effect", A)
-        run = die_after_answers(workshop, EFFECT)
+        run = die_after_responses(workshop, EFFECT)
         ApprovalRule.objects.create(organization=workshop.organization, name="all", group=finance)
         resume(workshop, run)
         assert is_waiting(run)
@@ -133,7 +133,7 @@ class TestAnotherOrganization:
 
     def test_no_use_of_them_is_reserved(self, workshop: Workshop, foreign: StandingGrant, run: Run) -> None:
         mine, card = grant(workshop, "probe.effect", A), Approval(run=run, status=ApprovalStatus.PENDING)
-        answer = Answer(replace(CALL, tool="probe.effect"), RULED, (foreign,), foreign)
+        answer = GrantPreapproval(replace(CALL, tool="probe.effect"), RULED, (foreign,), foreign)
         both = replace(answer, fitting=(foreign, mine))
         with transaction.atomic():
             found = reserve_uses(run, [(answer, card), (both, card)])

@@ -15,7 +15,7 @@ from agents.standing_grants.due import MAX_PREVIEWS
 from agents.standing_grants.models import StandingGrant
 from agents.worker.sweeper import sweep_once
 from tests.recorder import Recorder
-from tests.standing_grants.granting import answered, die_after_answers, equals, grant, is_waiting
+from tests.standing_grants.granting import answered, die_after_responses, equals, grant, is_waiting
 from tests.workshop import Workshop, asking, call, statuses
 from tools.contract import Level
 from tools.toolbox.conditions import Condition, Rule
@@ -37,8 +37,8 @@ def test_a_revocation_replaces_the_first_20_and_the_sweeper_the_others(workshop:
     made = grant(workshop, "probe.effect", Condition("name", Rule.ONE_OF, NAMES), max_uses=100)
     other = grant(workshop, "probe.effect", A)
     for _ in range(2):
-        die_after_answers(workshop, *(call("probe.effect", name=name) for name in NAMES))
-    spared = die_after_answers(workshop, EFFECT)
+        die_after_responses(workshop, *(call("probe.effect", name=name) for name in NAMES))
+    spared = die_after_responses(workshop, EFFECT)
     making.revoke_grant(workshop.approver, made.pk)
     assert count_cards() == {ApprovalStatus.APPROVED: 5, ApprovalStatus.PENDING: making.MAX_REPLACED_AT_ONCE}
     sweep_once()
@@ -73,7 +73,7 @@ def test_the_sweeper_replaces_those_of_a_grant_that_has_ended(
     workshop: Workshop, recorder: Recorder, end: Callable[[Workshop], None], because: str
 ) -> None:
     grant(workshop, "probe.effect", A)
-    run = die_after_answers(workshop, EFFECT)
+    run = die_after_responses(workshop, EFFECT)
     sweep_once()
     assert not is_waiting(run)
     end(workshop)

@@ -17,14 +17,14 @@ from agents.platform.refusals import Conflict, Invalid, NotFound, TooManyRequest
 from agents.runs.models import ExitReason, Message, Origin, Run, RunStatus
 from agents.runs.stops import release_everything, stop_everything
 from agents.triggers import changes, receiving
-from agents.triggers.models import MessageStatus, ReceivedMessage, Scheme, Trigger
+from agents.triggers.models import ReceivedMessage, ReceivedStatus, Scheme, Trigger
 from agents.triggers.receiving import (
     LARGEST_PAYLOAD,
     MAX_NOTED_REFUSALS,
     TooLarge,
     Unproved,
     receive,
-    replay,
+    start_again,
 )
 from tests.features import feature
 from tests.triggers.conftest import DOWN, SECRET, add_trigger, send, sign
@@ -36,7 +36,7 @@ MOST_STATEMENTS = 13
 """Eight to find the trigger, its member, equal messages and runs, and to check the employee; five to write the run."""
 
 
-def last_message() -> ReceivedMessage:
+def last_received() -> ReceivedMessage:
     return ReceivedMessage.objects.latest("pk")
 
 
@@ -54,8 +54,8 @@ class TestStarting:
             "Triage Shop is down.",
             workshop.operator.user,
         )
-        message = last_message()
-        assert (message.status, message.run, json.loads(message.payload)) == (MessageStatus.STARTED, run, DOWN)
+        message = last_received()
+        assert (message.status, message.run, json.loads(message.payload)) == (ReceivedStatus.STARTED, run, DOWN)
 
     def test_the_employee_reads_the_message_as_data_below_the_task(self, workshop: Workshop, trigger: Trigger) -> None:
         workshop.play({"calls": []}, answer="Seen.")
@@ -69,7 +69,7 @@ class TestStarting:
     def test_each_run_has_its_own_message(self, trigger: Trigger) -> None:
         payloads = ({"title": "One"}, {"title": "Two"})
         runs = [run for payload in payloads if (run := send(trigger, payload))]
-        assert [receiving.find_message(run) for run in runs] == list(payloads)
+        assert [receiving.find_received_message(run) for run in runs] == list(payloads)
 
     def test_the_cost_in_statements(self, trigger: Trigger) -> None:
         send(trigger, DOWN, "d1")
@@ -87,23 +87,23 @@ class TestStarting:
         with pytest.raises(Conflict) as refused:
             send(trigger, DOWN)
         assert refused.value.code == "budget_exhausted"
-        assert (last_message().status, last_message().reason) == (MessageStatus.REFUSED, refused.value.detail)
+        assert (last_received().status, last_received().reason) == (ReceivedStatus.REFUSED, refused.value.detail)
         assert not Run.objects.exists()
 
     def test_so_does_an_employee_that_is_not_active(self, workshop: Workshop, trigger: Trigger) -> None:
         Employee.objects.filter(pk=workshop.employee.pk).update(is_active=False)
         with pytest.raises(Conflict, match="Dana is not active"):
             send(trigger, DOWN)
-        assert (last_message().status, Run.objects.count()) == (MessageStatus.REFUSED, 0)
+        assert (last_received().status, Run.objects.count()) == (ReceivedStatus.REFUSED, 0)
 
     def test_so_does_a_stop_until_it_is_released(self, workshop: Workshop, trigger: Trigger) -> None:
         stop_everything(workshop.approver)
         with pytest.raises(Conflict):
             send(trigger, DOWN)
-        assert (last_message().status, Run.objects.count()) == (MessageStatus.REFUSED, 0)
-        assert "stopped" in last_message().reason
+        assert (last_received().status, Run.objects.count()) == (ReceivedStatus.REFUSED, 0)
+        assert "stopped" in last_received().reason
         release_everything(workshop.admin)
-        assert replay(workshop.operator, last_message().pk).origin == Origin.TRIGGER
+        assert start_again(workshop.operator, last_received().pk).origin == Origin.TRIGGER
 
     @pytest.mark.parametrize("change", ["left", "lower role", "account off"])
     def test_a_person_who_may_start_no_runs_any_more_starts_none(
@@ -249,7 +249,7 @@ class TestRefusing:
         body = json.dumps(DOWN).encode()
         with pytest.raises(Unproved):
             receive(trigger.public_id, sign(body, secret="another secret of theirs"), body)
-        assert (last_message().status, last_message().payload, Run.objects.count()) == (MessageStatus.REFUSED, "", 0)
+        assert (last_received().status, last_received().payload, Run.objects.count()) == (ReceivedStatus.REFUSED, "", 0)
 
     def test_a_flood_of_refusals_does_not_fill_the_table(self, trigger: Trigger) -> None:
         for _ in range(MAX_NOTED_REFUSALS + 30):
@@ -268,7 +268,7 @@ class TestRefusing:
         for number in range(6):
             send(trigger, {"action": f"closed {number}"})
         assert ReceivedMessage.objects.filter(trigger=other).count() == 1
-        kept = ReceivedMessage.objects.filter(trigger=trigger).exclude(status=MessageStatus.STARTED)
+        kept = ReceivedMessage.objects.filter(trigger=trigger).exclude(status=ReceivedStatus.STARTED)
         assert kept.count() == 3
         assert [json.loads(one.payload)["action"] for one in kept] == ["closed 5", "closed 4", "closed 3"]
         assert ReceivedMessage.objects.filter(run=started).exists()
@@ -277,7 +277,7 @@ class TestRefusing:
         body = json.dumps({"text": "x" * LARGEST_PAYLOAD}).encode()
         with pytest.raises(TooLarge):
             receive(trigger.public_id, sign(body), body)
-        assert "at most 262,144 bytes" in last_message().reason
+        assert "at most 262,144 bytes" in last_received().reason
         fitting = json.dumps({"text": "x" * (LARGEST_PAYLOAD - 12)}).encode()
         assert len(fitting) == LARGEST_PAYLOAD
         assert receive(trigger.public_id, sign(fitting), fitting).run is not None
@@ -300,7 +300,7 @@ class TestRefusing:
             assert not Run.objects.exists()
         else:
             assert run is not None
-            assert json.loads(last_message().payload)["title"]
+            assert json.loads(last_received().payload)["title"]
 
     def test_an_unknown_address_is_not_found(self, trigger: Trigger) -> None:
         with pytest.raises(NotFound):
@@ -326,8 +326,8 @@ class TestFilters:
         trigger = add_trigger(workshop, filters=rows)
         run = send(trigger, {**DOWN, "issue": {"number": 4}})
         assert (run is not None) == starts
-        assert last_message().status == (MessageStatus.STARTED if starts else MessageStatus.FILTERED)
-        assert bool(last_message().reason) != starts
+        assert last_received().status == (ReceivedStatus.STARTED if starts else ReceivedStatus.FILTERED)
+        assert bool(last_received().reason) != starts
 
     def test_a_repeat_of_a_started_message_gets_its_run_whatever_the_filters_say_now(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)
@@ -347,8 +347,8 @@ class TestQuestionsOfSenders:
         trigger = add_trigger(workshop, scheme="slack")
         body = json.dumps({"type": "url_verification", "challenge": "c-1"}).encode()
         taken = receive(trigger.public_id, sign_as_slack(body), body)
-        assert (taken.answer, taken.run) == ({"challenge": "c-1"}, None)
-        assert last_message().status == MessageStatus.ANSWERED
+        assert (taken.response, taken.run) == ({"challenge": "c-1"}, None)
+        assert last_received().status == ReceivedStatus.ANSWERED
 
     def test_an_event_of_slack_starts_one_run(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop, scheme="slack")
@@ -361,7 +361,7 @@ class TestQuestionsOfSenders:
     def test_githubs_ping_is_answered_without_a_run(self, trigger: Trigger) -> None:
         body = b'{"zen": "Design for failure."}'
         taken = receive(trigger.public_id, {**sign(body), "x-github-event": "ping"}, body)
-        assert (taken.answer, taken.run) == ({"status": "pong"}, None)
+        assert (taken.response, taken.run) == ({"status": "pong"}, None)
 
     def test_what_only_looks_like_one_starts_a_run(self, workshop: Workshop, trigger: Trigger) -> None:
         assert send(trigger, {"type": "url_verification", "challenge": "c-1"}) is not None

@@ -49,9 +49,9 @@ def answer(world: World, grant: StandingGrant, at: datetime | None = None) -> Ap
 
 
 def read_page(client: Client, path: str) -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.content[:500]
-    return " ".join(answer.content.decode().split())
+    response = client.get(path)
+    assert response.status_code == 200, response.content[:500]
+    return " ".join(response.content.decode().split())
 
 
 def read_inputs(page: str) -> dict[str, str | list[str]]:

@@ -6,7 +6,7 @@ from django.test import Client
 
 
 def read_page(client: Client, path: str = "/") -> str:
-    """Return the HTML of a page, which must answer 200."""
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.content
-    return answer.content.decode()
+    """Return the HTML of a page, which must return 200."""
+    response = client.get(path)
+    assert response.status_code == 200, response.content
+    return response.content.decode()

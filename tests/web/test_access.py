@@ -24,8 +24,8 @@ from agents.gateway.keys import issue_key
 from agents.gateway.models import AgentKey
 from agents.notices.models import Channel, Delivery, FollowedRun, Notice, NoticeChoices
 from agents.policy import shadow
-from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.policy.models import PolicyDraft
+from agents.policy.policy_drafts import ChangeKind, PolicyChange
 from agents.runs import schedules
 from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus, WithheldBulk
 from agents.standing_grants.models import StandingGrant
@@ -42,7 +42,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not dep
 OF_MEMBERS = (
     *("own-password", "preferences", "deputies", "employee", "employee-trust", "tools", "tool", "users", "stop"),
     "who-may-decide",
-    *("notices", "notice-messages", "agents", "asks", "triggers", "trigger"),
+    *("notices", "notifications", "agents", "asks", "triggers", "trigger"),
 )
 OF_ADMINS = (
     *("audit", "audit-export", "oversight", "oversight-export", "simulator", "policy-draft", "webhooks", "webhook"),
@@ -51,7 +51,7 @@ OF_ADMINS = (
 OF_SIMULATOR = ("simulator-save", "shadow-start", "shadow-stop", "policy-draft-delete")
 OF_FILES = ("files", "file-download")
 OF_SCHEDULES = ("schedule-create", "schedule-pause", "schedule-resume", "schedule-cancel")
-OF_RUNS = ("call", "nested", "transcript-markdown", "transcript-json", "replay", "replay-export")
+OF_RUNS = ("call", "nested", "transcript-markdown", "transcript-json", "playback", "playback-export")
 OF_RECORDS = ("records", "record", "records-import", "records-export", "drafts", "draft", "draft-download")
 READ = (
     "home",
@@ -85,7 +85,7 @@ OWN_SETTINGS = ("agent-key-revoke", "snooze", "end-snooze", "save-view", "delete
 """A member's own settings, for every role."""
 DECISIONS = ("approve", "deny", "dismiss", "edit", "undo", "resolve", "take", "release", "break-glass")
 UNDO_BULK = ("undo-bulk",)
-OF_TRIGGERS = ("trigger-create", "trigger-replay", "trigger-switch", "trigger-renew", "trigger-remove")
+OF_TRIGGERS = ("trigger-create", "trigger-send-again", "trigger-switch", "trigger-renew", "trigger-remove")
 OF_GRANTS = ("grant-new", "grant-revoke")
 ACTS = (
     "switch-organization",
@@ -124,7 +124,7 @@ LISTS_OF_THINGS = ("records", "records-import", "drafts", "files", "schedules", 
 LISTS_OF_ADMINS = ("audit", "oversight", "simulator", "webhooks", "restored-limits")
 LISTS = (
     *("home", "employees", "runs", "approvals", "who-may-decide", "tools", "users", "stop", "search"),
-    *("notices", "notice-messages", "agents", "asks", "triggers"),
+    *("notices", "notifications", "agents", "asks", "triggers"),
     *LISTS_OF_ADMINS,
     *LISTS_OF_THINGS,
 )
@@ -208,7 +208,7 @@ def build_address(world: World, name: str) -> str:
         "<str:name>": "data.searchRecords",
     }
     write_file(world.acme.pk, ("notes.txt",), [b"Acme"], lambda _: None)
-    draft = shadow.save_draft(
+    draft = shadow.save_policy_draft(
         world.member("admin"), "No search", (PolicyChange(ChangeKind.STOP, "data.searchRecords"),)
     )
     filled["<int:policy_draft_id>"] = draft.pk
@@ -229,18 +229,18 @@ def test_logged_out_people_and_agents_are_redirected_to_the_login(world: World, 
     agent = {"Authorization": f"Bearer {secret}"}
     for headers in ({}, agent):
         ask: Callable[..., Any] = nobody().get if name in READ else nobody().post
-        answer = ask(path, headers=headers)
-        assert answer.status_code == 302
-        assert answer["Location"].startswith("/login/")
+        response = ask(path, headers=headers)
+        assert response.status_code == 302
+        assert response["Location"].startswith("/login/")
     assert Approval.objects.get().status == ApprovalStatus.PENDING, "an agent key opens no page"
 
 
 @pytest.mark.parametrize("name", [name for name in (*READ, *ACTS) if name not in WITHOUT_ROW])
-def test_rows_of_another_organization_answer_404(world: World, name: str) -> None:
+def test_rows_of_another_organization_return_404(world: World, name: str) -> None:
     path = build_address(world, name)
     client = world.client("outsider")
-    answer = client.get(path) if name in READ else client.post(path, {"organization": world.acme.pk, "text": "x"})
-    assert answer.status_code == 404
+    response = client.get(path) if name in READ else client.post(path, {"organization": world.acme.pk, "text": "x"})
+    assert response.status_code == 404
 
 
 @pytest.mark.parametrize("name", LISTS)
@@ -274,9 +274,9 @@ def test_get_changes_nothing_and_redirects_to_the_page_with_the_form(world: Worl
     path = build_address(world, name)
     before = list_rows()
     admin = world.client("admin")
-    for answer in (admin.get(path), admin.head(path)):
-        assert answer.status_code == 302
-        assert answer["Location"] == find_form_page(path, name)
+    for response in (admin.get(path), admin.head(path)):
+        assert response.status_code == 302
+        assert response["Location"] == find_form_page(path, name)
     assert admin.get(find_form_page(path, name)).status_code == 200
     assert list_rows() == before
 
@@ -302,9 +302,9 @@ def test_get_on_the_logout_does_not_log_out(world: World) -> None:
 
 
 def test_other_methods_are_refused_with_a_page(world: World) -> None:
-    answer = world.client("admin").put(build_address(world, "approve"))
-    assert (answer.status_code, answer["Allow"]) == (405, "POST")
-    assert "This address does not accept this kind of request." in answer.content.decode()
+    response = world.client("admin").put(build_address(world, "approve"))
+    assert (response.status_code, response["Allow"]) == (405, "POST")
+    assert "This address does not accept this kind of request." in response.content.decode()
 
 
 @pytest.mark.parametrize("name", ACTS)
@@ -317,12 +317,12 @@ def test_a_form_without_a_csrf_token_is_refused(world: World, name: str) -> None
 
 
 def test_people_without_an_organization_see_a_page_that_says_so(world: World) -> None:
-    answer = world.client("stranger").get("/")
-    assert answer.status_code == 403
-    assert b"do not belong to an organization" in answer.content
+    response = world.client("stranger").get("/")
+    assert response.status_code == 403
+    assert b"do not belong to an organization" in response.content
 
 
-def test_an_id_beyond_the_database_range_answers_404(world: World) -> None:
+def test_an_id_beyond_the_database_range_returns_404(world: World) -> None:
     assert world.client("viewer").get(f"/runs/{10**30}/").status_code == 404
     assert world.client("viewer").get(f"/approvals/{10**30}/").status_code == 404
 

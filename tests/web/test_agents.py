@@ -26,16 +26,16 @@ def world() -> World:
     return make_world()
 
 
-def text_of(answer: Any) -> str:
+def text_of(response: Any) -> str:
     """Return the text of a page, in one line."""
-    return " ".join(re.sub("<[^>]+>", " ", answer.content.decode()).split())
+    return " ".join(re.sub("<[^>]+>", " ", response.content.decode()).split())
 
 
 def create_key(world: World, who: str = "operator", **more: str) -> str:
     """Create a key by the form, and return the text of the page that shows it."""
     client = world.client(who)
-    answer = client.post("/agents/", {**NEW_KEY, "employee": str(world.employee.pk), **more}, follow=True)
-    return answer.content.decode()
+    response = client.post("/agents/", {**NEW_KEY, "employee": str(world.employee.pk), **more}, follow=True)
+    return response.content.decode()
 
 
 class TestKeys:
@@ -55,9 +55,9 @@ class TestKeys:
     @pytest.mark.parametrize("more", [{"name": ""}, {"days": "0"}, {"days": "x"}, {"days": "²"}, {"days": "9" * 5_000}])
     def test_a_wrong_field_stays_in_the_form(self, world: World, more: dict[str, str]) -> None:
         client = world.client("operator")
-        answer = client.post("/agents/", {**NEW_KEY, "employee": str(world.employee.pk), **more})
-        assert answer.status_code == 422
-        assert 'role="alert"' in answer.content.decode()
+        response = client.post("/agents/", {**NEW_KEY, "employee": str(world.employee.pk), **more})
+        assert response.status_code == 422
+        assert 'role="alert"' in response.content.decode()
         assert not AgentKey.objects.exists()
 
     def test_an_employee_of_others_is_refused(self, world: World) -> None:
@@ -66,8 +66,8 @@ class TestKeys:
 
     @pytest.mark.parametrize("employee", ["", "0", "x"])
     def test_none_is_refused(self, world: World, employee: str) -> None:
-        answer = world.client("operator").post("/agents/", {**NEW_KEY, "employee": employee})
-        assert (answer.status_code, AgentKey.objects.count()) == (404, 0)
+        response = world.client("operator").post("/agents/", {**NEW_KEY, "employee": employee})
+        assert (response.status_code, AgentKey.objects.count()) == (404, 0)
 
     def test_the_form_offers_active_employees_and_keeps_what_was_typed(self, world: World) -> None:
         provider = world.employee.provider
@@ -76,8 +76,8 @@ class TestKeys:
         page = client.get("/agents/").content.decode()
         assert ("Dana" in page, "Ines" in page, "Hank" in page) == (True, False, False)
         assert 'value="Laptop 2"' not in page
-        answer = client.post("/agents/", {"name": "Laptop 2", "days": "0", "employee": str(world.employee.pk)})
-        assert 'value="Laptop 2"' in answer.content.decode()
+        response = client.post("/agents/", {"name": "Laptop 2", "days": "0", "employee": str(world.employee.pk)})
+        assert 'value="Laptop 2"' in response.content.decode()
 
     def test_each_has_its_state(self, world: World) -> None:
         for name in ("good", "revoked one", "old", "of nobody"):
@@ -119,16 +119,16 @@ class TestKeys:
         key = AgentKey.objects.get()
         assert "Keep open calls" not in text_of(world.client("operator").get("/agents/"))
         assert "Keep open calls" in text_of(world.client("admin").get("/agents/"))
-        answer = world.client("operator").post(f"/agents/{key.pk}/revoke/", follow=True)
-        assert "The key My laptop no longer works." in text_of(answer)
-        assert "revoked" in text_of(answer)
+        response = world.client("operator").post(f"/agents/{key.pk}/revoke/", follow=True)
+        assert "The key My laptop no longer works." in text_of(response)
+        assert "revoked" in text_of(response)
 
 
 class TestLevels:
     def test_an_admin_sets_one(self, world: World) -> None:
         client = world.client("admin")
-        answer = client.post("/agents/levels/", {"action": "deploy.production", "level": "write"}, follow=True)
-        assert "deploy.production has the level write now." in text_of(answer)
+        response = client.post("/agents/levels/", {"action": "deploy.production", "level": "write"}, follow=True)
+        assert "deploy.production has the level write now." in text_of(response)
         assert ToolRule.objects.get(tool="ask/deploy.production").level == "write"
         client.post("/agents/levels/", {"action": "deploy.production", "level": "draft"})
         assert ToolRule.objects.get(tool="ask/deploy.production").level == "draft"
@@ -136,8 +136,8 @@ class TestLevels:
 
     @pytest.mark.parametrize("form", [{"action": "rm -rf /", "level": "write"}, {"action": "x", "level": "harmless"}])
     def test_a_wrong_one_stays_in_the_form(self, world: World, form: dict[str, str]) -> None:
-        answer = world.client("admin").post("/agents/levels/", form)
-        assert (answer.status_code, ToolRule.objects.count()) == (422, 0)
+        response = world.client("admin").post("/agents/levels/", form)
+        assert (response.status_code, ToolRule.objects.count()) == (422, 0)
 
     def test_an_asked_action_without_one_is_listed_as_destructive(self, world: World) -> None:
         world.ask()

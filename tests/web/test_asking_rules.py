@@ -38,9 +38,9 @@ def card_with(world: World, *causes: Cause) -> Approval:
 
 
 def show(world: World, card: Approval, username: str) -> str:
-    answer = world.client(username).get(f"/approvals/{card.pk}/")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    response = world.client(username).get(f"/approvals/{card.pk}/")
+    assert response.status_code == 200
+    return response.content.decode()
 
 
 @feature(

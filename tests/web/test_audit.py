@@ -50,17 +50,17 @@ def entry(
 
 
 def read_page(client: Client, query: str = "") -> str:
-    answer = client.get(f"/audit/{query}")
-    assert answer.status_code == 200, answer.content
-    return answer.content.decode()
+    response = client.get(f"/audit/{query}")
+    assert response.status_code == 200, response.content
+    return response.content.decode()
 
 
 def export(client: Client, query: str) -> str:
-    answer: Any = client.get(f"/audit/export/{query}")
-    assert answer.status_code == 200, answer.content
-    assert answer.is_async, "only an asynchronous response is streamed"
-    assert answer["Content-Disposition"].startswith('attachment; filename="audit-')
-    return streamed(answer)
+    response: Any = client.get(f"/audit/export/{query}")
+    assert response.status_code == 200, response.content
+    assert response.is_async, "only an asynchronous response is streamed"
+    assert response["Content-Disposition"].startswith('attachment; filename="audit-')
+    return streamed(response)
 
 
 @pytest.mark.parametrize("username", ["viewer", "operator", "approver"])

@@ -26,8 +26,8 @@ def approve_two(world: World) -> str:
         {"approval_id": str(card.pk), "action": "approve", "digest": card.digest, "grace_s": 60}
         for card in (world.card(), world.card())
     ]
-    answer = post(world.client("approver"), "/api/approvals/decide", {"decisions": decided, "bulk_id": bulk_id})
-    assert [one["status"] for one in answer.json()["outcomes"]] == [200, 200]
+    response = post(world.client("approver"), "/api/approvals/decide", {"decisions": decided, "bulk_id": bulk_id})
+    assert [one["status"] for one in response.json()["outcomes"]] == [200, 200]
     return bulk_id
 
 

@@ -121,8 +121,8 @@ def test_the_page_has_the_csrf_token_but_the_fragment_does_not(world: World) -> 
 
 def test_approving_with_a_plain_form_starts_a_grace_period(world: World) -> None:
     card = world.card()
-    answer = post(world, card, "approve")
-    assert answer.status_code == 302
+    response = post(world, card, "approve")
+    assert response.status_code == 302
     decided = Approval.objects.get(pk=card.pk)
     assert decided.status == ApprovalStatus.APPROVED
     assert decided.start_after is not None
@@ -137,20 +137,20 @@ def test_a_denial_joins_the_preset_and_the_typed_reason(world: World) -> None:
     assert "It is a customer." in card_page(world, card, "viewer")
 
 
-def test_deciding_a_decided_card_answers_409_and_names_the_decider(world: World) -> None:
+def test_deciding_a_decided_card_returns_409_and_names_the_decider(world: World) -> None:
     card = world.card()
     post(world, card, "deny", "admin")
-    answer = post(world, card, "approve")
-    assert answer.status_code == 409
-    assert "by <bdi" in answer.content.decode() or "by admin" in answer.content.decode()
-    assert "data-action" not in answer.content.decode()
+    response = post(world, card, "approve")
+    assert response.status_code == 409
+    assert "by <bdi" in response.content.decode() or "by admin" in response.content.decode()
+    assert "data-action" not in response.content.decode()
 
 
-def test_a_wrong_digest_answers_412_with_the_current_card(world: World) -> None:
+def test_a_wrong_digest_returns_412_with_the_current_card(world: World) -> None:
     card = world.card()
-    answer = post(world, card, "approve", digest="0" * 64)
-    assert answer.status_code == 412
-    assert card.digest in answer.content.decode()
+    response = post(world, card, "approve", digest="0" * 64)
+    assert response.status_code == 412
+    assert card.digest in response.content.decode()
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
@@ -165,8 +165,8 @@ def test_a_destructive_card_requires_the_name_of_its_target(world: World) -> Non
 @pytest.mark.django_db(transaction=True)  # previews run in threads of their own
 def test_editing_approves_nothing_and_shows_what_changed(world: World) -> None:
     card = world.card()
-    answer = post(world, card, "edit", **{"param.changes.phone": "+1 555 0199", "param.changes.status": "pending"})
-    assert answer.status_code == 302
+    response = post(world, card, "edit", **{"param.changes.phone": "+1 555 0199", "param.changes.status": "pending"})
+    assert response.status_code == 302
     fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
     assert fresh.pk != card.pk
     changed = section(card_page(world, fresh), "changed")
@@ -180,13 +180,13 @@ def test_editing_approves_nothing_and_shows_what_changed(world: World) -> None:
 
 def test_an_invalid_edit_keeps_the_typed_texts_and_shows_each_problem_beside_its_input(world: World) -> None:
     card = world.card()
-    answer = post(world, card, "edit", **{"param.changes.phone": "+1", "param.changes.score": "lots"})
-    assert answer.status_code == 422
-    field = input_of(answer.content.decode(), "param.changes.score")
+    response = post(world, card, "edit", **{"param.changes.phone": "+1", "param.changes.score": "lots"})
+    assert response.status_code == 422
+    field = input_of(response.content.decode(), "param.changes.score")
     assert 'value="lots"' in field
     assert 'aria-invalid="true"' in field
     assert "&#x27;lots&#x27; is not a whole number." in field
-    assert 'value="+1"' in input_of(answer.content.decode(), "param.changes.phone")
+    assert 'value="+1"' in input_of(response.content.decode(), "param.changes.phone")
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
@@ -201,9 +201,9 @@ def test_an_invalid_edit_keeps_the_typed_texts_and_shows_each_problem_beside_its
 )
 def test_the_tools_complaint_is_shown_beside_its_input(world: World, name: str, typed: str, words: str) -> None:
     card = world.card()
-    answer = post(world, card, "edit", **{f"param.{name}": typed})
-    assert answer.status_code == 422
-    problem = input_of(answer.content.decode(), f"param.{name}").split('class="problem"')[1]
+    response = post(world, card, "edit", **{f"param.{name}": typed})
+    assert response.status_code == 422
+    problem = input_of(response.content.decode(), f"param.{name}").split('class="problem"')[1]
     assert words in problem
     assert "parameter" not in problem
 
@@ -211,8 +211,8 @@ def test_the_tools_complaint_is_shown_beside_its_input(world: World, name: str, 
 @pytest.mark.django_db(transaction=True)  # previews run in threads of their own
 def test_an_edit_that_removes_a_record_names_it(world: World) -> None:
     card = world.card(tool=DELETE, params={"record_ids": [str(record.pk) for record in world.records]})
-    answer = post(world, card, "edit", **{"param.record_ids": f"{world.records[0].pk}\n{world.records[2].pk}"})
-    assert answer.status_code == 302
+    response = post(world, card, "edit", **{"param.record_ids": f"{world.records[0].pk}\n{world.records[2].pk}"})
+    assert response.status_code == 302
     fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
     changed = section(card_page(world, fresh), "changed")
     assert re.findall(r"<dt>(.*?)</dt>", changed) == ["record_ids", "no longer affected"]

@@ -133,10 +133,10 @@ class TestBudgets:
         create_used_run(world)
         Employee.objects.filter(pk=world.employee.pk).update(month_tokens=1_280)
         form = {"employee": world.employee.pk, "task": "One more"}
-        answer = world.client("operator").post("/", form)
-        assert answer.status_code == 409
-        assert "Dana has used 1,280 of its 1,280 tokens" in answer.content.decode()
-        assert "One more" in answer.content.decode()
+        response = world.client("operator").post("/", form)
+        assert response.status_code == 409
+        assert "Dana has used 1,280 of its 1,280 tokens" in response.content.decode()
+        assert "One more" in response.content.decode()
         sent = {"employee_id": str(world.employee.pk), "task": "One more"}
         problem = world.client("operator").post("/api/runs", sent, content_type="application/json")
         assert (problem.status_code, problem.json()["code"]) == (409, "budget_exhausted")

@@ -1,4 +1,4 @@
-"""Pages and REST answer 503 and name the condition while the database is locked or read-only."""
+"""Pages and REST return 503 and name the condition while the database is locked or read-only."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def world() -> World:
 def test_a_decision_on_a_page_gets_a_page_that_names_the_condition(world: World) -> None:
     card, client = world.card(), world.client("approver")
     with impatience(), locked_database():
-        answer = client.post(f"/approvals/{card.pk}/deny/", {"digest": card.digest})
-    text = answer.content.decode()
-    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+        response = client.post(f"/approvals/{card.pk}/deny/", {"digest": card.digest})
+    text = response.content.decode()
+    assert (response.status_code, response["Retry-After"]) == (503, "5")
     assert BUSY in text
     assert "may not have been saved" in text
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
@@ -36,10 +36,10 @@ def test_a_decision_on_a_page_gets_a_page_that_names_the_condition(world: World)
 def test_a_decision_over_rest_gets_a_problem(world: World) -> None:
     card, client = world.card(), world.client("approver")
     with impatience(), locked_database():
-        answer = post(client, f"/api/approvals/{card.pk}/deny", {"digest": card.digest})
-    told = problem(answer, 503)
+        response = post(client, f"/api/approvals/{card.pk}/deny", {"digest": card.digest})
+    told = problem(response, 503)
     assert (told["code"], told["detail"]) == ("database_away", f"{BUSY} Try again.")
-    assert answer["Retry-After"]
+    assert response["Retry-After"]
 
 
 def test_a_read_only_database_is_named(world: World) -> None:
@@ -47,10 +47,10 @@ def test_a_read_only_database_is_named(world: World) -> None:
     card, client = world.card(), world.client("approver")
     with read_only_connections():
         page = client.post(f"/approvals/{card.pk}/deny/", {"digest": card.digest})
-        answer = post(client, f"/api/approvals/{card.pk}/deny", {"digest": card.digest})
+        response = post(client, f"/api/approvals/{card.pk}/deny", {"digest": card.digest})
     assert page.status_code == 503
     assert "is read-only" in page.content.decode()
-    assert "is read-only" in problem(answer, 503)["detail"]
+    assert "is read-only" in problem(response, 503)["detail"]
 
 
 def test_an_error_outside_of_views_gets_the_same_page() -> None:

@@ -31,8 +31,8 @@ def day(ahead: int) -> str:
 
 def name_deputy(world: World, by: str = "approver", **typed: Any) -> HttpResponse:
     form = {"deputy": world.member("admin").pk, "until": day(3), **typed}
-    answer: HttpResponse = world.client(by).post(PAGE, form)  # type: ignore[assignment]
-    return answer
+    response: HttpResponse = world.client(by).post(PAGE, form)  # type: ignore[assignment]
+    return response
 
 
 @feature("The gate", "Members name deputies for a time, and end them", "agents/approval_rules/deputies.py")
@@ -66,11 +66,11 @@ def test_a_first_day_in_the_future_begins_then(world: World) -> None:
     ],
 )
 def test_a_wrong_choice_is_refused_and_stays_in_the_form(world: World, typed: dict[str, Any], reason: str) -> None:
-    answer = name_deputy(world, **typed)
-    assert answer.status_code == 422
-    assert reason in answer.content.decode()
+    response = name_deputy(world, **typed)
+    assert response.status_code == 422
+    assert reason in response.content.decode()
     assert not Deputy.objects.exists()
-    assert typed.get("until", day(3)) in answer.content.decode()
+    assert typed.get("until", day(3)) in response.content.decode()
 
 
 @pytest.mark.parametrize("name", ["approver", "operator", "viewer"])
@@ -79,8 +79,8 @@ def test_only_other_approvers_can_be_named(world: World, name: str) -> None:
 
 
 def test_nobody_outside_the_organization_can_be_named(world: World) -> None:
-    answer = name_deputy(world, deputy=Membership.objects.get(user=world.users["outsider"]).pk)
-    assert answer.status_code == 422
+    response = name_deputy(world, deputy=Membership.objects.get(user=world.users["outsider"]).pk)
+    assert response.status_code == 422
 
 
 @pytest.mark.parametrize("by", ["operator", "viewer"])
@@ -92,9 +92,9 @@ def test_who_decides_no_cards_has_no_deputy(world: World, by: str) -> None:
 def test_the_number_of_deputies_has_a_limit(world: World) -> None:
     for _ in range(MAX_NAMED):
         assert name_deputy(world).status_code == 302
-    answer = name_deputy(world)
-    assert answer.status_code == 409
-    assert f"You have {MAX_NAMED} deputies." in answer.content.decode()
+    response = name_deputy(world)
+    assert response.status_code == 409
+    assert f"You have {MAX_NAMED} deputies." in response.content.decode()
 
 
 def test_a_deputy_is_ended_at_once_and_a_later_one_removed(world: World) -> None:

@@ -1,4 +1,4 @@
-"""Every type of event has one description, which panel, replay, transcript and webhooks show.
+"""Every type of event has one description, which panel, playback, transcript and webhooks show.
 
 `described_events.txt` holds the words that each of them has for the samples. To write it anew, run this file with
 WRITE_DESCRIBED_EVENTS=1, and read the difference.
@@ -22,7 +22,7 @@ from agents.runs.models import Approval, ApprovalKind, Event, EventType, Run
 from agents.web.jinja_environment import JINJA
 from agents.web.panel.lines import render_lines
 from agents.web.panel.transcript import MarkdownTranscript, read_entries
-from agents.web.replay.entries import build_entries
+from agents.web.playback.entries import build_entries
 from agents.webhooks.changes import WebhookTerms, make_webhook
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
 from agents.webhooks.outbox import write_deliveries
@@ -62,7 +62,7 @@ def test_webhooks_know_every_kind_of_fact_and_the_samples_have_them_all() -> Non
 
 def test_the_readers_show_what_the_file_holds(world: World) -> None:
     run, events = build_described_events(world)
-    readers = [read_panel(run, events), read_replay(events), read_transcript(run), read_deliveries(world, run)]
+    readers = [read_panel(run, events), read_playback(events), read_transcript(run), read_deliveries(world, run)]
     lines = {name_sample(number): [line for each in readers for line in each[number]] for number in range(len(SAMPLES))}
     shown = "\n".join(line.rstrip() for name, found in lines.items() for line in (f"# {name}", *found, ""))
     if os.environ.get("WRITE_DESCRIBED_EVENTS"):
@@ -80,10 +80,10 @@ def read_panel(run: Run, events: list[Event]) -> list[list[str]]:
     ]
 
 
-def read_replay(events: list[Event]) -> list[list[str]]:
-    template = get_template("replay/entry.html", using=JINJA)
+def read_playback(events: list[Event]) -> list[list[str]]:
+    template = get_template("playback/entry.html", using=JINJA)
     entries = [template.render({"entry": entry}) for entry in build_entries(events)]
-    return [[f"replay  [{find(LOOK, html)} {find(ICON, html)}] {read_words(html)}"] for html in entries]
+    return [[f"playback  [{find(LOOK, html)} {find(ICON, html)}] {read_words(html)}"] for html in entries]
 
 
 def find(pattern: re.Pattern[str], html: str) -> str:

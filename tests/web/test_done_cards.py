@@ -65,16 +65,16 @@ def test_dismissing_by_its_form_ends_the_card(world: World, card: Approval) -> N
 def test_dismissing_over_rest_ends_the_card_once(world: World, card: Approval) -> None:
     client = world.client("approver")
     for _ in range(2):
-        answer = client.post(
+        response = client.post(
             f"/api/approvals/{card.pk}/dismiss", {"digest": card.digest, "decision_id": "d"}, "application/json"
         )
-        assert (answer.status_code, answer.json()["status"]) == (200, "answered")
+        assert (response.status_code, response.json()["status"]) == (200, "answered")
 
 
 def test_a_card_that_would_change_something_is_not_dismissed(world: World) -> None:
     card = world.card()
-    answer = world.client("approver").post(
+    response = world.client("approver").post(
         f"/api/approvals/{card.pk}/dismiss", {"digest": card.digest}, "application/json"
     )
-    assert answer.status_code == 409
+    assert response.status_code == 409
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING

@@ -117,13 +117,13 @@ def test_the_longest_body_is_shown(world: World) -> None:
 )
 def test_its_file_contains_the_text_and_has_a_safe_name(world: World, title: str, name: str) -> None:
     draft = create_draft(world, title, BODY)
-    answer = world.client("viewer").get(f"/drafts/{draft.pk}/draft.md")
-    assert answer.content.decode() == BODY
-    assert answer["Content-Type"] == "text/markdown; charset=utf-8"
-    assert answer["Content-Disposition"] == f'attachment; filename="{name}-{draft.pk}.md"'
+    response = world.client("viewer").get(f"/drafts/{draft.pk}/draft.md")
+    assert response.content.decode() == BODY
+    assert response["Content-Type"] == "text/markdown; charset=utf-8"
+    assert response["Content-Disposition"] == f'attachment; filename="{name}-{draft.pk}.md"'
 
 
-def test_drafts_of_another_organization_answer_404(world: World) -> None:
+def test_drafts_of_another_organization_return_404(world: World) -> None:
     draft = create_draft(world)
     client = world.client("outsider")
     assert client.get(f"/drafts/{draft.pk}/").status_code == 404

@@ -190,5 +190,5 @@ class TestTheProfile:
         with django_assert_max_num_queries(13):
             read_page(client, f"/employees/{world.employee.pk}/")
 
-    def test_an_employee_of_another_organization_answers_404(self, world: World) -> None:
+    def test_an_employee_of_another_organization_returns_404(self, world: World) -> None:
         assert world.client("admin").get(f"/employees/{world.others_employee.pk}/").status_code == 404

@@ -55,9 +55,9 @@ def folder(world: World, settings: Settings) -> Path:
 
 
 def read_files(client: Client, query: str = "") -> str:
-    answer = client.get(f"/files/{query}")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    response = client.get(f"/files/{query}")
+    assert response.status_code == 200
+    return response.content.decode()
 
 
 def upload(client: Client, *files: tuple[str, bytes], folder: str = "") -> Any:
@@ -65,9 +65,9 @@ def upload(client: Client, *files: tuple[str, bytes], folder: str = "") -> Any:
     return client.post("/files/upload/", {"files": given, "folder": folder})
 
 
-def read_download(answer: Any) -> bytes:
+def read_download(response: Any) -> bytes:
     async def join_parts() -> bytes:
-        return b"".join([part async for part in answer])
+        return b"".join([part async for part in response])
 
     return async_to_sync(join_parts)()
 
@@ -136,7 +136,7 @@ def test_a_name_is_escaped(world: World, folder: Path) -> None:
     "path",
     ["?folder=reports", "download/reports/a%20b.txt", "?folder=../{acme}", "download/../{acme}/reports/a%20b.txt"],
 )
-def test_files_of_another_organization_answer_404(world: World, folder: Path, path: str) -> None:
+def test_files_of_another_organization_return_404(world: World, folder: Path, path: str) -> None:
     assert world.client("outsider").get(f"/files/{path.format(acme=world.acme.pk)}").status_code == 404
 
 
@@ -158,8 +158,8 @@ def test_a_hostile_path_is_refused(world: World, folder: Path, group: str) -> No
 
 def test_an_upload_is_reported_for_each_file_and_recorded_in_the_audit(world: World, folder: Path) -> None:
     client = world.client("operator")
-    answer = upload(client, ("one.txt", b"1"), ("nul.txt", b"2"), ("a b.txt", b"3"), folder="reports")
-    assert (answer.status_code, answer["Location"]) == (302, "/files/?folder=reports")
+    response = upload(client, ("one.txt", b"1"), ("nul.txt", b"2"), ("a b.txt", b"3"), folder="reports")
+    assert (response.status_code, response["Location"]) == (302, "/files/?folder=reports")
     html = read_files(client, "?folder=reports")
     assert "one.txt was uploaded." in html
     assert "nul.txt was not uploaded:" in html
@@ -180,8 +180,8 @@ def test_the_report_names_the_first_of_many_uploads(world: World, folder: Path) 
 
 
 def test_an_upload_creates_a_missing_folder(world: World, folder: Path) -> None:
-    answer = upload(world.client("operator"), ("x.bin", b"\0\xff"), folder="2026/new")
-    assert answer["Location"] == "/files/?folder=2026%2Fnew"
+    response = upload(world.client("operator"), ("x.bin", b"\0\xff"), folder="2026/new")
+    assert response["Location"] == "/files/?folder=2026%2Fnew"
     assert (folder / "2026" / "new" / "x.bin").read_bytes() == b"\0\xff"
 
 
@@ -192,9 +192,9 @@ def test_a_viewer_cannot_upload(world: World, folder: Path) -> None:
 
 
 def test_an_upload_without_a_file_is_refused(world: World, folder: Path) -> None:
-    answer = world.client("operator").post("/files/upload/", {"folder": "reports", "files": "no file"})
-    assert answer.status_code == 422
-    assert "Choose at least one file." in answer.content.decode()
+    response = world.client("operator").post("/files/upload/", {"folder": "reports", "files": "no file"})
+    assert response.status_code == 422
+    assert "Choose at least one file." in response.content.decode()
 
 
 @pytest.mark.parametrize("name", ["../../evil.txt", "..\\..\\evil.txt", "/etc/evil.txt", "C:\\evil.txt"])
@@ -209,9 +209,9 @@ def test_a_file_that_is_too_large_is_refused_and_leaves_no_trace(
     world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changes, "LARGEST_FILE", 1_000_000)
-    answer = upload(world.client("operator"), ("big.bin", b"x" * 1_000_001))
-    assert answer.status_code == 422
-    assert "<b>big.bin</b> was not uploaded: The file is larger than 1 MB." in answer.content.decode()
+    response = upload(world.client("operator"), ("big.bin", b"x" * 1_000_001))
+    assert response.status_code == 422
+    assert "<b>big.bin</b> was not uploaded: The file is larger than 1 MB." in response.content.decode()
     assert [one.name for one in folder.iterdir()] == ["reports"]
     assert not AuditEntry.objects.exists()
 
@@ -219,9 +219,9 @@ def test_a_file_that_is_too_large_is_refused_and_leaves_no_trace(
 @pytest.mark.parametrize("way", ["reports/a b.txt", "reports/link"])
 def test_a_failed_upload_is_not_in_the_audit(world: World, folder: Path, way: str) -> None:
     (folder / "reports" / "link").symlink_to(folder)
-    answer = upload(world.client("operator"), ("x.txt", b"x"), folder=way)
-    assert answer.status_code == 422
-    assert "There is no folder" in answer.content.decode()
+    response = upload(world.client("operator"), ("x.txt", b"x"), folder=way)
+    assert response.status_code == 422
+    assert "There is no folder" in response.content.decode()
     assert not AuditEntry.objects.exists()
 
 
@@ -244,14 +244,14 @@ def test_the_connection_is_released_before_waiting_for_other_writers(
 @pytest.mark.parametrize("name", ["page.html", "picture.svg", "köln.pdf", "a;b=c.js", "no-ending"])
 def test_a_download_is_always_an_attachment(world: World, folder: Path, name: str) -> None:
     (folder / name).write_text("<script>alert(1)</script>")
-    answer = world.client("viewer").get(f"/files/download/{quote(name)}")
-    assert answer.status_code == 200
-    assert answer["Content-Type"] == "application/octet-stream"
-    assert answer["Content-Disposition"].startswith("attachment; filename")
-    assert answer["X-Content-Type-Options"] == "nosniff"
-    assert answer["Cache-Control"] == "no-store"
-    assert answer["Content-Length"] == "25"
-    assert read_download(answer) == b"<script>alert(1)</script>"
+    response = world.client("viewer").get(f"/files/download/{quote(name)}")
+    assert response.status_code == 200
+    assert response["Content-Type"] == "application/octet-stream"
+    assert response["Content-Disposition"].startswith("attachment; filename")
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert response["Cache-Control"] == "no-store"
+    assert response["Content-Length"] == "25"
+    assert read_download(response) == b"<script>alert(1)</script>"
 
 
 def test_a_large_file_is_streamed_whole(world: World, folder: Path) -> None:
@@ -324,6 +324,6 @@ def test_deleting_too_many_files_is_refused_with_their_number(
 ) -> None:
     monkeypatch.setattr(changes, "MAX_DELETED", 1)
     (folder / "reports" / "b.txt").touch()
-    answer = world.client("admin").post("/files/delete/reports")
-    assert answer.status_code == 409
-    assert "contains 2 files" in answer.content.decode()
+    response = world.client("admin").post("/files/delete/reports")
+    assert response.status_code == 409
+    assert "contains 2 files" in response.content.decode()

@@ -66,8 +66,8 @@ class TestTheTheme:
     @pytest.mark.parametrize("theme", ["light", "dark"])
     def test_chosen_by_the_form_is_in_the_next_page(self, world: World, theme: str) -> None:
         client = world.client("viewer")
-        answer = client.post("/theme/", {"theme": theme}, headers={"referer": "http://testserver/runs/"})
-        assert answer["Location"] == "/runs/"
+        response = client.post("/theme/", {"theme": theme}, headers={"referer": "http://testserver/runs/"})
+        assert response["Location"] == "/runs/"
         html = client.get("/runs/").content.decode()
         assert f'<html lang="en" data-theme="{theme}">' in html
         assert f'name="color-scheme" content="{theme}"' in html
@@ -248,8 +248,8 @@ class TestTheSearch:
         for number in range(8):
             Record.objects.create(organization=world.acme, name=f"Zebra {number}")
         assert len(hits(world.client("viewer"), "zebra")) == finding.MAX_HITS
-        answer = world.client("viewer").get("/search/", {"q": "nothing of the kind", "palette": "1"})
-        assert "Nothing found." in answer.content.decode()
+        response = world.client("viewer").get("/search/", {"q": "nothing of the kind", "palette": "1"})
+        assert "Nothing found." in response.content.decode()
 
     @feature("Pages", "The search reads a bounded number of rows", "agents/web/frame/finding.py")
     def test_reads_a_bounded_number_of_rows(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,9 @@ from django.db.models.functions import Now
 from agents.accounts.models import Organization
 from agents.approval_rules.models import ApprovalRule
 from agents.runs.models import Message, Run
-from agents.standing_grants.drafts import GrantDraft
 from agents.standing_grants.making import make_grant
 from agents.standing_grants.models import StandingGrant
+from agents.standing_grants.proposals import ProposedGrant
 from tests.features import feature
 from tests.web.granting import answer, read_page
 from tests.world import UPDATE, World, make_world
@@ -31,7 +31,7 @@ class TestThePause:
         """Make a standing grant for this run only."""
         terms = (Condition("record_id", Rule.EQUALS, "0"),)
         return make_grant(
-            world.member("approver"), GrantDraft(UPDATE, world.employee.pk, run.pk, ("record_id",), terms)
+            world.member("approver"), ProposedGrant(UPDATE, world.employee.pk, run.pk, ("record_id",), terms)
         )
 
     def read_both(self, world: World) -> tuple[str, list[tuple[str, str]]]:

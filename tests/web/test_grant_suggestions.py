@@ -139,7 +139,7 @@ class TestTheTimeOfADecision:
         Approval.objects.filter(pk=cards[0].pk).update(requested_at=F("requested_at") - timedelta(seconds=9))
         assert find_counts(world) == []
 
-    def test_does_not_begin_with_an_answer_of_their_standing_grant(self, world: World) -> None:
+    def test_does_not_begin_with_an_approval_of_their_standing_grant(self, world: World) -> None:
         cards = approve_five(world)
         grant = world.standing_grant()
         for card in cards:
@@ -153,7 +153,7 @@ class TestAGrantThatCoversIt:
     def cover(self, world: World) -> StandingGrant:
         """Make the suggested grant, with a single use."""
         (found,) = suggestions.find_suggestions(world.member("approver"))
-        return making.make_grant(world.member("approver"), replace(found.draft, max_uses=1))
+        return making.make_grant(world.member("approver"), replace(found.proposal, max_uses=1))
 
     def test_is_not_suggested_again_until_it_is_used_up(self, world: World) -> None:
         approve_five(world)

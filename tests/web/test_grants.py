@@ -14,9 +14,9 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.membership import issue_token
 from agents.runs.models import Approval, ApprovalStatus
-from agents.standing_grants.drafts import GrantDraft, check_draft
 from agents.standing_grants.making import list_grants
 from agents.standing_grants.models import StandingGrant
+from agents.standing_grants.proposals import ProposedGrant, check_proposal
 from agents.web.views import grants
 from tests.features import feature
 from tests.web.granting import answer, decide, read_inputs, read_page, waiting_card
@@ -35,8 +35,8 @@ def test_a_card_becomes_a_grant_in_two_clicks(world: World) -> None:
     assert f"/grants/new/?card={card.pk}" in read_page(client, f"/approvals/{card.pk}/")
     page = read_page(client, f"/grants/new/?card={card.pk}")
     assert "<b>1 of the last 1</b>" in page
-    answer = client.post(f"/grants/new/?card={card.pk}", read_inputs(page))
-    assert answer.status_code == 302, answer.content
+    response = client.post(f"/grants/new/?card={card.pk}", read_inputs(page))
+    assert response.status_code == 302, response.content
     made = StandingGrant.objects.get()
     assert (made.tool, made.employee_id, made.made_by) == (UPDATE, world.employee.pk, world.users["approver"])
     assert {each["param"]: each["rule"] for each in made.conditions} == dict.fromkeys(made.params, "equals")
@@ -50,10 +50,10 @@ def test_what_was_changed_is_shown_before_it_is_saved(world: World) -> None:
     address = f"/grants/new/?card={card.pk}"
     values = read_inputs(read_page(client, address))
     changed = {**values, "rule.record_id": "any"}
-    answer = client.post(address, changed)
-    assert answer.status_code == 200
+    response = client.post(address, changed)
+    assert response.status_code == 200
     assert not StandingGrant.objects.exists()
-    again = read_inputs(" ".join(answer.content.decode().split()))
+    again = read_inputs(" ".join(response.content.decode().split()))
     assert again["rule.record_id"] == "any"
     assert client.post(address, again).status_code == 302
     assert "record_id" not in {each["param"] for each in StandingGrant.objects.get().conditions}
@@ -64,12 +64,12 @@ def test_an_admin_simulates_the_form_and_saves_nothing(world: World) -> None:
     address = f"/grants/new/?card={card.pk}"
     page = read_page(client, address)
     assert "Simulate with recorded calls" in page
-    answer = client.post(address, {**read_inputs(page), "simulate": "1", "rule.record_id": "any"})
-    shown = " ".join(answer.content.decode().split())
-    assert answer.status_code == 200
+    response = client.post(address, {**read_inputs(page), "simulate": "1", "rule.record_id": "any"})
+    shown = " ".join(response.content.decode().split())
+    assert response.status_code == 200
     assert f"answer calls of {UPDATE} by a standing grant" in shown
     assert "<b>record_id</b> any value" in shown
-    assert "Save draft" in shown
+    assert "Save policy draft" in shown
     assert not StandingGrant.objects.exists()
 
 
@@ -77,9 +77,9 @@ def test_a_form_that_cannot_be_simulated_is_explained_and_kept(world: World) -> 
     card, client = waiting_card(world), world.client("admin")
     address = f"/grants/new/?card={card.pk}"
     values = read_inputs(read_page(client, address))
-    answer = client.post(address, {**values, "simulate": "1", "rule.changes.phone": "any"})
-    assert answer.status_code == 422
-    shown = answer.content.decode()
+    response = client.post(address, {**values, "simulate": "1", "rule.changes.phone": "any"})
+    assert response.status_code == 422
+    shown = response.content.decode()
     assert "so it needs a condition" in shown
     assert read_inputs(" ".join(shown.split()))["rule.changes.phone"] == "any"
 
@@ -92,7 +92,7 @@ def test_only_admins_simulate_a_grant(world: World) -> None:
     assert client.post(address, {**read_inputs(page), "simulate": "1"}).status_code == 403
 
 
-def test_denied_cards_that_it_would_have_answered_are_named(world: World) -> None:
+def test_denied_cards_that_it_would_have_approved_are_named(world: World) -> None:
     denied = waiting_card(world)
     decide(world, denied, ApprovalStatus.DENIED)
     Approval.objects.filter(pk=denied.pk).update(reason="They moved away.")
@@ -131,9 +131,9 @@ def test_bad_input_is_explained_and_kept(world: World, changes: dict[str, Any], 
     card, client = waiting_card(world), world.client("approver")
     address = f"/grants/new/?card={card.pk}"
     values = {**read_inputs(read_page(client, address)), **changes}
-    answer = client.post(address, values)
-    assert answer.status_code == 422
-    assert says in answer.content.decode().replace("&#x27;", "'")
+    response = client.post(address, values)
+    assert response.status_code == 422
+    assert says in response.content.decode().replace("&#x27;", "'")
     assert not StandingGrant.objects.exists()
 
 
@@ -179,8 +179,8 @@ def test_a_grant_that_matches_everything_or_nothing_says_so(world: World, change
     params = {"record_id": str(world.records[0].pk), "changes": {"notes": "Call", "score": 5}}
     card, client = waiting_card(world, **params), world.client("approver")
     address = f"/grants/new/?card={card.pk}"
-    answer = client.post(address, {**read_inputs(read_page(client, address)), **changes, "look": "1"})
-    page = answer.content.decode()
+    response = client.post(address, {**read_inputs(read_page(client, address)), **changes, "look": "1"})
+    page = response.content.decode()
     assert 'id="preview"' in page
     assert says in page
     assert ("Nothing can match" in page or "There is no condition" in page) == bool(says)
@@ -191,14 +191,16 @@ def test_a_param_with_a_default_is_in_every_call(world: World) -> None:
     address = f"/grants/new/?tool=data.createRecord&employee={world.employee.pk}"
     values = read_inputs(read_page(client, address))
     assert (values["rule.status"], values["value.status"], values["rule.region"]) == ("equals", "active", "absent")
-    answer = client.post(address, {**values, "rule.status": "absent", "look": "1"})
-    assert "every call has the parameter status" in answer.content.decode()
+    response = client.post(address, {**values, "rule.status": "absent", "look": "1"})
+    assert "every call has the parameter status" in response.content.decode()
 
 
 def test_an_open_object_may_have_any_param(world: World) -> None:
     world.employee.grants.create(tool="data.createRecord")
-    draft = GrantDraft("data.createRecord", world.employee.pk, None, ("name", "status", "attributes.employees"), ())
-    assert check_draft(world.acme.pk, draft).name == "data.createRecord"
+    proposal = ProposedGrant(
+        "data.createRecord", world.employee.pk, None, ("name", "status", "attributes.employees"), ()
+    )
+    assert check_proposal(world.acme.pk, proposal).name == "data.createRecord"
 
 
 def test_an_empty_form_names_the_params_of_objects(world: World) -> None:
@@ -215,17 +217,17 @@ def test_hostile_values_stay_text_in_the_form_and_in_its_preview(world: World) -
     page = read_page(world.client("approver"), f"/grants/new/?card={card.pk}")
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
-    answer = world.client("approver").post(f"/grants/new/?card={card.pk}", {"tool": evil, "path": evil, "look": "1"})
-    assert "<script>alert" not in answer.content.decode()
+    response = world.client("approver").post(f"/grants/new/?card={card.pk}", {"tool": evil, "path": evil, "look": "1"})
+    assert "<script>alert" not in response.content.decode()
 
 
-def test_cards_that_no_grant_can_answer_say_why(world: World) -> None:
+def test_cards_that_no_grant_can_approve_say_why(world: World) -> None:
     card = world.destructive_card()
     client = world.client("approver")
     assert "/grants/new/" not in read_page(client, f"/approvals/{card.pk}/").partition("<main")[2]
-    answer = client.get(f"/grants/new/?card={card.pk}")
-    assert answer.status_code == 409
-    assert "A person decides every destructive call." in answer.content.decode()
+    response = client.get(f"/grants/new/?card={card.pk}")
+    assert response.status_code == 409
+    assert "A person decides every destructive call." in response.content.decode()
 
 
 def test_an_approver_revokes_and_a_viewer_only_reads(world: World) -> None:
@@ -256,9 +258,9 @@ class TestOverRest:
 
     def test_it_is_made_listed_and_revoked(self, world: World) -> None:
         client = world.client("approver")
-        answer = post(client, "/api/standing_grants", self.terms(world))
-        assert answer.status_code == 201, answer.content
-        made = answer.json()
+        response = post(client, "/api/standing_grants", self.terms(world))
+        assert response.status_code == 201, response.content
+        made = response.json()
         assert (made["status"], made["used"], made["free_params"]) == ("active", 0, ["changes.notes"])
         assert [each["id"] for each in client.get("/api/standing_grants").json()["items"]] == [made["id"]]
         revoked = post(client, f"/api/standing_grants/{made['id']}/revoke").json()
@@ -267,11 +269,11 @@ class TestOverRest:
     def test_request_sent_again_with_its_id_makes_no_second_grant(self, world: World) -> None:
         terms = self.terms(world) | {"client_grant_id": "g-1"}
         client = world.client("approver")
-        answers = [post(client, "/api/standing_grants", terms) for _ in range(12)]
-        assert [answer.status_code for answer in answers] == [201] + [200] * 11
-        assert len({answer.json()["id"] for answer in answers}) == 1
+        responses = [post(client, "/api/standing_grants", terms) for _ in range(12)]
+        assert [response.status_code for response in responses] == [201] + [200] * 11
+        assert len({response.json()["id"] for response in responses}) == 1
         assert StandingGrant.objects.count() == 1
-        post(client, f"/api/standing_grants/{answers[0].json()['id']}/revoke")
+        post(client, f"/api/standing_grants/{responses[0].json()['id']}/revoke")
         assert post(client, "/api/standing_grants", terms).json()["status"] == "revoked"
 
     def test_requests_without_id_make_a_grant_each(self, world: World) -> None:
@@ -283,14 +285,14 @@ class TestOverRest:
         terms = self.terms(world) | {"client_grant_id": "g-1"}
         post(world.client("approver"), "/api/standing_grants", terms)
         for changed in ({"max_uses": 4}, {"lifetime_s": 61}, {"free_params": ["changes.notes", "changes.domain"]}):
-            answer = post(world.client("approver"), "/api/standing_grants", terms | changed)
-            assert (answer.status_code, answer.json()["code"]) == (409, "conflict"), changed
+            response = post(world.client("approver"), "/api/standing_grants", terms | changed)
+            assert (response.status_code, response.json()["code"]) == (409, "conflict"), changed
         assert post(world.client("admin"), "/api/standing_grants", terms).status_code == 201
 
     def test_a_token_makes_none(self, world: World) -> None:
         _, token = issue_token(world.member("approver"), "script")
-        answer = post(Client(), "/api/standing_grants", self.terms(world), authorization=f"Bearer {token}")
-        assert answer.status_code == 403
+        response = post(Client(), "/api/standing_grants", self.terms(world), authorization=f"Bearer {token}")
+        assert response.status_code == 403
         assert not list_grants(world.acme.pk).exists()
 
     @pytest.mark.parametrize(
@@ -302,9 +304,9 @@ class TestOverRest:
         ],
     )
     def test_one_that_matches_nothing_is_refused(self, world: World, changes: dict[str, Any], says: str) -> None:
-        answer = post(world.client("approver"), "/api/standing_grants", self.terms(world) | changes)
-        assert answer.status_code == 422
-        assert says in answer.json()["detail"]
+        response = post(world.client("approver"), "/api/standing_grants", self.terms(world) | changes)
+        assert response.status_code == 422
+        assert says in response.json()["detail"]
         assert not StandingGrant.objects.exists()
 
     @pytest.mark.parametrize("number", ["1e999", "[-1e999]"])
@@ -312,15 +314,15 @@ class TestOverRest:
         terms = self.terms(world) | {"conditions": [{"param": "record_id", "rule": "maximum", "value": 0}]}
         body = json.dumps(terms).replace('"value": 0', f'"value": {number}')
         client = world.client("approver")
-        answer = client.post("/api/standing_grants", body, content_type="application/json")
-        assert answer.status_code == 422
-        assert "record_id: the value has a number or a text that cannot be stored." in answer.json()["detail"]
+        response = client.post("/api/standing_grants", body, content_type="application/json")
+        assert response.status_code == 422
+        assert "record_id: the value has a number or a text that cannot be stored." in response.json()["detail"]
 
     def test_a_wrong_condition_is_named(self, world: World) -> None:
         terms = self.terms(world) | {"conditions": [{"param": "record_id", "rule": "minimum", "value": "x"}]}
-        answer = post(world.client("approver"), "/api/standing_grants", terms)
-        assert answer.status_code == 422
-        assert "is not a number" in answer.json()["detail"]
+        response = post(world.client("approver"), "/api/standing_grants", terms)
+        assert response.status_code == 422
+        assert "is not a number" in response.json()["detail"]
 
 
 class TestTheListIsPaged:

@@ -133,7 +133,7 @@ def test_a_decided_card_is_refreshed_until_it_is_settled(world: World) -> None:
 @pytest.mark.parametrize("name", ["from", "until"])
 def test_a_day_far_away_is_no_error(world: World, name: str, day: str) -> None:
     decide(world, ApprovalStatus.CONSUMED, CallStatus.SUCCEEDED, summary="Done")
-    answer = world.client("viewer").get(f"/approvals/?history=1&{name}={day}")
-    assert answer.status_code == 200
+    response = world.client("viewer").get(f"/approvals/?history=1&{name}={day}")
+    assert response.status_code == 200
     is_outside = (name == "from") == day.startswith("9")
-    assert ("call-report" in answer.content.decode()) is not is_outside
+    assert ("call-report" in response.content.decode()) is not is_outside

@@ -176,10 +176,10 @@ def test_a_refused_task_stays_in_the_form(world: World) -> None:
     gone = create_employee(world, "Gone", is_active=False)
     client = world.client("operator")
     for employee, status in ((gone.pk, 409), (world.others_employee.pk, 404), ("", 422)):
-        answer = client.post("/", {"employee": employee, "task": "Write it down."})
-        assert answer.status_code == status
-        assert b"Write it down.</textarea>" in answer.content
-        assert b'role="alert"' in answer.content
+        response = client.post("/", {"employee": employee, "task": "Write it down."})
+        assert response.status_code == status
+        assert b"Write it down.</textarea>" in response.content
+        assert b'role="alert"' in response.content
     assert not Run.objects.exists()
 
 

@@ -12,7 +12,7 @@ from jinja2 import UndefinedError
 from agents.runs.descriptions import Description, describe
 from agents.runs.models import CallStatus, Event, EventType, ToolCall
 from agents.web.jinja_environment import JINJA
-from agents.web.panel.lines import MARKS
+from agents.web.panel.lines import STATUS_ICONS
 from agents.web.text import safe_text
 from agents.web.text.markdown import render_markdown
 
@@ -67,7 +67,7 @@ def render_resolution(outcome: str) -> str:
         "payload": payload,
         "description": describe(Event(type=EventType.CALL_RESOLVED, payload=payload)),
         "title": "Pay",
-        "mark": MARKS["succeeded"],
+        "status_icon": STATUS_ICONS["succeeded"],
         "card": None,
         "child": None,
         "brief": "",

@@ -32,9 +32,9 @@ def world() -> World:
 
 
 def page(client: Client, **query: Any) -> str:
-    answer = client.get("/approvals/", query)
-    assert answer.status_code == 200
-    return answer.content.decode()
+    response = client.get("/approvals/", query)
+    assert response.status_code == 200
+    return response.content.decode()
 
 
 def waiting(world: World, **query: Any) -> list[int]:

@@ -106,8 +106,8 @@ class TestSavedViews:
 
     @pytest.mark.parametrize(("name", "query"), [("", "level=write"), ("x" * 61, "level=write"), ("Mine", "card=5")])
     def test_a_view_without_name_or_filter_is_refused(self, world: World, name: str, query: str) -> None:
-        answer = world.client("approver").post("/approvals/views/", {"name": name, "query": query})
-        assert answer.status_code == 422
+        response = world.client("approver").post("/approvals/views/", {"name": name, "query": query})
+        assert response.status_code == 422
         assert not SavedView.objects.exists()
 
     def test_there_are_only_so_many(self, world: World) -> None:

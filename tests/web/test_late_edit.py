@@ -27,9 +27,9 @@ def test_an_edit_of_a_decided_card_names_the_decider_and_keeps_the_typed_texts(w
     card = world.card()
     decisions.deny(world.member("admin"), card.pk, decisions.Decision(card.digest))
     field = "param.changes.score" if typed == "unreadable" else "param.changes.phone"
-    answer = post(world, card, **{field: typed, "param.changes.name": "Acme Ltd"})
-    html = answer.content.decode()
-    assert answer.status_code == 409
+    response = post(world, card, **{field: typed, "param.changes.name": "Acme Ltd"})
+    html = response.content.decode()
+    assert response.status_code == 409
     assert "The card was denied by admin; the edit was not applied." in html
     kept = html.split("Your edit was not applied")[1].split("</section>")[0]
     assert "Acme Ltd" in kept

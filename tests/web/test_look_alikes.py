@@ -13,7 +13,7 @@ from tools.office.records.changes import ChangeAuthor, build_update_target, crea
 from tools.office.records.models import Record
 
 
-def find_marks(text: str) -> list[tuple[str, str]]:
+def find_card_warnings(text: str) -> list[tuple[str, str]]:
     """Find the odd words with their odd letters."""
     return [(text[word.start : word.end], "".join(sorted(word.letters))) for word in find_odd_words(text)]
 
@@ -35,7 +35,7 @@ def find_marks(text: str) -> list[tuple[str, str]]:
     ],
 )
 def test_a_word_of_two_alphabets_is_marked(text: str, odd: list[tuple[str, str]]) -> None:
-    assert find_marks(text) == odd
+    assert find_card_warnings(text) == odd
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_word_of_two_alphabets_is_marked(text: str, odd: list[tuple[str, str]]
     ],
 )
 def test_honest_text_in_several_languages_is_not_marked(text: str) -> None:
-    assert find_marks(text) == []
+    assert find_card_warnings(text) == []
     assert "mixed" not in render_text(text)
     assert flag_mixed_alphabets(text) == text
 

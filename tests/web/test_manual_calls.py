@@ -75,15 +75,15 @@ class TestTheForm:
 
 class TestTrying:
     def test_starts_a_run_and_redirects_to_it(self, world: World) -> None:
-        answer = sent(world, region="EU", limit="7")
+        response = sent(world, region="EU", limit="7")
         run = Run.objects.get()
-        assert (answer.status_code, answer["Location"]) == (302, f"/runs/{run.pk}/")
+        assert (response.status_code, response["Location"]) == (302, f"/runs/{run.pk}/")
         assert (run.origin, run.employee, run.created_by) == (Origin.MANUAL, world.employee, world.users["operator"])
         call = ToolCall.objects.get()
         assert (call.tool, call.params["region"], call.params["limit"]) == (SEARCH, "EU", 7)
-        html = world.client("viewer").get(answer["Location"]).content.decode()
+        html = world.client("viewer").get(response["Location"]).content.decode()
         assert "single call, no model" in html
-        assert 'class="follow-up' not in world.client("operator").get(answer["Location"]).content.decode()
+        assert 'class="follow-up' not in world.client("operator").get(response["Location"]).content.decode()
         refused = world.client("operator").post(f"/runs/{run.pk}/message/", {"text": "And now?"})
         assert refused.status_code == 409
         assert "model reads messages in this run" in refused.content.decode()
@@ -105,21 +105,21 @@ class TestTrying:
     def test_a_problem_is_shown_with_the_typed_texts(
         self, world: World, params: dict[str, str], status: int, told: str
     ) -> None:
-        answer = sent(world, text="as I typed it", **params)
-        assert answer.status_code == status
-        form = find_form(answer.content.decode())
+        response = sent(world, text="as I typed it", **params)
+        assert response.status_code == status
+        form = find_form(response.content.decode())
         assert form.startswith(" open")
         assert told in form
         assert 'value="as I typed it"' in form
-        assert answer.content.decode().count('class="tool surface" open') == 1
+        assert response.content.decode().count('class="tool surface" open') == 1
         assert not Run.objects.exists()
 
     def test_a_call_that_needs_approval_is_refused(self, world: World) -> None:
         limit = {"param": "region", "rule": "one_of", "value": ["US"], "otherwise": "ask"}
         Grant.objects.filter(tool=SEARCH).update(conditions=[limit])
-        answer = sent(world, region="EU")
-        assert answer.status_code == 409
-        assert "This call would need approval" in find_form(answer.content.decode())
+        response = sent(world, region="EU")
+        assert response.status_code == 409
+        assert "This call would need approval" in find_form(response.content.decode())
         assert sent(world, region="US").status_code == 302
 
     def test_writes_and_tools_of_others_are_refused(self, world: World) -> None:
@@ -137,13 +137,13 @@ class TestTrying:
 
         known = Reading(answered("harmless").content.decode()).shapes
         for text in packed(400):
-            answer = answered(text)
-            assert answer.status_code == 422
-            reading = Reading(answer.content.decode())
+            response = answered(text)
+            assert response.status_code == 422
+            reading = Reading(response.content.decode())
             assert [*strange(reading, known), *reading.faults] == [], text[:80]
         for text in packed(60)[::8]:
-            answer = sent(world, text=text)
-            where = answer["Location"] if answer.status_code == 302 else ""
+            response = sent(world, text=text)
+            where = response["Location"] if response.status_code == 302 else ""
             page = Reading(world.client("viewer").get(where).content.decode()) if where else None
             assert page is None or not page.faults
         assert tells(Reading(sent(world, limit="<b>x</b>").content.decode()).text, "<b>x</b>")

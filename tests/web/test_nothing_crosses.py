@@ -228,7 +228,7 @@ def list_admin_addresses(client: Client) -> list[str]:
 
 def read_page(client: Client, address: str) -> str:
     """Return the text at an address, without the parts that differ at each request."""
-    answer = client.get(address)
-    assert answer.status_code in {200, 302, 403}, address
-    text = streamed(answer) if answer.streaming else answer.content.decode()
+    response = client.get(address)
+    assert response.status_code in {200, 302, 403}, address
+    text = streamed(response) if response.streaming else response.content.decode()
     return re.sub(r'(name="(csrf[a-z-]+|client_request_id|starts_at)" (value|content)|nonce)="[^"]+"', "", text)

@@ -32,9 +32,9 @@ def world(settings: Settings) -> World:
 
 
 def read(world: World, who: str = "approver", page: str = PAGE) -> str:
-    answer = world.client(who).get(page)
-    assert answer.status_code == 200
-    return str(answer.content.decode())
+    response = world.client(who).get(page)
+    assert response.status_code == 200
+    return str(response.content.decode())
 
 
 def tell_card(world: World) -> None:
@@ -84,15 +84,15 @@ class TestWithAMailServer:
     def test_a_wrong_code_is_explained(self, world: World) -> None:
         client = world.client("viewer")
         client.post("/notices/channels/", {"email": "ann@example.com"})
-        answer = client.post(f"/notices/channels/{Channel.objects.get().pk}/confirm/", {"code": "1"})
-        assert answer.status_code == 422
-        assert "This is not the code that was sent." in answer.content.decode()
+        response = client.post(f"/notices/channels/{Channel.objects.get().pk}/confirm/", {"code": "1"})
+        assert response.status_code == 422
+        assert "This is not the code that was sent." in response.content.decode()
 
 
 def test_an_address_that_is_none_is_refused_and_kept_in_the_form(world: World) -> None:
-    answer = world.client("viewer").post("/notices/channels/", {"email": "<b>ann"})
-    assert answer.status_code == 422
-    assert 'value="&lt;b&gt;ann"' in answer.content.decode()
+    response = world.client("viewer").post("/notices/channels/", {"email": "<b>ann"})
+    assert response.status_code == 422
+    assert 'value="&lt;b&gt;ann"' in response.content.decode()
 
 
 def test_a_browser_whose_service_counts_silent_pushes_says_when_notifications_close(world: World) -> None:
@@ -100,7 +100,7 @@ def test_a_browser_whose_service_counts_silent_pushes_says_when_notifications_cl
     for host, says_so in (("push.example.com", False), (SILENT_PUSH_HOSTS[0], True)):
         Channel.objects.update(kind=ChannelKind.PUSH, host=host)
         html = world.client("approver").get("/notices/").content.decode()
-        assert ("closes with the next message, or when you open Gadget" in html) is says_so
+        assert ("closes with the next notification, or when you open Gadget" in html) is says_so
 
 
 def test_choices_are_saved(world: World) -> None:
@@ -123,9 +123,9 @@ def test_choices_are_saved(world: World) -> None:
     ],
 )
 def test_choices_that_make_no_sense_are_refused(world: World, typed: dict[str, str], reason: str) -> None:
-    answer = world.client("approver").post("/notices/choices/", {**CHOICES, **typed})
-    assert answer.status_code == 422
-    assert reason in answer.content.decode()
+    response = world.client("approver").post("/notices/choices/", {**CHOICES, **typed})
+    assert response.status_code == 422
+    assert reason in response.content.decode()
     assert load_choices(world.member("approver")).pk is None
 
 

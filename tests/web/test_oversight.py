@@ -38,16 +38,16 @@ def decide(world: World, count: int, by: str = "approver", **more: Any) -> None:
 
 
 def read_page(client: Client, query: str = "") -> str:
-    answer = client.get(f"/oversight/{query}")
-    assert answer.status_code == 200, answer.content
-    return answer.content.decode()
+    response = client.get(f"/oversight/{query}")
+    assert response.status_code == 200, response.content
+    return response.content.decode()
 
 
 def read_csv(client: Client, query: str = "") -> list[list[str]]:
-    answer = client.get(f"/oversight/export/{query}")
-    assert answer.status_code == 200, answer.content
-    assert answer["Content-Type"] == "text/csv; charset=utf-8"
-    return list(csv.reader(io.StringIO(answer.content.decode("utf-8-sig"))))
+    response = client.get(f"/oversight/export/{query}")
+    assert response.status_code == 200, response.content
+    assert response["Content-Type"] == "text/csv; charset=utf-8"
+    return list(csv.reader(io.StringIO(response.content.decode("utf-8-sig"))))
 
 
 @pytest.mark.parametrize("username", ["viewer", "operator", "approver"])
@@ -120,9 +120,9 @@ def test_tools_are_exported_without_formulas(world: World) -> None:
 
 
 def test_an_unknown_table_is_refused(world: World) -> None:
-    answer = world.client("admin").get("/oversight/export/?table=secrets")
-    assert answer.status_code == 422
-    assert "is not a table" in answer.content.decode()
+    response = world.client("admin").get("/oversight/export/?table=secrets")
+    assert response.status_code == 422
+    assert "is not a table" in response.content.decode()
 
 
 def test_another_organization_sees_nothing(world: World) -> None:
@@ -150,9 +150,9 @@ def test_an_employee_without_decisions_says_so(world: World) -> None:
 def test_one_request_in_bulk_is_one_decision(world: World) -> None:
     cards = [world.card() for _ in range(3)]
     rows = [{"approval_id": card.pk, "action": "approve", "digest": card.digest} for card in cards]
-    answer = world.client("approver").post(
+    response = world.client("approver").post(
         "/api/approvals/decide", canonical_json({"decisions": rows}), content_type="application/json"
     )
-    assert [outcome["status"] for outcome in answer.json()["outcomes"]] == [200, 200, 200]
+    assert [outcome["status"] for outcome in response.json()["outcomes"]] == [200, 200, 200]
     _, row = read_csv(world.client("admin"))
     assert row[:4] == ["approver", "3", "1", "1"]

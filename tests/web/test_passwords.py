@@ -30,8 +30,8 @@ class TestByLink:
         client = open_link(create_reset_link(world, "viewer"))
         weak = client.post("/new-password/", {"password": "short", "again": "short"})
         assert weak.status_code == 422
-        answer = client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD})
-        assert (answer.status_code, answer["Location"]) == (302, "/login/")
+        response = client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD})
+        assert (response.status_code, response["Location"]) == (302, "/login/")
         assert User.objects.get(username="viewer").check_password(PASSWORD)
         assert elsewhere.get("/").status_code == 302
         assert client.get("/new-password/").status_code == 404
@@ -42,8 +42,8 @@ class TestByLink:
         client = open_link(create_reset_link(world, "viewer"))
         assert "revokes its API tokens in Acme" in client.get("/new-password/").content.decode()
         assert authenticate_token(secret) == member
-        answer = client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD}, follow=True)
-        assert "Your API tokens in Acme are revoked." in answer.content.decode()
+        response = client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD}, follow=True)
+        assert "Your API tokens in Acme are revoked." in response.content.decode()
         assert authenticate_token(secret) is None
         assert authenticate_token(elsewhere) is not None
         assert AuditEntry.objects.get(action="password_reset").payload["api_tokens_revoked"] == ["Key"]
@@ -86,7 +86,7 @@ class TestByLink:
         _, secret = members.create_password_reset(world.member("root"), theirs.pk)
         assert members.find_open_reset(hash_secret(secret)).membership == theirs
 
-    def test_an_invalid_link_answers_404(self) -> None:
+    def test_an_invalid_link_returns_404(self) -> None:
         for path in ("/join/x/", "/new-password/x/", "/new-password/", f"/join/{'y' * 5000}/"):
             assert nobody().get(path).status_code == 404
         with pytest.raises(NotFound):
@@ -125,9 +125,9 @@ class TestTheOwnPassword:
         self, world: World, old: str, new: str, again: str
     ) -> None:
         client = self.open_browser(world)
-        answer = client.post(self.PATH, {"old_password": old, "new_password1": new, "new_password2": again})
-        assert answer.status_code == 422
-        assert 'role="alert"' in answer.content.decode()
+        response = client.post(self.PATH, {"old_password": old, "new_password1": new, "new_password2": again})
+        assert response.status_code == 422
+        assert 'role="alert"' in response.content.decode()
         assert User.objects.get(username="viewer").check_password(PASSWORD)
         assert client.get("/").status_code == 200
         assert not AuditEntry.objects.exists()
@@ -135,8 +135,8 @@ class TestTheOwnPassword:
     def test_the_old_password_cannot_be_guessed(self, world: World) -> None:
         client = self.open_browser(world)
         sent = {"new_password1": PASSWORD + "!", "new_password2": PASSWORD + "!"}
-        answers = [client.post(self.PATH, {"old_password": "wrong", **sent}).status_code for _ in range(9)]
-        assert answers == [422] * 8 + [429]
+        responses = [client.post(self.PATH, {"old_password": "wrong", **sent}).status_code for _ in range(9)]
+        assert responses == [422] * 8 + [429]
         assert client.post(self.PATH, {"old_password": PASSWORD, **sent}).status_code == 429
 
     def test_a_weak_new_password_does_not_count_as_a_try(self, world: World) -> None:

@@ -25,8 +25,8 @@ def world() -> World:
 
 
 def save(world: World, by: str = "operator", **typed: Any) -> HttpResponse:
-    answer: HttpResponse = world.client(by).post(PAGE, {**CHOSEN, **typed})  # type: ignore[assignment]
-    return answer
+    response: HttpResponse = world.client(by).post(PAGE, {**CHOSEN, **typed})  # type: ignore[assignment]
+    return response
 
 
 def chosen(world: World, username: str = "operator") -> dict[str, str]:
@@ -72,9 +72,9 @@ def test_the_time_zone_is_that_of_the_notices(world: World) -> None:
 def test_a_wrong_choice_says_why_keeps_what_was_typed_and_saves_nothing(
     world: World, typed: dict[str, str], reason: str
 ) -> None:
-    answer = save(world, **typed)
-    assert answer.status_code == 422
-    html = answer.content.decode()
+    response = save(world, **typed)
+    assert response.status_code == 422
+    html = response.content.decode()
     assert reason in html
     assert "<b>" not in html.partition("<main")[2].partition("</h1>")[2].partition("<form")[0]
     assert 'value="Europe/Zurich"' in html or "time_zone" in typed

@@ -75,18 +75,18 @@ class TestTheAnswerForm:
 
     def test_shows_the_problem_and_keeps_the_typed_text(self, world: World) -> None:
         card = ask_question(world)
-        answer = world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": "x" * 20_001})
-        assert answer.status_code == 422
-        assert "x" * 20_001 in answer.content.decode()
-        assert "The answer has 20,001 characters; at most 20,000 are allowed." in answer.content.decode()
+        response = world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": "x" * 20_001})
+        assert response.status_code == 422
+        assert "x" * 20_001 in response.content.decode()
+        assert "The answer has 20,001 characters; at most 20,000 are allowed." in response.content.decode()
         assert world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": " "}).status_code == 422
 
     def test_names_the_person_who_answered_first(self, world: World) -> None:
         card = ask_question(world)
         world.client("approver").post(f"/approvals/{card.pk}/answer/", {"text": "First"})
-        answer = world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": "Second"})
-        assert answer.status_code == 409
-        assert "already answered by approver" in answer.content.decode().lower()
+        response = world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": "Second"})
+        assert response.status_code == 409
+        assert "already answered by approver" in response.content.decode().lower()
 
 
 class TestOverRest:
@@ -166,7 +166,7 @@ class TestADelegatedTask:
         child = delegate_task(world)
         assert world.client("viewer").get(f"/api/runs/{child.pk}").json()["parent_run_id"] == str(child.parent_id)
 
-    def test_answers_404_to_another_organization(self, world: World) -> None:
+    def test_returns_404_to_another_organization(self, world: World) -> None:
         child = delegate_task(world)
         assert world.client("outsider").get(f"/runs/{child.pk}/nested/").status_code == 404
         assert world.client("viewer").get(f"/runs/{child.parent_id}/nested/").status_code == 404

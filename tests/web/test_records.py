@@ -123,8 +123,8 @@ def test_the_link_to_the_next_page_keeps_filters_and_order(world: World, order: 
 )
 @pytest.mark.parametrize("order", ORDERS)
 def test_an_invalid_cursor_is_ignored(world: World, order: str, after: str) -> None:
-    answer = world.client("viewer").get("/records/", {"sort": order, "after": after})
-    assert answer.status_code == 200
+    response = world.client("viewer").get("/records/", {"sort": order, "after": after})
+    assert response.status_code == 200
 
 
 def test_the_list_needs_a_constant_number_of_queries_and_counts_nothing(world: World) -> None:
@@ -272,7 +272,7 @@ def test_hidden_and_hostile_text_of_a_record_is_shown_as_text(world: World) -> N
         assert "⟦U+202E⟧" in html
 
 
-def test_records_of_another_organization_answer_404(world: World) -> None:
+def test_records_of_another_organization_return_404(world: World) -> None:
     client = world.client("outsider")
     assert client.get(f"/records/{world.records[0].pk}/").status_code == 404
     assert client.get(f"/records/{10**30}/").status_code == 404

@@ -33,12 +33,12 @@ def world() -> World:
 
 def read_parts(client: Client, query: str = "") -> list[bytes]:
     """Download the export in the parts in which it is sent."""
-    answer: Any = client.get(f"/records/export.csv{query}")
-    assert answer.status_code == 200
-    assert answer.streaming
+    response: Any = client.get(f"/records/export.csv{query}")
+    assert response.status_code == 200
+    assert response.streaming
 
     async def collected() -> list[bytes]:
-        return [part async for part in answer]
+        return [part async for part in response]
 
     return async_to_sync(collected)()
 
@@ -69,9 +69,9 @@ def upload(client: Client, text: str | bytes) -> Any:
 )
 def test_a_file_without_rows_is_refused_with_a_reason(world: World, text: str, why: str) -> None:
     before = Record.objects.count()
-    answer = upload(world.client("admin"), text)
-    assert answer.status_code == 422
-    html = answer.content.decode()
+    response = upload(world.client("admin"), text)
+    assert response.status_code == 422
+    html = response.content.decode()
     assert why in html
     assert "Nothing was imported." in html
     assert Record.objects.count() == before
@@ -81,9 +81,9 @@ def test_a_file_without_rows_is_refused_with_a_reason(world: World, text: str, w
 def test_an_import_reports_invalid_rows_by_line(world: World) -> None:
     text = "name,status,score\nGood One,active,5\nBad One,dead,5\nWorse <b>,active,500\nGood Two,,\n"
     client = world.client("admin")
-    answer = upload(client, text)
-    html = answer.content.decode()
-    assert answer.redirect_chain == [("/records/import/", 302)], "reloading the page does not repeat the import"
+    response = upload(client, text)
+    html = response.content.decode()
+    assert response.redirect_chain == [("/records/import/", 302)], "reloading the page does not repeat the import"
     assert 'id="outcome"' in html
     assert 'id="outcome"' not in client.get("/records/import/").content.decode(), "the report is shown once"
     assert "2 records imported" in html
@@ -113,17 +113,17 @@ def test_only_admins_may_import(world: World, username: str) -> None:
 @pytest.mark.parametrize(("content", "why"), [(b"nome\nx\n", "no column"), (b"name\n\xff\xfe\n", "not UTF-8")])
 def test_an_unreadable_file_imports_nothing(world: World, content: bytes, why: str) -> None:
     before = Record.objects.count()
-    answer = upload(world.client("admin"), content)
-    assert answer.status_code == 422
-    assert why in answer.content.decode() or "Choose a CSV file" in answer.content.decode()
+    response = upload(world.client("admin"), content)
+    assert response.status_code == 422
+    assert why in response.content.decode() or "Choose a CSV file" in response.content.decode()
     assert Record.objects.count() == before
     assert not AuditEntry.objects.filter(action="records_imported").exists()
 
 
 def test_an_import_without_a_file_is_refused(world: World) -> None:
-    answer = world.client("admin").post("/records/import/", {"file": "no file"})
-    assert answer.status_code == 422
-    assert "Choose a CSV file." in answer.content.decode()
+    response = world.client("admin").post("/records/import/", {"file": "no file"})
+    assert response.status_code == 422
+    assert "Choose a CSV file." in response.content.decode()
 
 
 def test_a_form_without_a_csrf_token_imports_nothing(world: World) -> None:
@@ -172,10 +172,10 @@ def test_an_export_is_filtered_like_the_list(world: World) -> None:
 
 
 def test_an_export_is_never_cached(world: World) -> None:
-    answer = world.client("viewer").get("/records/export.csv")
-    assert answer["Content-Type"] == "text/csv; charset=utf-8"
-    assert re.fullmatch(r'attachment; filename="records-acme-\d{4}-\d\d-\d\d\.csv"', answer["Content-Disposition"])
-    assert answer["Cache-Control"] == "no-store"
+    response = world.client("viewer").get("/records/export.csv")
+    assert response["Content-Type"] == "text/csv; charset=utf-8"
+    assert re.fullmatch(r'attachment; filename="records-acme-\d{4}-\d\d-\d\d\.csv"', response["Content-Disposition"])
+    assert response["Cache-Control"] == "no-store"
 
 
 def test_an_export_is_streamed_in_parts(world: World) -> None:

@@ -66,8 +66,8 @@ def test_only_ticked_lines_are_confirmed_with_their_outcome(world: World) -> Non
     line, count = line_of(world), RestoredLimit.objects.filter(organization=world.acme).count()
     world.client("admin").post(PAGE, {f"outcome-{line.pk}": "stricter"})
     assert RestoredLimit.objects.filter(organization=world.acme).count() == count
-    answer = world.client("admin").post(PAGE, {"line": line.pk, f"outcome-{line.pk}": "stricter"}, follow=True)
-    assert "1 line confirmed." in answer.content.decode()
+    response = world.client("admin").post(PAGE, {"line": line.pk, f"outcome-{line.pk}": "stricter"}, follow=True)
+    assert "1 line confirmed." in response.content.decode()
     assert RestoredLimit.objects.filter(organization=world.acme).count() == count - 1
     employee = Employee.objects.get(pk=world.employee.pk)
     assert (employee.max_passes, employee.month_tokens) == (3, 500)
@@ -98,8 +98,8 @@ def test_hostile_names_and_values_are_text(world: World) -> None:
 @pytest.mark.parametrize("outcome", ["", "weaker", "newer\0"])
 def test_an_unknown_outcome_changes_nothing(world: World, outcome: str) -> None:
     line = line_of(world)
-    answer = world.client("admin").post(PAGE, {"line": line.pk, f"outcome-{line.pk}": outcome})
-    assert answer.status_code == 422
+    response = world.client("admin").post(PAGE, {"line": line.pk, f"outcome-{line.pk}": outcome})
+    assert response.status_code == 422
     assert line_of(world) == line
 
 
@@ -114,8 +114,8 @@ def test_the_stop_page_leads_to_the_lines_before_it_resumes(world: World) -> Non
     page = admin.get("/stop/").content.decode()
     assert f'href="{PAGE}"' in page
     assert "Resume everything" not in page
-    answer = admin.post("/stop/", {"what": "everything", "act": "release"}, follow=True)
-    assert "Confirm the restored limits first" in answer.content.decode()
+    response = admin.post("/stop/", {"what": "everything", "act": "release"}, follow=True)
+    assert "Confirm the restored limits first" in response.content.decode()
     assert Organization.objects.get(pk=world.acme.pk).stopped_at is not None
     lines = RestoredLimit.objects.filter(organization=world.acme)
     admin.post(PAGE, {"line": [line.pk for line in lines]} | {f"outcome-{line.pk}": "restored" for line in lines})

@@ -260,9 +260,9 @@ def test_the_list_of_runs_continues_after_its_cursor(world: World) -> None:
 
 def test_a_task_starts_a_run_or_is_refused_with_a_reason(world: World) -> None:
     client = world.client("operator")
-    answer = client.post("/", {"employee": world.employee.pk, "task": "Tidy up."})
+    response = client.post("/", {"employee": world.employee.pk, "task": "Tidy up."})
     run = Run.objects.get()
-    assert answer["Location"] == f"/runs/{run.pk}/"
+    assert response["Location"] == f"/runs/{run.pk}/"
     empty = client.post("/", {"employee": world.employee.pk, "task": "  "})
     assert (empty.status_code, b"Describe the task." in empty.content) == (422, True)
     long = client.post("/", {"employee": world.employee.pk, "task": "x" * 100_000})
@@ -298,9 +298,9 @@ def test_a_refusal_is_shown_on_the_page_of_the_run_with_the_typed_values(
     world: World, act: str, fields: dict[str, str], why: str, kept: str
 ) -> None:
     run = world.run(RunStatus.FAILED, exit_reason="deadline")
-    answer = world.client("operator").post(f"/runs/{run.pk}/{act}/", fields)
-    html = answer.content.decode()
-    assert answer.status_code == 422
+    response = world.client("operator").post(f"/runs/{run.pk}/{act}/", fields)
+    html = response.content.decode()
+    assert response.status_code == 422
     assert why in html.split('role="alert">')[1].split("</p>")[0]
     assert kept in html
     assert f'data-run="{run.pk}"' in html

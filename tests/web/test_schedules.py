@@ -44,9 +44,9 @@ def form(world: World, **more: str) -> dict[str, str]:
 
 
 def read_page(world: World, username: str = "viewer", query: str = "") -> str:
-    answer = world.client(username).get(f"/schedules/{query}")
-    assert answer.status_code == 200
-    return str(answer.content.decode())
+    response = world.client(username).get(f"/schedules/{query}")
+    assert response.status_code == 200
+    return str(response.content.decode())
 
 
 def reload(schedule: Schedule) -> Schedule:
@@ -139,8 +139,8 @@ def test_invalid_parameters_are_ignored(world: World, query: str) -> None:
 
 
 def test_the_form_creates_a_schedule_owned_by_its_sender(world: World) -> None:
-    answer = world.client("approver").post("/schedules/new/", form(world), follow=True)
-    assert "every Monday at 09:00 (UTC)" in answer.content.decode()
+    response = world.client("approver").post("/schedules/new/", form(world), follow=True)
+    assert "every Monday at 09:00 (UTC)" in response.content.decode()
     schedule = Schedule.objects.get()
     assert (schedule.employee, schedule.created_by) == (world.employee, world.users["approver"])
     assert (schedule.task, schedule.cron, schedule.time_zone) == ("Look\naround", "0 9 * * MON", "UTC")
@@ -149,9 +149,9 @@ def test_the_form_creates_a_schedule_owned_by_its_sender(world: World) -> None:
 
 
 def test_a_preview_creates_nothing_and_keeps_the_typed_texts(world: World) -> None:
-    answer = world.client("operator").post("/schedules/new/", form(world, look="1", task="Half a tas"))
-    body = answer.content.decode()
-    assert answer.status_code == 200
+    response = world.client("operator").post("/schedules/new/", form(world, look="1", task="Half a tas"))
+    body = response.content.decode()
+    assert response.status_code == 200
     assert len(re.findall(r"<li><time[^>]*>Mon \d+ \w{3} 20\d\d, 09:00</time>", body)) == 5
     assert "Half a tas" in body
     assert 'value="0 9 * * MON"' in body
@@ -180,11 +180,11 @@ def test_a_problem_is_shown_beside_the_typed_texts(
     world: World, wrong: dict[str, str], told: str, status: int, look: bool
 ) -> None:
     more = {"look": "1"} if look else {}
-    answer = world.client("operator").post("/schedules/new/", form(world, **wrong, **more))
+    response = world.client("operator").post("/schedules/new/", form(world, **wrong, **more))
     is_about_times = not wrong.keys() & {"task", "employee"}
-    assert answer.status_code == (status if is_about_times or not look else 200)
+    assert response.status_code == (status if is_about_times or not look else 200)
     if is_about_times or not look:
-        assert told in answer.content.decode()
+        assert told in response.content.decode()
     assert not Schedule.objects.exists()
 
 
@@ -193,17 +193,17 @@ def test_a_task_that_is_too_long_is_refused_and_kept(world: World) -> None:
     client = world.client("operator")
     there = client.post("/schedules/new/", form(world, task=task))
     at_home = client.post("/", {"employee": world.employee.pk, "task": task})
-    for answer in (there, at_home):
-        assert answer.status_code == 422
-        assert "ask has 20,001 characters; at most 20,000 are allowed" in answer.content.decode()
-        assert task in answer.content.decode()
+    for response in (there, at_home):
+        assert response.status_code == 422
+        assert "ask has 20,001 characters; at most 20,000 are allowed" in response.content.decode()
+        assert task in response.content.decode()
     assert 'data-max-length="20000"' in there.content.decode()
     assert not re.search(r'<textarea[^>]* name="task"[^>]* maxlength', there.content.decode()), "a browser would cut it"
 
 
-def test_an_employee_of_another_organization_answers_404(world: World) -> None:
-    answer = world.client("operator").post("/schedules/new/", form(world, employee=str(world.others_employee.pk)))
-    assert answer.status_code == 404
+def test_an_employee_of_another_organization_returns_404(world: World) -> None:
+    response = world.client("operator").post("/schedules/new/", form(world, employee=str(world.others_employee.pk)))
+    assert response.status_code == 404
     assert not Schedule.objects.exists()
 
 
@@ -225,9 +225,9 @@ def test_duplicates_and_too_many_schedules_are_refused(world: World) -> None:
         Schedule(organization=world.acme, task=str(n), cron="0 9 * * *", time_zone="UTC", next_at=first.next_at)
         for n in range(MAX_SCHEDULES - 1)
     )
-    answer = client.post("/schedules/new/", form(world, task="One more"))
-    assert answer.status_code == 409
-    assert "There are already 100 schedules" in answer.content.decode()
+    response = client.post("/schedules/new/", form(world, task="One more"))
+    assert response.status_code == 409
+    assert "There are already 100 schedules" in response.content.decode()
 
 
 # Pausing, resuming, cancelling
@@ -308,9 +308,9 @@ def test_hostile_text_is_escaped(world: World) -> None:
 def test_typed_hostile_text_is_escaped(world: World) -> None:
     for text in packed(2_000, longest=2_000):
         typed = form(world, task=text, cron=text[:90], time_zone=text[:60])
-        answer = world.client("operator").post("/schedules/new/", typed)
-        assert answer.status_code == 422
-        assert not Reading(answer.content.decode()).faults
+        response = world.client("operator").post("/schedules/new/", typed)
+        assert response.status_code == 422
+        assert not Reading(response.content.decode()).faults
 
 
 def test_the_page_needs_a_constant_number_of_queries(

@@ -1,4 +1,4 @@
-"""The simulator's pages: admins simulate changes, save them as drafts, and run these in shadow mode."""
+"""The simulator's pages: admins simulate changes, save them as policy drafts, and run these in shadow mode."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from django.db.models.functions import Now
 from agents.accounts.models import AuditEntry
 from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
-from agents.policy.drafts import ChangeKind, PolicyChange
 from agents.policy.models import PolicyDraft, ShadowCard, ShadowVerdict
+from agents.policy.policy_drafts import ChangeKind, PolicyChange
 from agents.runs.engine.context import load_grants
 from agents.runs.models import Approval, Pass, RunStatus, ToolCall
 from agents.runs.snapshots import keep_snapshot
@@ -47,9 +47,9 @@ def record_call(world: World, tool: str = SEARCH, **params: Any) -> ToolCall:
 
 
 def simulate(world: World, **given: str) -> str:
-    answer = world.client("admin").get("/simulator/", given)
-    assert answer.status_code == 200
-    return unescape(answer.content.decode())
+    response = world.client("admin").get("/simulator/", given)
+    assert response.status_code == 200
+    return unescape(response.content.decode())
 
 
 def test_the_result_shows_both_verdicts_and_links_to_the_call(world: World) -> None:
@@ -58,7 +58,7 @@ def test_the_result_shows_both_verdicts_and_links_to_the_call(world: World) -> N
     assert "Result for 1 recorded call" in page
     assert f'href="/runs/{call.run_id}/calls/{call.pk}/"' in page
     assert "runs automatically → <b>is refused</b>" in page
-    assert "stopped by this draft" in page
+    assert "stopped by this policy draft" in page
     assert "No verdict would have changed" not in page
 
 
@@ -71,17 +71,17 @@ def test_changes_add_up(world: World) -> None:
     assert "Allow a host without approval: api.example.com" in page
 
 
-def draft_grant(record_id: str, phone: str) -> str:
+def propose_grant(record_id: str, phone: str) -> str:
     """Return, as the page sends it, a standing grant for one change of a phone number."""
     conditions = (equals("record_id", record_id), equals("changes.phone", phone))
     params = ("record_id", "changes.phone")
     return json.dumps([PolicyChange(ChangeKind.STANDING_GRANT, UPDATE, params=params, conditions=conditions).as_json()])
 
 
-def test_a_simulated_standing_grant_shows_its_terms_and_what_it_answers(world: World) -> None:
+def test_a_simulated_standing_grant_shows_its_terms_and_what_it_approves(world: World) -> None:
     params = change(world.records[0], "+1 555 0100")
     call = record_call(world, UPDATE, **params)
-    page = " ".join(simulate(world, changes=draft_grant(params["record_id"], "+1 555 0100")).split())
+    page = " ".join(simulate(world, changes=propose_grant(params["record_id"], "+1 555 0100")).split())
     assert f"All employees: answer calls of {UPDATE} by a standing grant, if:" in page
     assert "<b>changes.phone</b> is <q>+1 555 0100</q>" in page
     assert "needs approval → <b>is approved by a standing grant</b>" in page
@@ -90,13 +90,13 @@ def test_a_simulated_standing_grant_shows_its_terms_and_what_it_answers(world: W
 
 
 def test_a_long_draft_is_sent_in_the_body_of_a_request(world: World) -> None:
-    short, long = (draft_grant("1", phone) for phone in ("1", "<1>" * 1_500))
+    short, long = (propose_grant("1", phone) for phone in ("1", "<1>" * 1_500))
     assert '<form method="get" action="/simulator/" class="change-form">' in simulate(world, changes=short)
-    answer = world.client("admin").post("/simulator/", {"changes": long, **STOP})
-    page = unescape(answer.content.decode())
-    assert answer.status_code == 200
+    response = world.client("admin").post("/simulator/", {"changes": long, **STOP})
+    page = unescape(response.content.decode())
+    assert response.status_code == 200
     assert '<form method="post" action="/simulator/" class="change-form">' in page
-    assert "<1><1>" not in answer.content.decode(), "it stays text"
+    assert "<1><1>" not in response.content.decode(), "it stays text"
     assert f"stop {SEARCH}" in page
 
 
@@ -109,18 +109,18 @@ def test_a_limit_over_history_is_a_sentence_with_fields(world: World) -> None:
     assert "Limits count what really ran" in page
     record_call(world)
     assert "runs automatically → <b>is refused</b>" in simulate(world, **given)
-    answer = world.client("admin").get("/simulator/", {**given, "most": "many"})
-    assert answer.status_code == 422
-    page = unescape(answer.content.decode())
+    response = world.client("admin").get("/simulator/", {**given, "most": "many"})
+    assert response.status_code == 422
+    page = unescape(response.content.decode())
     assert "'many' is not a number" in page
     assert 'name="most" value="many"' in page
 
 
 def test_a_wrong_change_leaves_the_others_in_the_draft(world: World) -> None:
     given = {"changes": json.dumps([STOP]), "kind": "allow_host", "host": "https://x/"}
-    answer = world.client("admin").get("/simulator/", given)
-    assert answer.status_code == 422
-    assert f"stop {SEARCH}" in unescape(answer.content.decode())
+    response = world.client("admin").get("/simulator/", given)
+    assert response.status_code == 422
+    assert f"stop {SEARCH}" in unescape(response.content.decode())
 
 
 def test_calls_without_a_record_are_counted_apart(world: World) -> None:
@@ -130,9 +130,9 @@ def test_calls_without_a_record_are_counted_apart(world: World) -> None:
 
 
 def test_wrong_input_is_explained_and_kept(world: World) -> None:
-    answer = world.client("admin").get("/simulator/", {"kind": "allow_host", "host": "https://x/"})
-    assert answer.status_code == 422
-    page = unescape(answer.content.decode())
+    response = world.client("admin").get("/simulator/", {"kind": "allow_host", "host": "https://x/"})
+    assert response.status_code == 422
+    page = unescape(response.content.decode())
     assert "Enter the name of a host" in page
     assert 'value="https://x/"' in page
 
@@ -140,9 +140,9 @@ def test_wrong_input_is_explained_and_kept(world: World) -> None:
 @pytest.mark.parametrize("employee", [[1], {"a": 1}, True, "1", 1.5])
 def test_changes_for_an_employee_without_an_id_are_refused(world: World, employee: object) -> None:
     changes = json.dumps([{**STOP, "employee": employee}])
-    answer = world.client("admin").get("/simulator/", {"changes": changes})
-    assert answer.status_code == 422
-    assert "These changes cannot be read. Start over." in unescape(answer.content.decode())
+    response = world.client("admin").get("/simulator/", {"changes": changes})
+    assert response.status_code == 422
+    assert "These changes cannot be read. Start over." in unescape(response.content.decode())
     own = json.dumps([{**STOP, "employee": world.employee.pk}])
     assert world.client("admin").get("/simulator/", {"changes": own}).status_code == 200
 
@@ -152,17 +152,17 @@ def test_hostile_input_stays_text(world: World) -> None:
         {"changes": "<script>alert(1)</script>"},
         {"kind": "allow_host", "host": "<script>alert(1)</script>"},
     ):
-        answer = world.client("admin").get("/simulator/", given)
-        assert answer.status_code == 422
-        assert b"<script>alert(1)" not in answer.content
+        response = world.client("admin").get("/simulator/", given)
+        assert response.status_code == 422
+        assert b"<script>alert(1)" not in response.content
 
 
 def test_a_draft_is_saved_run_in_shadow_mode_and_deleted(world: World) -> None:
     client = world.client("admin")
     changes = json.dumps([STOP])
-    answer = client.post("/simulator/save/", {"changes": changes, "name": "No search"})
+    response = client.post("/simulator/save/", {"changes": changes, "name": "No search"})
     draft = PolicyDraft.objects.get()
-    assert answer["Location"] == f"/simulator/{draft.pk}/"
+    assert response["Location"] == f"/simulator/{draft.pk}/"
     assert client.post(f"/simulator/{draft.pk}/shadow/", {"days": "40"}).status_code == 422
     assert client.post(f"/simulator/{draft.pk}/shadow/", {"days": "30"}).status_code == 302
     call = record_call(world)
@@ -171,7 +171,7 @@ def test_a_draft_is_saved_run_in_shadow_mode_and_deleted(world: World) -> None:
     page = unescape(client.get(f"/simulator/{draft.pk}/").content.decode())
     assert f'href="/runs/{call.run_id}/calls/{call.pk}/"' in page
     assert "runs automatically → <b>is refused</b>" in page
-    assert "Verdict unknown, because the draft needs a fact that was not recorded: 2 calls" in page
+    assert "Verdict unknown, because the policy draft needs a fact that was not recorded: 2 calls" in page
     assert "1 different so far" in unescape(client.get("/simulator/").content.decode())
     PolicyDraft.objects.update(shadow_from=Now())
     client.post(f"/simulator/{draft.pk}/delete/")
@@ -185,10 +185,10 @@ def test_a_draft_is_saved_run_in_shadow_mode_and_deleted(world: World) -> None:
 
 
 def test_a_draft_without_a_name_is_refused_with_its_changes(world: World) -> None:
-    answer = world.client("admin").post("/simulator/save/", {"changes": json.dumps([STOP]), "name": " "})
-    assert answer.status_code == 422
-    page = unescape(answer.content.decode())
-    assert "Give the draft a name" in page
+    response = world.client("admin").post("/simulator/save/", {"changes": json.dumps([STOP]), "name": " "})
+    assert response.status_code == 422
+    page = unescape(response.content.decode())
+    assert "Give the policy draft a name" in page
     assert f"stop {SEARCH}" in page
 
 
@@ -199,7 +199,7 @@ def test_the_employees_form_links_to_the_simulator(world: World) -> None:
     assert f'href="/simulator/?employee={world.employee.pk}"' in page
 
 
-def draft_rule(**terms: Any) -> str:
+def propose_rule(**terms: Any) -> str:
     """Return, as the page sends it, a new approval rule."""
     rule = RuleTerms(**{"id": 0, "name": "<b>payments", "needed": 2, **terms})
     return json.dumps([PolicyChange(ChangeKind.APPROVAL_RULE, rule=rule).as_json()])
@@ -210,9 +210,9 @@ def test_a_simulated_approval_rule_lists_its_cards_with_what_they_would_have_nee
     Approval.objects.filter(pk=card.pk).update(
         status="approved", decided_by=world.users["approver"], decided_at=Now(), sentence="Update a record"
     )
-    answer = world.client("admin").get("/simulator/", {"changes": draft_rule()})
-    assert b"<b>payments" not in answer.content, "it stays text"
-    page = " ".join(unescape(answer.content.decode()).split())
+    response = world.client("admin").get("/simulator/", {"changes": propose_rule()})
+    assert b"<b>payments" not in response.content, "it stays text"
+    page = " ".join(unescape(response.content.decode()).split())
     assert "Approval rule “<b>payments”: needs 2 approvers; for every tool" in page
     assert "Result for 1 recorded card" in page
     assert f'href="/approvals/{card.pk}/"' in page
@@ -220,19 +220,19 @@ def test_a_simulated_approval_rule_lists_its_cards_with_what_they_would_have_nee
     assert "1 of 2: an approver" in page
     assert "1 of 1 approval has no stored groups" in page
     assert "recorded call" not in page, "no verdict of a call depends on it"
-    assert "This draft matches none of these cards." in simulate(world, changes=draft_rule(tool=SEARCH))
+    assert "This policy draft matches none of these cards." in simulate(world, changes=propose_rule(tool=SEARCH))
 
 
 def test_a_draft_with_a_rule_and_another_change_shows_both_results(world: World) -> None:
     record_call(world)
-    page = simulate(world, changes=draft_rule(), **STOP)
+    page = simulate(world, changes=propose_rule(), **STOP)
     assert "Result for 1 recorded call" in page
     assert "There are no recorded cards yet." in page
 
 
 def test_the_page_of_a_draft_rule_lists_the_cards_of_its_shadow(world: World) -> None:
     client = world.client("admin")
-    client.post("/simulator/save/", {"changes": draft_rule(), "name": "Two people"})
+    client.post("/simulator/save/", {"changes": propose_rule(), "name": "Two people"})
     draft = PolicyDraft.objects.get()
     page = unescape(client.get(f"/simulator/{draft.pk}/").content.decode())
     assert "needs 2 approvers; for every tool" in page
@@ -240,9 +240,9 @@ def test_the_page_of_a_draft_rule_lists_the_cards_of_its_shadow(world: World) ->
     card = world.card()
     ShadowCard.objects.create(draft=draft, card=card, outcome="more", needs="1 of 2: <b>x", is_stuck=True)
     PolicyDraft.objects.update(card_counts={"more": 1, "enough": 2, "stuck": 1})
-    answer = client.get(f"/simulator/{draft.pk}/")
-    assert b"<b>x" not in answer.content, "it stays text"
-    page = " ".join(unescape(answer.content.decode()).split())
+    response = client.get(f"/simulator/{draft.pk}/")
+    assert b"<b>x" not in response.content, "it stays text"
+    page = " ".join(unescape(response.content.decode()).split())
     assert f'href="/approvals/{card.pk}/"' in page
     assert "waiting → <b>needs more or other people</b>; no one could approve it" in page
     assert "Compared calls" not in page

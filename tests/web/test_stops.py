@@ -139,7 +139,7 @@ def test_a_level_raised_for_all_is_shown_in_the_catalog_and_over_rest(world: Wor
     assert "data.getStats" in read_page(world.client("viewer"), "/tools/?level=write&q=getStats")
 
 
-def test_an_employee_of_another_organization_answers_404(world: World) -> None:
+def test_an_employee_of_another_organization_returns_404(world: World) -> None:
     assert press(world.client("operator"), "stop", "employee", world.others_employee.pk) == 404
     assert Employee.objects.get(pk=world.others_employee.pk).stopped_at is None
 

@@ -25,9 +25,9 @@ def world() -> World:
 
 
 def read_page(client: Client, query: str = "") -> str:
-    answer = client.get(f"/tools/{query}")
-    assert answer.status_code == 200, answer.content
-    return answer.content.decode()
+    response = client.get(f"/tools/{query}")
+    assert response.status_code == 200, response.content
+    return response.content.decode()
 
 
 def entry(html: str, tool: str) -> str:

@@ -52,11 +52,11 @@ def run(world: World) -> Run:
 
 
 def download(client: Client, run: Run, form: str) -> str:
-    answer = client.get(f"/runs/{run.pk}/transcript.{form}")
-    assert answer.status_code == 200
-    assert answer["Content-Disposition"] == f'attachment; filename="run-{run.pk}.{form}"'
-    assert answer["Cache-Control"] == "no-store"
-    return streamed(answer)
+    response = client.get(f"/runs/{run.pk}/transcript.{form}")
+    assert response.status_code == 200
+    assert response["Content-Disposition"] == f'attachment; filename="run-{run.pk}.{form}"'
+    assert response["Cache-Control"] == "no-store"
+    return streamed(response)
 
 
 def outside_fences(text: str) -> str:
@@ -171,7 +171,7 @@ def test_a_shortened_history_is_recorded(world: World) -> None:
 
 
 @pytest.mark.parametrize("form", ["md", "json"])
-def test_a_transcript_of_another_organization_answers_404(world: World, run: Run, form: str) -> None:
+def test_a_transcript_of_another_organization_returns_404(world: World, run: Run, form: str) -> None:
     assert world.client("outsider").get(f"/runs/{run.pk}/transcript.{form}").status_code == 404
 
 

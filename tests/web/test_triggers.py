@@ -70,14 +70,14 @@ def test_saving_keeps_an_employee_that_is_not_active(world: World) -> None:
 class TestAddress:
     def test_a_message_is_answered_with_its_runs_address(self, world: World) -> None:
         trigger = create(world)[0]
-        answer = post(trigger, {"action": "opened", "title": "Down"})
+        response = post(trigger, {"action": "opened", "title": "Down"})
         run = Run.objects.get()
-        assert (answer.status_code, answer.json()) == (
+        assert (response.status_code, response.json()) == (
             202,
             {"status": "started", "run_id": str(run.pk), "url": f"http://testserver/runs/{run.pk}/"},
         )
         again = post(trigger, {"action": "opened", "title": "Down"})
-        assert (again.status_code, again.json()) == (202, answer.json())
+        assert (again.status_code, again.json()) == (202, response.json())
 
     def test_a_slash_at_the_end_of_the_address_changes_nothing(self, world: World) -> None:
         trigger = create(world)[0]
@@ -87,8 +87,8 @@ class TestAddress:
         assert post(trigger, {"action": "opened"}).status_code == 404
 
     def test_a_filtered_message_is_accepted_too(self, world: World) -> None:
-        answer = post(create(world)[0], {"action": "closed"})
-        assert (answer.status_code, answer.json(), Run.objects.count()) == (202, {"status": "filtered"}, 0)
+        response = post(create(world)[0], {"action": "closed"})
+        assert (response.status_code, response.json(), Run.objects.count()) == (202, {"status": "filtered"}, 0)
 
     @pytest.mark.parametrize(
         ("case", "status"),
@@ -109,12 +109,12 @@ class TestAddress:
             Trigger.objects.update(max_queued=1)
             post(trigger, {"action": "opened", "number": 1})
         if case == "get":
-            answer = nobody().get(f"/hooks/{trigger.public_id}")
+            response = nobody().get(f"/hooks/{trigger.public_id}")
         else:
-            answer = post(trigger, payload, proof="sha256=0" if case == "wrong" else None)
-        assert answer.status_code == status
-        assert (answer.get("Retry-After") is not None) == (case == "many")
-        assert SECRET not in answer.content.decode()
+            response = post(trigger, payload, proof="sha256=0" if case == "wrong" else None)
+        assert response.status_code == status
+        assert (response.get("Retry-After") is not None) == (case == "many")
+        assert SECRET not in response.content.decode()
 
     def test_a_sender_that_checks_the_address_gets_its_answer(self, world: World) -> None:
         slack = world.trigger(scheme="slack", secret=SECRET)
@@ -122,13 +122,13 @@ class TestAddress:
         now = str(int(time.time()))
         proof = hmac.new(SECRET.encode(), f"v0:{now}:".encode() + body, hashlib.sha256).hexdigest()
         headers = {"x-slack-request-timestamp": now, "x-slack-signature": f"v0={proof}"}
-        answer = nobody().post(f"/hooks/{slack.public_id}", body, content_type="application/json", headers=headers)
-        assert (answer.status_code, answer.json(), Run.objects.count()) == (200, {"challenge": "c1"}, 0)
+        response = nobody().post(f"/hooks/{slack.public_id}", body, content_type="application/json", headers=headers)
+        assert (response.status_code, response.json(), Run.objects.count()) == (200, {"challenge": "c1"}, 0)
 
     def test_a_session_of_a_person_counts_for_nothing(self, world: World) -> None:
         trigger = create(world)[0]
-        answer = post(trigger, {"action": "opened"}, world.client("admin"), proof="")
-        assert answer.status_code == 401
+        response = post(trigger, {"action": "opened"}, world.client("admin"), proof="")
+        assert response.status_code == 401
 
 
 class TestPages:
@@ -167,13 +167,13 @@ class TestPages:
     @pytest.mark.parametrize("number", ["", "x", "²", "-1", "9" * 5_000])
     @pytest.mark.parametrize("name", ["repeat_hours", "max_queued"])
     def test_what_is_no_number_is_refused(self, world: World, name: str, number: str) -> None:
-        answer = world.client("operator").post("/triggers/new/", fill_form(world, **{name: number}))
-        assert (answer.status_code, Trigger.objects.count()) == (422, 0)
+        response = world.client("operator").post("/triggers/new/", fill_form(world, **{name: number}))
+        assert (response.status_code, Trigger.objects.count()) == (422, 0)
 
     @pytest.mark.parametrize("employee", ["", "x", "0"])
     def test_a_trigger_of_no_employee_is_refused(self, world: World, employee: str) -> None:
-        answer = world.client("operator").post("/triggers/new/", fill_form(world, employee=employee))
-        assert (answer.status_code, Trigger.objects.count()) == (404, 0)
+        response = world.client("operator").post("/triggers/new/", fill_form(world, employee=employee))
+        assert (response.status_code, Trigger.objects.count()) == (404, 0)
 
     def test_the_form_keeps_each_row_that_was_begun(self, world: World) -> None:
         form = {
@@ -217,9 +217,9 @@ class TestPages:
             ({"on": "1", "stay": "1"}, "on", f"/triggers/{trigger.pk}/"),
             ({"on": "", "stay": ""}, "off", "/triggers/"),
         ):
-            answer = client.post(f"/triggers/{trigger.pk}/switch/", form)
+            response = client.post(f"/triggers/{trigger.pk}/switch/", form)
             trigger.refresh_from_db()
-            assert (trigger.is_active, answer["Location"]) == (state == "on", address)
+            assert (trigger.is_active, response["Location"]) == (state == "on", address)
             assert f"Issues is switched {state}." in client.get("/triggers/").content.decode()
 
     def test_the_new_secret_is_that_of_the_trigger_that_the_same_person_made(self, world: World) -> None:
@@ -237,12 +237,12 @@ class TestPages:
         monkeypatch.setattr("agents.web.views.triggers.PAGE_SIZE", 1)
         trigger = create(world)[0]
         world.received(trigger)
-        assert "Older messages" not in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
+        assert "Older received messages" not in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
 
     def test_what_is_wrong_stays_in_the_form(self, world: World) -> None:
-        answer = world.client("operator").post("/triggers/new/", fill_form(world, task="{{ payload }} of Dana"))
-        page = answer.content.decode()
-        assert answer.status_code == 422
+        response = world.client("operator").post("/triggers/new/", fill_form(world, task="{{ payload }} of Dana"))
+        page = response.content.decode()
+        assert response.status_code == 422
         assert "{{ payload }} of Dana" in page
         assert re.search(r'id="task"[^>]*aria-invalid="true"', page)
         assert SECRET not in page, "a typed secret is not sent back"
@@ -269,8 +269,8 @@ class TestPages:
         trigger = create(world)[0]
         post(trigger, {"action": "closed", "title": "Down"})
         message = ReceivedMessage.objects.get()
-        answer = world.client("admin").post(f"/triggers/messages/{message.pk}/again/")
-        assert answer["Location"] == f"/runs/{Run.objects.get().pk}/"
+        response = world.client("admin").post(f"/triggers/messages/{message.pk}/again/")
+        assert response["Location"] == f"/runs/{Run.objects.get().pk}/"
         assert "sent again by admin" in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
 
     def test_older_messages_are_on_further_pages(self, world: World) -> None:

@@ -29,7 +29,7 @@ def test_undo_redirects_to_the_new_card(world: World, came_from: str, goes_to: s
     client, places = world.client("approver"), {"old": card.pk, "run": card.run_id}
     client.post(f"/approvals/{card.pk}/approve/", {"digest": card.digest, "grace_s": "60"})
     referer = f"http://testserver{came_from.format(**places)}"
-    answer = client.post(f"/approvals/{card.pk}/undo/", headers={"referer": referer})
+    response = client.post(f"/approvals/{card.pk}/undo/", headers={"referer": referer})
     (fresh,) = Approval.objects.filter(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
     assert fresh.pk != card.pk
-    assert answer["Location"] == f"{goes_to.format(**places, new=fresh.pk)}#card-{fresh.pk}"
+    assert response["Location"] == f"{goes_to.format(**places, new=fresh.pk)}#card-{fresh.pk}"

@@ -52,12 +52,12 @@ def test_texts_come_back_once_after_the_login(world: World, browser: Client) -> 
     assert page.status_code == 403
     assert "Log in to get your text back." in page.content.decode()
     assert not browser.session.keys(), "nothing of strangers is stored"
-    answer = log_in(world, browser, next=f"/approvals/{card.pk}/", unsent=read_kept(page))
-    assert answer["Location"] == f"/approvals/{card.pk}/"
-    shown = browser.get(answer["Location"]).content.decode()
+    response = log_in(world, browser, next=f"/approvals/{card.pk}/", unsent=read_kept(page))
+    assert response["Location"] == f"/approvals/{card.pk}/"
+    shown = browser.get(response["Location"]).content.decode()
     assert f'data-unsent="{path}"' in shown
     assert 'data-unsent-name="reason" data-unsent-text="ask &lt;Ann&gt;\nfirst"' in shown
-    assert "data-unsent=" not in browser.get(answer["Location"]).content.decode()
+    assert "data-unsent=" not in browser.get(response["Location"]).content.decode()
     assert Approval.objects.get().status == ApprovalStatus.PENDING
 
 
@@ -69,8 +69,8 @@ def test_a_wrong_password_keeps_the_texts(world: World, browser: Client) -> None
 
 def test_a_script_gets_401_and_no_login_page(world: World, browser: Client) -> None:
     card = world.card()
-    answer = browser.post(f"/approvals/{card.pk}/take/", {}, headers={"accept": "application/json"})
-    assert (answer.status_code, answer.json()["code"]) == (401, "login_required")
+    response = browser.post(f"/approvals/{card.pk}/take/", {}, headers={"accept": "application/json"})
+    assert (response.status_code, response.json()["code"]) == (401, "login_required")
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_a_script_gets_401_and_no_login_page(world: World, browser: Client) -> N
 def test_secrets_and_what_nobody_typed_are_not_kept(
     world: World, browser: Client, path: str, form: dict[str, str]
 ) -> None:
-    answer = browser.post(path, form)
-    assert answer.status_code == 302
-    assert answer["Location"].startswith("/login/?next=/")
+    response = browser.post(path, form)
+    assert response.status_code == 302
+    assert response["Location"].startswith("/login/?next=/")
 
 
 @pytest.mark.parametrize("kept", ["", "x", "[]", "{}", '{"path": 1, "texts": 2}', "[" * 50_000, "9" * 70_000])

@@ -35,9 +35,9 @@ def world() -> World:
 
 
 def read_page(client: Client, path: str = "/users/") -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.content
-    return answer.content.decode()
+    response = client.get(path)
+    assert response.status_code == 200, response.content
+    return response.content.decode()
 
 
 def invite(world: World, role: str = "operator", **more: str) -> str:
@@ -48,14 +48,14 @@ def invite(world: World, role: str = "operator", **more: str) -> str:
 
 def post_confirmed(client: Client, path: str, sent: dict[str, str]) -> Any:
     """Submit the form, and confirm if it asks."""
-    answer = client.post(path, sent)
-    asked = dict(FIELD.findall(answer.content.decode()))
-    return client.post(path, asked) if "confirmed" in asked else answer
+    response = client.post(path, sent)
+    asked = dict(FIELD.findall(response.content.decode()))
+    return client.post(path, asked) if "confirmed" in asked else response
 
 
-def read_link(client: Client, answer: Any) -> str:
+def read_link(client: Client, response: Any) -> str:
     """Return the link on the page to which the response redirects, which shows it once."""
-    assert (answer.status_code, answer["Location"]) == (302, "/users/"), answer.content
+    assert (response.status_code, response["Location"]) == (302, "/users/"), response.content
     found = LINK.search(read_page(client))
     assert found is not None
     assert not LINK.search(read_page(client))
@@ -70,9 +70,9 @@ def create_reset_link(world: World, username: str, by: str = "admin") -> str:
 def open_link(link: str, client: Client | None = None) -> Client:
     """Open the link and its page, and return the browser."""
     client = client or nobody()
-    answer = client.get(link)
-    assert answer.status_code == 302, answer.content
-    assert client.get(answer["Location"]).status_code == 200
+    response = client.get(link)
+    assert response.status_code == 302, response.content
+    assert client.get(response["Location"]).status_code == 200
     return client
 
 
@@ -88,8 +88,8 @@ class TestInvitations:
     def test_a_person_without_an_account_creates_one_and_becomes_a_member(self, world: World) -> None:
         client = open_link(invite(world))
         assert "Acme" in read_page(client, "/join/")
-        answer = sign_up(client, "ada")
-        assert (answer.status_code, answer["Location"]) == (302, "/")
+        response = sign_up(client, "ada")
+        assert (response.status_code, response["Location"]) == (302, "/")
         member = Membership.objects.get(user__username="ada")
         assert (member.organization, member.role, member.user.is_staff) == (world.acme, Role.OPERATOR, False)
         assert member.user.check_password(PASSWORD)
@@ -117,8 +117,8 @@ class TestInvitations:
         world.users["stranger"].save()
         client = open_link(invite(world, "admin"))
         assert "/login/?next=/join/" in read_page(client, "/join/")
-        answer = client.post("/login/", {"username": "stranger", "password": PASSWORD, "next": "/join/"})
-        assert answer["Location"] == "/join/"
+        response = client.post("/login/", {"username": "stranger", "password": PASSWORD, "next": "/join/"})
+        assert response["Location"] == "/join/"
         assert "Join as stranger" in read_page(client, "/join/")
         assert client.post("/join/")["Location"] == "/"
         member = world.member("stranger")
@@ -212,21 +212,21 @@ class TestInvitations:
     ) -> None:
         client = open_link(invite(world))
         before = User.objects.count()
-        answer = client.post("/join/", {"username": username, "password": password, "again": again})
-        assert answer.status_code == 422
-        assert 'role="alert"' in answer.content.decode()
+        response = client.post("/join/", {"username": username, "password": password, "again": again})
+        assert response.status_code == 422
+        assert 'role="alert"' in response.content.decode()
         assert User.objects.count() == before
         assert sign_up(client, "ada").status_code == 302
 
     @pytest.mark.parametrize("wrong", [{"role": "owner"}, {"days": "400"}, {"note": "x" * 121}, {"address": "ada"}])
     def test_an_invalid_offer_is_refused_with_a_reason(self, world: World, wrong: dict[str, str]) -> None:
         sent = {"role": "viewer", "days": "7", "note": "", **wrong}
-        answer = world.client("admin").post("/users/invite/", sent)
-        assert answer.status_code == 422
-        assert 'role="alert"' in answer.content.decode()
+        response = world.client("admin").post("/users/invite/", sent)
+        assert response.status_code == 422
+        assert 'role="alert"' in response.content.decode()
         assert not Invitation.objects.exists()
 
-    def test_an_invitation_of_another_organization_answers_404(self, world: World) -> None:
+    def test_an_invitation_of_another_organization_returns_404(self, world: World) -> None:
         invite(world)
         path = f"/users/invitations/{Invitation.objects.get().pk}/revoke/"
         assert world.client("outsider").post(path).status_code == 404
@@ -243,17 +243,17 @@ class TestInvitations:
 class TestALinkIsShownOnce:
     def test_on_a_page_that_can_be_loaded_again(self, world: World) -> None:
         client = world.client("admin")
-        answer = client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
+        response = client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
         assert client.head("/users/").status_code == 200, "a HEAD request does not count as showing it"
-        assert "/join/" in read_link(client, answer)
+        assert "/join/" in read_link(client, response)
         assert Invitation.objects.count() == 1
 
     def test_and_is_encrypted_in_the_session(self, world: World) -> None:
         client = world.client("admin")
-        answer = client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
+        response = client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
         kept = [str(one.get_decoded()) for one in Session.objects.all()]
         assert any(LINK_KEY in one for one in kept)
-        secret = read_link(client, answer).split("/")[-2]
+        secret = read_link(client, response).split("/")[-2]
         assert secret not in "".join(kept)
         assert LINK_KEY not in str([one.get_decoded() for one in Session.objects.all()])
 
@@ -338,7 +338,7 @@ class TestRoles:
         with pytest.raises(Forbidden):
             invitations.invite(stale, invitations.Offer(role="admin"))
 
-    def test_a_member_of_another_organization_answers_404(self, world: World) -> None:
+    def test_a_member_of_another_organization_returns_404(self, world: World) -> None:
         theirs = world.member("outsider").pk
         for act in ("role", "remove", "password"):
             assert world.client("admin").post(f"/users/{theirs}/{act}/", {"role": "viewer"}).status_code == 404

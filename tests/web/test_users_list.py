@@ -22,9 +22,9 @@ def world() -> World:
 
 
 def read_page(client: Client, path: str = "/users/") -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.content
-    return answer.content.decode()
+    response = client.get(path)
+    assert response.status_code == 200, response.content
+    return response.content.decode()
 
 
 def test_everybody_sees_the_members_but_only_admins_can_change_them(world: World) -> None:

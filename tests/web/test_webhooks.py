@@ -115,10 +115,10 @@ def test_a_rotated_secret_is_shown_once(world: World) -> None:
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"address": "http://example.com/"}, {"kinds": []}])
 def test_what_is_wrong_stays_in_the_form(world: World, wrong: dict[str, str]) -> None:
-    answer = world.client("admin").post("/webhooks/", {**FORM, **wrong})
-    assert answer.status_code == 422
-    assert 'role="alert"' in answer.content.decode()
-    assert 'aria-invalid="true"' in answer.content.decode()
+    response = world.client("admin").post("/webhooks/", {**FORM, **wrong})
+    assert response.status_code == 422
+    assert 'role="alert"' in response.content.decode()
+    assert 'aria-invalid="true"' in response.content.decode()
     webhook = create(world)
     assert world.client("admin").post(f"/webhooks/{webhook.pk}/", {**FORM, **wrong}).status_code == 422
 
@@ -152,8 +152,8 @@ def test_a_delivery_is_sent_again_by_a_button(world: World) -> None:
     webhook = create(world)
     columns = {"kind": "run.started", "run_id": 1, "seq": 1, "status": "failed", "ended_at": webhook.created_at}
     delivery = WebhookDelivery.objects.create(webhook=webhook, **columns)
-    answer = world.client("admin").post(f"/webhooks/deliveries/{delivery.pk}/again/")
-    assert answer["Location"] == f"/webhooks/{webhook.pk}/"
+    response = world.client("admin").post(f"/webhooks/deliveries/{delivery.pk}/again/")
+    assert response["Location"] == f"/webhooks/{webhook.pk}/"
     assert WebhookDelivery.objects.get().status == "waiting"
 
 

@@ -23,9 +23,9 @@ def world() -> World:
 
 def read(client: Client, **query: Any) -> str:
     """Return the page's text without tags, with single spaces."""
-    answer = client.get("/approvals/who/", {"tool": UPDATE, **query})
-    assert answer.status_code == 200, answer.content
-    main = answer.content.decode().partition("<main")[2].partition("</form>")[2]
+    response = client.get("/approvals/who/", {"tool": UPDATE, **query})
+    assert response.status_code == 200, response.content
+    main = response.content.decode().partition("<main")[2].partition("</form>")[2]
     return re.sub(r"\s+([.,:])", r"\1", " ".join(unescape(re.sub("<[^>]*>", " ", main)).split()))
 
 

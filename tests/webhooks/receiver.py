@@ -43,10 +43,10 @@ class Receiver:
     """A receiver at an address of its own.
 
     Attributes:
-        status: the status of the next answers; 0 closes the connection without one.
+        status: the status of the next responses; 0 closes the connection without one.
         location: where a redirect leads to.
-        retry_after: the header of the answers that asks to wait.
-        answer: the body of the answers.
+        retry_after: the header of the responses that asks to wait.
+        answer: the body of the responses.
     """
 
     url: str = ""
@@ -58,7 +58,7 @@ class Receiver:
     _open: threading.Event = field(default_factory=threading.Event)
 
     def hold(self) -> None:
-        """Give no answers until released."""
+        """Give no responses until released."""
         self._open.clear()
 
     def release(self) -> None:

@@ -122,7 +122,7 @@ class TestKinds:
         send_all()
         assert receiver.kinds == ["run.finished"]
 
-    def test_the_answer_to_an_ask(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_the_response_to_an_ask(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         key = make_key(workshop)
         asks = [submit(key, AskedRequest("deploy", {"version": str(number)}, Level.WRITE))[0] for number in range(3)]
@@ -152,7 +152,7 @@ class TestKinds:
         assert send_all() == 0
         assert WebhookDelivery.objects.get().due_at > ask.run.created_at
 
-    def test_each_answer_waits_for_its_own_approval(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_each_response_waits_for_its_own_approval(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED], sends_values=True)
         key = make_key(workshop)
         first, second, third = (make_ask(key, params={"number": number}) for number in range(3))
@@ -163,7 +163,7 @@ class TestKinds:
         assert [one.data["ask_id"] for one in receiver.received] == [str(second.pk)]
         assert WebhookDelivery.objects.filter(status="waiting").get().run_id == first.run_id
 
-    def test_an_answer_that_can_no_longer_be_undone_stays(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_a_response_that_can_no_longer_be_undone_stays(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         approve(workshop, make_ask(make_key(workshop)))
         send_all()
@@ -175,7 +175,7 @@ class TestKinds:
         assert [one.data["status"] for one in receiver.received] == ["approved", "expired", "expired"]
         assert [one.headers["webhook-id"] for one in receiver.received].count(told.message_id) == 2
 
-    def test_what_was_told_about_the_card_stays_when_its_answer_is_undone(
+    def test_what_was_told_about_the_card_stays_when_its_response_is_undone(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver)
@@ -184,7 +184,7 @@ class TestKinds:
         send_all()
         assert receiver.kinds == ["run.started", "card.opened", "card.decided", "card.decided", "card.opened"]
 
-    def test_an_answer_that_can_still_be_undone_is_dropped(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_a_response_that_can_still_be_undone_is_dropped(self, workshop: Workshop, receiver: Receiver) -> None:
         """It cannot become due so early, but what it says must be true when it is sent."""
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         asked = make_ask(make_key(workshop))
@@ -203,7 +203,7 @@ class TestKinds:
         send_all()
         assert receiver.kinds == ["call.executed"]
 
-    def test_an_answer_that_was_undone_is_never_told(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_a_response_that_was_undone_is_never_told(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
         card = workshop.card(ask.run)

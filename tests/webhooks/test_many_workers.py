@@ -128,7 +128,7 @@ def test_the_end_of_a_try_frees_its_own_webhook_alone(workshop: Workshop, receiv
     assert list(Webhook.objects.filter(busy_until=None)) == [webhook]
 
 
-def test_an_answer_clears_the_failures_of_its_own_webhook_alone(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_response_clears_the_failures_of_its_own_webhook_alone(workshop: Workshop, receiver: Receiver) -> None:
     failing, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
     add_webhook(workshop, receiver, kinds=STARTED)
     Webhook.objects.update(failures=3, failing_since=Now())
@@ -138,7 +138,7 @@ def test_an_answer_clears_the_failures_of_its_own_webhook_alone(workshop: Worksh
     assert Webhook.objects.get(pk=failing.pk).failing_since is not None
 
 
-def test_the_last_answer_says_whether_a_receiver_is_slow(
+def test_the_last_response_says_whether_a_receiver_is_slow(
     workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)

@@ -105,7 +105,7 @@ def test_an_event_whose_deliveries_an_older_process_wrote_is_told_once(workshop:
     assert sorted(WebhookDelivery.objects.values_list("run_id", flat=True)) == [older.pk, newer.pk]
 
 
-def test_an_answer_that_was_undone_before_it_was_read_is_not_told(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_response_that_was_undone_before_it_was_read_is_not_told(workshop: Workshop, receiver: Receiver) -> None:
     add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
     asked = make_ask(make_key(workshop))
     workshop.undo(workshop.approve(workshop.card(asked.run), grace_s=30))

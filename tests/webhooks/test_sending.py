@@ -110,7 +110,7 @@ class TestSignature:
 
 class TestMeanwhile:
     @pytest.mark.parametrize("status", [200, GONE, 500])
-    def test_an_answer_changes_nothing_that_an_admin_has_ended_meanwhile(
+    def test_a_response_changes_nothing_that_an_admin_has_ended_meanwhile(
         self, workshop: Workshop, receiver: Receiver, status: int
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -177,7 +177,7 @@ class TestDelivery:
         assert None not in (delivery.duration_ms, delivery.ended_at)
 
     @pytest.mark.parametrize("status", [0, 302, 400, 404, 500, 503])
-    def test_any_other_answer_is_tried_again_with_the_same_id(
+    def test_any_other_response_is_tried_again_with_the_same_id(
         self, workshop: Workshop, receiver: Receiver, status: int
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -227,7 +227,7 @@ class TestDelivery:
         receiver.status = status
         assert send_all() == (1 if rests else 2)
 
-    def test_a_long_answer_counts(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_a_long_response_counts(self, workshop: Workshop, receiver: Receiver) -> None:
         receiver.answer = b"x" * 100_000
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()

@@ -22,7 +22,7 @@ AN_HOUR = timedelta(hours=1)
 def abandon(workshop: Workshop) -> Run:
     """Return a run whose worker is gone, with a lease from before the clock was set back."""
     run = workshop.submit()
-    assert lease.claim(run.pk)
+    assert lease.acquire(run.pk)
     Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() + AN_HOUR)
     return run
 
@@ -66,7 +66,7 @@ class TestTheSweeper:
 
     def test_never_takes_a_run_whose_worker_lives(self, workshop: Workshop) -> None:
         run, sweeper = workshop.submit(), Sweeper()
-        my_lease = lease.claim(run.pk)
+        my_lease = lease.acquire(run.pk)
         assert my_lease is not None
         with lease.keep_renewing(my_lease):
             sweeper.sweep()

@@ -36,14 +36,14 @@ def test_no_more_runs_are_driven_than_there_are_free_slots(workshop: Workshop) -
 
 def test_a_run_that_nobody_could_claim_yet_is_chosen_once(workshop: Workshop) -> None:
     workshop.submit()
-    may_claim = threading.Event()
+    may_acquire = threading.Event()
 
     def drive(_: int) -> None:
-        may_claim.wait()
+        may_acquire.wait()
 
     poller = RunPoller(2, drive)
     polls = [poller.poll() for _ in range(4)]
-    may_claim.set()
+    may_acquire.set()
     poller.stop()
     assert polls == [0, 1, 0, 0]
 

@@ -89,7 +89,7 @@ class TestARunningRun:
         """Otherwise a run that kills its workers would take the same other runs down each time."""
         runs = [workshop.submit() for _ in range(3)]
         for run in runs:
-            assert lease.claim(run.pk) is not None
+            assert lease.acquire(run.pk) is not None
             set_columns(run, lease_expires_at=Now() - timedelta(seconds=1), crash_count=1)
         assert sweep_once() >= 3  # a moment that has come already is hinted, too
         moments = {again(run).next_wake_at for run in runs}
@@ -98,13 +98,13 @@ class TestARunningRun:
 
     def test_with_a_live_lease_is_left_alone(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        assert lease.claim(run.pk) is not None
+        assert lease.acquire(run.pk) is not None
         assert sweep_once() == 0
         assert again(run).status == RunStatus.RUNNING
 
     def test_whose_lease_expired_is_recovered_once_by_many_sweepers(self, workshop: Workshop) -> None:
         run = workshop.submit()
-        assert lease.claim(run.pk) is not None
+        assert lease.acquire(run.pk) is not None
         set_columns(run, lease_expires_at=Now() - timedelta(seconds=1))
         all_at_once([sweep_once] * 8)
         run = again(run)
@@ -113,14 +113,14 @@ class TestARunningRun:
     def test_is_checked_again_once_it_is_locked(self, workshop: Workshop) -> None:
         """Its worker may have renewed the lease since the sweeper read it."""
         run = workshop.submit()
-        assert lease.claim(run.pk) is not None
+        assert lease.acquire(run.pk) is not None
         assert not _take_expired(run.pk)
         assert again(run).status == RunStatus.RUNNING
 
     def test_is_left_to_its_worker_by_a_sweep_that_was_delayed(self, workshop: Workshop) -> None:
         """No lease could be renewed meanwhile, so workers come first; the next sweep takes runs that are still due."""
         run = workshop.submit()
-        assert lease.claim(run.pk) is not None
+        assert lease.acquire(run.pk) is not None
         set_columns(run, lease_expires_at=Now() - timedelta(seconds=1))
         with ExitStack() as lock:
             lock.enter_context(locked_database())
@@ -135,7 +135,7 @@ class TestARunningRun:
     def test_whose_row_is_locked_is_alive(self, workshop: Workshop) -> None:
         """The sweeper skips a locked row; if the whole database is locked, it waits and checks again."""
         run = workshop.submit()
-        assert lease.claim(run.pk) is not None
+        assert lease.acquire(run.pk) is not None
         set_columns(run, lease_expires_at=Now() - timedelta(seconds=1))
         with transaction.atomic():
             Run.objects.select_for_update(no_key=True).get(pk=run.pk)

@@ -210,7 +210,7 @@ def passes(run: Run) -> list[Pass]:
 
 def die_while_executing(run: Run) -> lease.Lease:
     """Be a driver that records its pass, starts the calls that need no approval, and dies."""
-    my_lease = lease.claim(run.pk)
+    my_lease = lease.acquire(run.pk)
     assert my_lease is not None
     step = find_first_step(my_lease)
     assert step.action == Action.ASK

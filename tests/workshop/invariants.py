@@ -97,7 +97,7 @@ def assert_invariants() -> None:
     broken += _find_wrong_digests()
     broken += [f"I4: run {pk} is parked, though an approved call could start" for pk in _find_startable_parked_runs()]
     broken += [f"I8: {pk} executes beyond its deadline" for pk in _find_overlong_calls()]
-    broken += [f"I10: run {pk} is due and nobody claims it" for pk in _find_unclaimed_runs()]
+    broken += [f"I10: run {pk} is due and nobody claims it" for pk in _find_undriven_runs()]
     broken += [f"I9: {slug}: {fault}" for slug, faults in audit.verify_all().items() for fault in faults]
     assert not broken, "\n".join(broken)
 
@@ -142,7 +142,7 @@ def _find_overlong_calls() -> list[int]:
     return list(late.values_list("pk", flat=True))
 
 
-def _find_unclaimed_runs() -> list[int]:
+def _find_undriven_runs() -> list[int]:
     """Find runs that have been due for too long; only valid while a worker has a free slot."""
     due = Q(next_wake_at=None, newest__lt=Now() - _CLAIM_TOLERANCE) | Q(next_wake_at__lt=Now() - _CLAIM_TOLERANCE)
     queued = Run.objects.filter(status=RunStatus.QUEUED).annotate(newest=Max("events__created_at")).filter(due)

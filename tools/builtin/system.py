@@ -34,8 +34,8 @@ class TitleRun(Tool):
         task: str = Field(min_length=1, description="The employee's task")
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        answer = context.ask_model(_PROMPT + params.task[:_MAX_TASK_CHARACTERS])
-        first = next((line for line in answer.splitlines() if line.strip()), "")
+        written = context.ask_model(_PROMPT + params.task[:_MAX_TASK_CHARACTERS])
+        first = next((line for line in written.splitlines() if line.strip()), "")
         title = re.sub(r"\s+", " ", first.strip(_TRIMMED).removeprefix("Title:")).strip(_TRIMMED)
         if not title:
             raise ToolError(ErrorCode.OPERATION_FAILED, "The model returned no title.", attempted=False)

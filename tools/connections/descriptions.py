@@ -22,7 +22,7 @@ NO_SYNTAX = "this is neither JSON nor YAML: "
 
 @dataclass(frozen=True)
 class FetchLimits:
-    """The limits for a source's answer: its time, and the size of an API's description."""
+    """The limits for a source's response: its time, and the size of an API's description."""
 
     seconds: float = 30.0
     document_bytes: int = 64_000_000
@@ -190,10 +190,12 @@ def _locate_json_error(text: str) -> str:
 
 def _fetch_document(source: Source, reach: NetworkAccess, limits: FetchLimits) -> str:
     bounds = NetworkLimits(total_s=limits.seconds, response_bytes=limits.document_bytes)
-    answer = request("GET", source.address, reach=reach, limits=bounds)
-    if answer.status != 200:
-        raise ToolError(ErrorCode.OPERATION_FAILED, f"The address of the description returned status {answer.status}.")
-    return answer.text
+    response = request("GET", source.address, reach=reach, limits=bounds)
+    if response.status != 200:
+        raise ToolError(
+            ErrorCode.OPERATION_FAILED, f"The address of the description returned status {response.status}."
+        )
+    return response.text
 
 
 def _find_server(source: Source, found: openapi.ApiDescription) -> str:

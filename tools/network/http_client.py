@@ -165,30 +165,30 @@ class GuardedClient:
         """
         here, deadline = read_url(url), time.monotonic() + self.limits.total_s
         outgoing = _OutgoingRequest(method.upper(), _complete_headers(method.upper(), headers or {}), body, repeatable)
-        answer = self._exchange(outgoing, here, deadline)
+        response = self._exchange(outgoing, here, deadline)
         if not self.limits.redirects:
-            return answer
+            return response
         try:
-            return self._follow_redirects(answer, outgoing, here, deadline)
+            return self._follow_redirects(response, outgoing, here, deadline)
         except ToolError as error:
             error.attempted = True  # the first server received the request, even if the next one did not
             raise
 
     def _follow_redirects(
-        self, answer: ClientResponse, outgoing: "_OutgoingRequest", here: httpx2.URL, deadline: float
+        self, response: ClientResponse, outgoing: "_OutgoingRequest", here: httpx2.URL, deadline: float
     ) -> ClientResponse:
         """Follow redirects and return the last response."""
         for left in range(self.limits.redirects, -1, -1):
-            target = answer.headers.get("location", "") if answer.status in REDIRECTS else ""
+            target = response.headers.get("location", "") if response.status in REDIRECTS else ""
             if not target:
-                return answer
+                return response
             if not outgoing.may_redirect:
-                return _check_write_redirect(answer, here)
+                return _check_write_redirect(response, here)
             there = self._check_redirect(here, target)
             outgoing = outgoing if _is_same_server(here, there) else outgoing.without_private_headers()
             here = there
             if left:
-                answer = self._exchange(outgoing, here, deadline)
+                response = self._exchange(outgoing, here, deadline)
         raise ToolError(
             ErrorCode.LIMIT_EXCEEDED,
             f"{get_host(here)} redirects more than {self.limits.redirects} times.",
@@ -300,9 +300,9 @@ def _complete_headers(method: str, headers: Mapping[str, str]) -> Mapping[str, s
     return {"accept": "*/*", "user-agent": USER_AGENT, **correlation, **lower}
 
 
-def _check_write_redirect(answer: ClientResponse, url: httpx2.URL) -> ClientResponse:
-    if answer.status not in (307, 308):
-        return answer
+def _check_write_redirect(response: ClientResponse, url: httpx2.URL) -> ClientResponse:
+    if response.status not in (307, 308):
+        return response
     raise ToolError(
         ErrorCode.OPERATION_FAILED,
         f"{get_host(url)} redirects this write, and Gadget never repeats a write at another address.",

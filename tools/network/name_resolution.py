@@ -16,7 +16,7 @@ Resolver = Callable[[str, float], Sequence[str]]
 """`resolve(host, seconds)` returns every address of the name as text; none if the name does not exist.
 
 Raises:
-    TimeoutError: no answer in that time.
+    TimeoutError: no response in that time.
     OSError: the name service failed.
 """
 
@@ -33,28 +33,28 @@ def resolve_with_system(host: str, seconds: float) -> Sequence[str]:
     started = time.monotonic()
     if not _lookups.acquire(timeout=seconds):
         raise TimeoutError
-    answers: queue.SimpleQueue[Sequence[str] | OSError] = queue.SimpleQueue()
-    threading.Thread(target=_look_up, args=(host, answers), name="lookup", daemon=True).start()
+    outcomes: queue.SimpleQueue[Sequence[str] | OSError] = queue.SimpleQueue()
+    threading.Thread(target=_look_up, args=(host, outcomes), name="lookup", daemon=True).start()
     try:
-        answer = answers.get(timeout=max(0.0, seconds - (time.monotonic() - started)))
+        outcome = outcomes.get(timeout=max(0.0, seconds - (time.monotonic() - started)))
     except queue.Empty:
         raise TimeoutError from None
-    if isinstance(answer, OSError):
-        raise answer
-    return answer
+    if isinstance(outcome, OSError):
+        raise outcome
+    return outcome
 
 
-def _look_up(host: str, answers: "queue.SimpleQueue[Sequence[str] | OSError]") -> None:
+def _look_up(host: str, outcomes: "queue.SimpleQueue[Sequence[str] | OSError]") -> None:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        answers.put(list(dict.fromkeys(str(entry[4][0]) for entry in found)))
+        outcomes.put(list(dict.fromkeys(str(entry[4][0]) for entry in found)))
     except UnicodeError:
-        answers.put([])
+        outcomes.put([])
     except socket.gaierror as error:
         is_unknown = error.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
-        answers.put([] if is_unknown else error)
+        outcomes.put([] if is_unknown else error)
     except OSError as error:
-        answers.put(error)
+        outcomes.put(error)
     finally:
         _lookups.release()
 

@@ -71,15 +71,15 @@ def _translate_required(before: Mapping[str, Any], node: dict[str, Any]) -> None
     if isinstance(node.get("required"), bool):
         del node["required"]
     properties = before.get("properties")
-    marked = [
+    required = [
         name
         for name, part in (properties.items() if isinstance(properties, Mapping) else ())
         if isinstance(part, Mapping) and part.get("required") is True
     ]
-    if marked:
+    if required:
         named = node.get("required")
         known = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
-        node["required"] = list(dict.fromkeys([*known, *marked]))
+        node["required"] = list(dict.fromkeys([*known, *required]))
 
 
 def _translate_lists(node: dict[str, Any]) -> None:

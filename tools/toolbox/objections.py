@@ -7,7 +7,7 @@ from tools.contract import ToolError
 
 @dataclass(frozen=True)
 class Objection:
-    """The reason why a call may not go on as it is, or why a standing grant does not answer it.
+    """The reason why a call may not go on as it is, or why a standing grant does not approve it.
 
     Attributes:
         why: the reason in plain words.

@@ -19,7 +19,7 @@ class MissingFact(Exception):
         self.name = name
 
 
-class _KeptAnswers(dict[str, Any]):
+class _KeptFacts(dict[str, Any]):
     """The recorded answers about earlier calls; any other answer is a missing fact."""
 
     def __missing__(self, name: str) -> Any:
@@ -193,7 +193,7 @@ class RecordedFacts:
         kept = self.read(HISTORY)
         if kept is None:
             return None
-        stored = StoredHistory(_KeptAnswers(kept))
+        stored = StoredHistory(_KeptFacts(kept))
         return stored if self.rebuilt is None else _CompletedHistory(stored, self.rebuilt)
 
     def _load_error(self) -> ToolError:

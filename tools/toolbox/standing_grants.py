@@ -1,4 +1,4 @@
-"""Standing grants: the terms on which one answers a card in a person's name. A standing grant changes no verdict."""
+"""Standing grants: the terms on which one approves a card in a person's name. A standing grant changes no verdict."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ RULES = frozenset({Rule.EQUALS, Rule.ONE_OF, Rule.MINIMUM, Rule.MAXIMUM, Rule.PR
 """The rules that conditions of a standing grant may have."""
 OPEN_RULES = frozenset({Rule.PREFIX, Rule.HOST})
 """Rules that leave a part of the value free."""
-ANSWERABLE = frozenset({CauseKind.LEVEL, CauseKind.HOSTS})
-"""The causes that a standing grant can answer; limits, raised levels and own data always need a person."""
+GRANTABLE = frozenset({CauseKind.LEVEL, CauseKind.HOSTS})
+"""The causes that a standing grant can approve; limits, raised levels and own data always need a person."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class GrantTerms:
 
 @dataclass(frozen=True)
 class AskingCall:
-    """A call that needs approval, with everything that a standing grant's answer depends on.
+    """A call that needs approval, with everything that a standing grant's approval depends on.
 
     Attributes:
         provenance: where the values of the params were seen before; None if that is not known.
@@ -68,21 +68,21 @@ class AskingCall:
 
 
 def grants_for(call: AskingCall, grants: Iterable[GrantTerms]) -> list[GrantTerms]:
-    """Return the standing grants that answer the call, in their order; none if a person must decide."""
+    """Return the standing grants that approve the call, in their order; none if a person must decide."""
     return [grant for grant in grants if find_mismatch(call, grant) is None]
 
 
 def find_mismatch(call: AskingCall, grant: GrantTerms) -> Objection | None:
-    """Find the reason why the grant does not answer the call; None if it does."""
+    """Find the reason why the grant does not approve the call; None if it does."""
     return find_need_of_person(call) or _find_other_call(call, grant) or _find_unfit_params(call, grant)
 
 
 def find_need_of_person(call: AskingCall) -> Objection | None:
-    """Find the reason why no standing grant can answer the call; None if one could."""
+    """Find the reason why no standing grant can approve the call; None if one could."""
     if call.level is Level.DESTRUCTIVE:
         return Objection("a person decides every destructive call")
     for cause in call.causes:
-        if cause.kind not in ANSWERABLE:
+        if cause.kind not in GRANTABLE:
             return Objection(cause.text)
     return None if call.causes else Objection("the call needs no approval")
 

@@ -27,13 +27,13 @@ def remember(response: HttpResponseBase, username: str) -> None:
     )
 
 
-def read_mark(request: HttpRequest, username: str) -> str:
-    """Return the mark that this browser got at an earlier login to this account; empty if there was none."""
+def read_browser_token(request: HttpRequest, username: str) -> str:
+    """Return the token that this browser got at an earlier login to this account; empty if there was none."""
     try:
-        owner, mark = signing.loads(request.COOKIES.get(build_cookie_name(username), ""), salt=SALT, max_age=LIFETIME)
+        owner, token = signing.loads(request.COOKIES.get(build_cookie_name(username), ""), salt=SALT, max_age=LIFETIME)
     except signing.BadSignature:
         return ""
-    return str(mark) if owner == username else ""
+    return str(token) if owner == username else ""
 
 
 def build_cookie_name(username: str) -> str:

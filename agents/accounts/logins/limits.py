@@ -20,7 +20,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from agents.accounts.logins.hashing import is_for_known_browser
-from agents.accounts.logins.known_browsers import read_mark
+from agents.accounts.logins.known_browsers import read_browser_token
 
 log = structlog.get_logger(__name__)
 
@@ -85,8 +85,8 @@ class LoginTries:
     @classmethod
     def for_request(cls, request: HttpRequest, username: str) -> LoginTries:
         """Choose the counters; a known browser has its own, so that strangers cannot lock it out."""
-        if mark := read_mark(request, username):
-            return cls((TryCounter(username, ANY_ADDRESS, mark, MAX_FROM_KNOWN_BROWSER),))
+        if token := read_browser_token(request, username):
+            return cls((TryCounter(username, ANY_ADDRESS, token, MAX_FROM_KNOWN_BROWSER),))
         address = find_client_network(request)
         return cls(
             (
@@ -142,7 +142,7 @@ class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
         log.warning("login failed", address=address, is_locked=is_locked)
 
     def user_logged_in(self, sender: object, request: HttpRequest, user: User, **more: Any) -> None:
-        """Uncount the try, and mark the browser to be remembered."""
+        """Uncount the try, and let the browser be remembered."""
         super().user_logged_in(sender, request, user, **more)
         if tries := getattr(request, "login_tries", None):
             tries.accept()

@@ -16,7 +16,7 @@ from agents.accounts.logins.limits import LoginTries
 
 
 class LoginMiddleware:
-    """Middleware that remembers the browser of a login, and answers 429 while too many passwords are hashed."""
+    """Middleware that remembers the browser of a login, and returns 429 while too many passwords are hashed."""
 
     sync_capable = async_capable = True
 
@@ -28,10 +28,10 @@ class LoginMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         if self._is_async:
-            return self._answer_async(request)
+            return self._respond_async(request)
         return _remember_browser(request, self._get_response(request))
 
-    async def _answer_async(self, request: HttpRequest) -> HttpResponseBase:
+    async def _respond_async(self, request: HttpRequest) -> HttpResponseBase:
         return _remember_browser(request, await self._get_response(request))
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from agents.approvals.warnings.marks import MAX_CACHED, MAX_COMPARED, AffectedRecord, compare_contacts
+from agents.approvals.warnings.card_reading import MAX_CACHED, MAX_COMPARED, AffectedRecord, compare_contacts
 from tools.contract.contacts import Contact, list_contacts
 from tools.registries.records import RECORD_STORE
 

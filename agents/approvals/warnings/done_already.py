@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from agents.approvals.unstarted_cards import compute_effect_now
-from agents.approvals.warnings.marks import get_family, get_preview, is_done
+from agents.approvals.warnings.card_reading import get_family, get_preview, is_done
 from agents.runs.engine.card_sentences import EXISTS, CallEffect
 from agents.runs.models import Approval, ApprovalStatus, CallStatus
 from tools.registries.records import RECORD_STORE

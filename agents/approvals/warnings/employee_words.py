@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from django.db.models import OuterRef, Subquery
 
+from agents.approvals.warnings.card_reading import MAX_CACHED
 from agents.approvals.warnings.imitations import find_imitation
-from agents.approvals.warnings.marks import MAX_CACHED
 from agents.runs.models import Approval, Pass
 from tools.caches import Cache
 

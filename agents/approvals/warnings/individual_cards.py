@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from agents.accounts.models import Organization
+from agents.approvals.warnings.card_reading import IMITATION, LABELS, LIKENESS, MAX_COMPARED, NAME, CardReading
 from agents.approvals.warnings.current_records import (
     RecordState,
     find_contact_likeness,
@@ -15,7 +16,6 @@ from agents.approvals.warnings.current_records import (
     load_record_states,
 )
 from agents.approvals.warnings.employee_words import find_imitations
-from agents.approvals.warnings.marks import IMITATION, LABELS, LIKENESS, MAX_COMPARED, NAME, CardReading
 from agents.approvals.warnings.reach import find_far_reaching
 from agents.approvals.warnings.similar_names import SimilarName, find_similar_names
 from tools.contract import Level
@@ -84,7 +84,7 @@ def find_individual_reasons(
 
 
 def _list_reasons(card: WaitingCard, reading: CardReading, findings: _Findings) -> Iterator[str]:
-    kinds = {mark.kind for mark in reading.marks}
+    kinds = {warning.kind for warning in reading.warnings}
     if card.pk in findings.similar_names:
         kinds.add(NAME)
     if card.pk in findings.imitations:

@@ -11,7 +11,7 @@ from django.db.models import Q, TextField
 from django.db.models.functions import Cast, Length, Lower
 
 from agents.accounts.models import Membership
-from agents.approvals.warnings.marks import read_card
+from agents.approvals.warnings.card_reading import read_card
 from agents.runs.models import Approval, ApprovalStatus
 from tools.contract.contacts import EMAIL, HOST, MAX_CONTACTS, Contact, list_contacts
 from tools.registries.records import RECORD_STORE

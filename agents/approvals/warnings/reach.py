@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agents.accounts.models import Organization
-from agents.approvals.warnings.marks import CardReading, read_card
+from agents.approvals.warnings.card_reading import CardReading, read_card
 from agents.runs.models import Approval
 from tools.registries.records import RECORD_STORE
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from agents.approvals.warnings.marks import get_family, read_card, read_cards
+from agents.approvals.warnings.card_reading import get_family, read_card, read_cards
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 MAX_OPEN = 1_000

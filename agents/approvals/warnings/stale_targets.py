@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from itertools import islice
 
 from agents.approvals.unstarted_cards import compute_effect_now
+from agents.approvals.warnings.card_reading import get_family, read_card
 from agents.approvals.warnings.current_records import RecordState, list_problems
-from agents.approvals.warnings.marks import get_family, read_card
 from agents.runs.engine.cards import compute_digest
 from agents.runs.models import Approval
 from tools.contract import ToolError

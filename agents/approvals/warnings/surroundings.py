@@ -1,4 +1,4 @@
-"""Warnings and facts beside a card's own content: marks, new contacts, other cards, and how things are now."""
+"""Warnings and facts beside a card's own content: warnings, new contacts, other cards, and how things are now."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 
 from agents.approvals.attention import find_claims
 from agents.approvals.models import Claim
-from agents.approvals.warnings.current_records import IN_RECORD, find_contact_likeness, load_record_states
-from agents.approvals.warnings.done_already import DoneAlready, find_done
-from agents.approvals.warnings.imitations import find_imitation
-from agents.approvals.warnings.marks import (
+from agents.approvals.warnings.card_reading import (
     IMITATION,
     LABELS,
     LIKENESS,
     CardReading,
-    Mark,
-    build_mark,
-    find_marks,
+    CardWarning,
+    build_card_warning,
+    find_card_warnings,
     quote_excerpt,
     read_card,
 )
+from agents.approvals.warnings.current_records import IN_RECORD, find_contact_likeness, load_record_states
+from agents.approvals.warnings.done_already import DoneAlready, find_done
+from agents.approvals.warnings.imitations import find_imitation
 from agents.approvals.warnings.new_contacts import NewContacts, find_new_contacts
 from agents.approvals.warnings.reach import count_objects
 from agents.approvals.warnings.same_targets import SameTargetCard, find_same_target_cards
@@ -44,7 +44,7 @@ class Surroundings:
         claim: the claim of a person who has taken the card.
     """
 
-    marks: tuple[Mark, ...] = ()
+    warnings: tuple[CardWarning, ...] = ()
     similar_names: list[SimilarName] = field(default_factory=list)
     new_contacts: NewContacts = field(default_factory=NewContacts)
     same_target_cards: list[SameTargetCard] = field(default_factory=list)
@@ -89,7 +89,9 @@ def load_surroundings(
     staleness = {card.pk: describe_staleness(card, records) for card in cards}
     return {
         card.pk: Surroundings(
-            marks=_merge_marks(card, words.get(card.pk, ""), find_contact_likeness(readings[card.pk].records, records)),
+            warnings=_merge_card_warnings(
+                card, words.get(card.pk, ""), find_contact_likeness(readings[card.pk].records, records)
+            ),
             similar_names=facts.similar_names.get(card.pk, []),
             new_contacts=find_new_contacts(card),
             same_target_cards=same_targets.get(card.pk, []),
@@ -102,11 +104,11 @@ def load_surroundings(
     }
 
 
-def _merge_marks(card: Approval, words: str, likeness: list[str]) -> tuple[Mark, ...]:
-    found = {mark.kind: [mark.detail] for mark in find_marks(card)}
+def _merge_card_warnings(card: Approval, words: str, likeness: list[str]) -> tuple[CardWarning, ...]:
+    found = {warning.kind: [warning.detail] for warning in find_card_warnings(card)}
     told = " ".join(found.get(LIKENESS, []))
     if fresh := [text for text in likeness if text.removesuffix(IN_RECORD) not in told]:
         found.setdefault(LIKENESS, []).extend(fresh)
     if imitation := find_imitation(words):
         found.setdefault(IMITATION, []).append(f"the employee’s words: {quote_excerpt(imitation)}")
-    return tuple(build_mark(kind, found[kind]) for kind in LABELS if kind in found)
+    return tuple(build_card_warning(kind, found[kind]) for kind in LABELS if kind in found)

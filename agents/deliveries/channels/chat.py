@@ -25,7 +25,7 @@ from requests.adapters import BaseAdapter
 from typing_extensions import override
 
 from agents.deliveries.failures import DeliveryError
-from agents.deliveries.messages import OutgoingMessage
+from agents.deliveries.messages import Notification
 from agents.platform.database_connections import release_connection
 from agents.platform.refusals import Invalid
 from tools.contract import ErrorCode, NetworkAccess, PrivateHosts, ToolError
@@ -123,7 +123,7 @@ def is_available() -> bool:
     return True
 
 
-def send(address: str, message: OutgoingMessage) -> None:
+def send(address: str, message: Notification) -> None:
     """Send a message by the chat service of this address.
 
     Raises:
@@ -164,18 +164,18 @@ class _Door(BaseAdapter):
         self._deadline = time.monotonic() + LIMITS.total_s
         self._problem = ""
         self._refusal = 0
-        self._is_answered = False
+        self._has_responded = False
 
     @property
     def is_final(self) -> bool:
         """True if another try would not help."""
-        return self._refusal in REFUSALS or (self._is_answered and not self._refusal and not self._problem)
+        return self._refusal in REFUSALS or (self._has_responded and not self._refusal and not self._problem)
 
     def describe_problem(self, service: str) -> str:
         """Say why the message was not sent, without its address."""
         if self._problem or self._refusal:
             return self._problem or f"{service} answered {self._refusal}"
-        return f"{service} refused the message" if self._is_answered else f"{service} was not asked"
+        return f"{service} refused the message" if self._has_responded else f"{service} was not asked"
 
     @override
     def send(self, request: PreparedRequest, *_: Any, **__: Any) -> Response:
@@ -185,16 +185,16 @@ class _Door(BaseAdapter):
             requests.ConnectionError: the host is not allowed, or there was no answer.
         """
         try:
-            answer = self._ask(request)
+            reply = self._ask(request)
         except ToolError as error:
             self._problem = error.message
             raise requests.ConnectionError(error.message) from None
-        self._is_answered = True
-        self._refusal = self._refusal or (answer.status if answer.status >= 300 else 0)
+        self._has_responded = True
+        self._refusal = self._refusal or (reply.status if reply.status >= 300 else 0)
         response = Response()
-        response.status_code, response.url, response.request = answer.status, answer.url, request
-        response.headers.update({name: value for name, value in answer.headers.items() if name != "location"})
-        response.raw = BytesIO(answer.content)
+        response.status_code, response.url, response.request = reply.status, reply.url, request
+        response.headers.update({name: value for name, value in reply.headers.items() if name != "location"})
+        response.raw = BytesIO(reply.content)
         return response
 
     def _ask(self, request: PreparedRequest) -> ClientResponse:

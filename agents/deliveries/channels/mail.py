@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 
 from agents.deliveries.failures import DeliveryError
-from agents.deliveries.messages import OutgoingMessage
+from agents.deliveries.messages import Notification
 from agents.platform.database_connections import release_connection
 
 
@@ -18,7 +18,7 @@ def is_available() -> bool:
     return bool(settings.EMAIL_HOST)
 
 
-def send(address: str, message: OutgoingMessage) -> None:
+def send(address: str, message: Notification) -> None:
     """Send a message; its Message-ID is the same for each try, so that mail programs show a repeat once.
 
     Raises:
@@ -41,8 +41,8 @@ def describe_failure(error: OSError) -> str:
         error: as `smtplib` raises it; all of its errors are OSErrors.
     """
     if isinstance(error, smtplib.SMTPRecipientsRefused):
-        code, answer = next(iter(error.recipients.values()))
-        return f"the mail server refused the address: {code} {_decode(answer)}"
+        code, response = next(iter(error.recipients.values()))
+        return f"the mail server refused the address: {code} {_decode(response)}"
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return "the mail server refused our login"
     if isinstance(error, smtplib.SMTPResponseException):
@@ -57,6 +57,6 @@ def _is_final(error: OSError) -> bool:
     return all(code >= 500 for code, _ in error.recipients.values())
 
 
-def _decode(answer: bytes | str) -> str:
-    text = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer
+def _decode(response: bytes | str) -> str:
+    text = response.decode("utf-8", "replace") if isinstance(response, bytes) else response
     return " ".join(text.split())[:150]

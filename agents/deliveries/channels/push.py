@@ -23,7 +23,7 @@ from django.conf import settings
 
 from agents.accounts.notice_facts import clean_name
 from agents.deliveries.failures import DeliveryError, read_retry_after
-from agents.deliveries.messages import OutgoingMessage
+from agents.deliveries.messages import Notification
 from agents.deliveries.models import PushKey
 from agents.platform.database_connections import release_connection
 from tools.contract import NetworkAccess, ToolError
@@ -104,7 +104,7 @@ def is_available() -> bool:
     return True
 
 
-def send(address: str, message: OutgoingMessage) -> None:
+def send(address: str, message: Notification) -> None:
     """Send a message to one browser, whose service worker shows it.
 
     Args:
@@ -150,29 +150,29 @@ def push(address: str, content: dict[str, Any], topic: str = "") -> None:
         host = get_host(read_url(subscription.endpoint))
         reach = NetworkAccess(requested=frozenset({host}), installation=settings.PRIVATE_PUSH_HOSTS)
         release_connection()
-        answer = request(
+        response = request(
             "POST", subscription.endpoint, reach=reach, headers=headers, body=body, limits=_LIMITS, repeatable=True
         )
     except ToolError as error:
         raise DeliveryError(error.message) from error
-    if answer.status in GONE:
-        raise DeliveryError(f"the browser is gone: {host} answered {answer.status}", is_gone=True)
-    if not 200 <= answer.status < 300:
-        raise _describe_refusal(host, answer)
+    if response.status in GONE:
+        raise DeliveryError(f"the browser is gone: {host} answered {response.status}", is_gone=True)
+    if not 200 <= response.status < 300:
+        raise _describe_refusal(host, response)
 
 
-def _describe_refusal(host: str, answer: ClientResponse) -> DeliveryError:
+def _describe_refusal(host: str, response: ClientResponse) -> DeliveryError:
     """Describe an answer that is no success, with the service's own words.
 
     An answer that refuses our key or signature ends the subscription, as if the browser were gone: it was made for
     another key, and the browser has to be added again.
     """
-    words = clean_name(answer.content[:MAX_WORDS].decode("utf-8", "replace"))
-    problem = f"{host} answered {answer.status}{f': {words}' if words else ''}"
-    if answer.status in REFUSED:
+    words = clean_name(response.content[:MAX_WORDS].decode("utf-8", "replace"))
+    problem = f"{host} answered {response.status}{f': {words}' if words else ''}"
+    if response.status in REFUSED:
         return DeliveryError(f"{problem}. Add this browser again.", is_gone=True)
-    retry_after_s = read_retry_after(answer.headers.get("retry-after", ""), LONGEST_WAIT_S)
-    return DeliveryError(problem, is_final=answer.status in (400, 413), retry_after_s=retry_after_s)
+    retry_after_s = read_retry_after(response.headers.get("retry-after", ""), LONGEST_WAIT_S)
+    return DeliveryError(problem, is_final=response.status in (400, 413), retry_after_s=retry_after_s)
 
 
 def encrypt(plain: bytes, subscription: Subscription) -> bytes:

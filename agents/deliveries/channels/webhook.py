@@ -39,12 +39,12 @@ def send(address: str, message: SignedMessage) -> int:
         )
         release_connection()
         body = message.body.encode()
-        answer = request("POST", address, reach=reach, headers=headers, body=body, limits=LIMITS, repeatable=True)
+        response = request("POST", address, reach=reach, headers=headers, body=body, limits=LIMITS, repeatable=True)
     except ToolError as error:
         raise DeliveryError(error.message) from error
-    if not 200 <= answer.status < 300:
-        raise _describe_refusal(answer)
-    return answer.status
+    if not 200 <= response.status < 300:
+        raise _describe_refusal(response)
+    return response.status
 
 
 def sign(message: SignedMessage) -> dict[str, str]:
@@ -59,10 +59,10 @@ def sign(message: SignedMessage) -> dict[str, str]:
     }
 
 
-def _describe_refusal(answer: ClientResponse) -> DeliveryError:
+def _describe_refusal(response: ClientResponse) -> DeliveryError:
     return DeliveryError(
-        f"the receiver answered {answer.status}",
-        is_gone=answer.status == GONE,
-        answer_status=answer.status,
-        retry_after_s=read_retry_after(answer.headers.get("retry-after", ""), LONGEST_WAIT_S),
+        f"the receiver answered {response.status}",
+        is_gone=response.status == GONE,
+        answer_status=response.status,
+        retry_after_s=read_retry_after(response.headers.get("retry-after", ""), LONGEST_WAIT_S),
     )

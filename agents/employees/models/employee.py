@@ -24,7 +24,7 @@ class ProviderKind(models.TextChoices):
     SCRIPTED = "scripted", "Script (no model)"
 
 
-LONGEST_ANSWER_S = 1_800
+LONGEST_RESPONSE_S = 1_800
 """The usual time limit for one whole answer of a model."""
 
 
@@ -59,8 +59,8 @@ class ModelProvider(models.Model):
     )
     answer_timeout_s = models.PositiveSmallIntegerField(
         "longest answer (seconds)",
-        default=LONGEST_ANSWER_S,
-        db_default=LONGEST_ANSWER_S,
+        default=LONGEST_RESPONSE_S,
+        db_default=LONGEST_RESPONSE_S,
         help_text="Time limit for one whole answer. A slow model needs a long one.",
     )
     is_active = models.BooleanField("active", default=True)

@@ -6,12 +6,12 @@ from datetime import datetime
 
 from typing_extensions import override
 
-from agents.runs.engine.answerer import AnswerObjection, AskingCard, get_answerer
 from agents.runs.engine.card_sentences import CallEffect
 from agents.runs.engine.cards import compute_digest, hash_params
 from agents.runs.engine.context import RunContext
 from agents.runs.engine.covered_facts import is_covered
 from agents.runs.engine.judgment import Judgment, OnChange
+from agents.runs.engine.preapprover import AskingCard, PreapprovalObjection, get_preapprover
 from agents.runs.engine.recovery import has_happened_since
 from agents.runs.engine.transaction import Transaction
 from agents.runs.models import Approval
@@ -85,7 +85,7 @@ class ApprovedCall(Judgment):
         changed = "This was done meanwhile" if preview.is_done else "The target changed since this was approved"
         return Objection(f"{changed}.")
 
-    def find_grant_objection(self) -> AnswerObjection | None:
+    def find_grant_objection(self) -> PreapprovalObjection | None:
         """Find the reason why the standing grant that approved the call does not let it start.
 
         None if it does, or if a person approved the call.
@@ -93,13 +93,13 @@ class ApprovedCall(Judgment):
         if self.card.standing_grant_id is None or self.tool is None:
             return None
         if self.warnings:
-            return AnswerObjection(f"the card carries a warning: {', '.join(self.warnings)}")
-        return get_answerer().find_objection(self._ask(self.tool))
+            return PreapprovalObjection(f"the card carries a warning: {', '.join(self.warnings)}")
+        return get_preapprover().find_objection(self._ask(self.tool))
 
     def _find_warnings(self) -> tuple[str, ...]:
         if self.card.standing_grant_id is None or self.tool is None or self.verdict.error is not None:
             return ()
-        return get_answerer().find_warnings(self._ask(self.tool))
+        return get_preapprover().find_warnings(self._ask(self.tool))
 
     def _ask(self, tool: Tool) -> AskingCard:
         return AskingCard(self.card, self.context.run, tool, self.verdict.causes)

@@ -59,14 +59,14 @@ def compute_effect(tool: Tool, params: dict[str, object], context: ToolContext) 
     Raises:
         ToolError: the preview refuses the call, so it cannot run.
     """
-    answers: queue.SimpleQueue[CallEffect | ToolError] = queue.SimpleQueue()
+    outcomes: queue.SimpleQueue[CallEffect | ToolError] = queue.SimpleQueue()
     ended = threading.Event()
 
     def compute() -> None:
         try:
-            answers.put(compute_effect_here(tool, params, context))
+            outcomes.put(compute_effect_here(tool, params, context))
         except ToolError as error:
-            answers.put(error)
+            outcomes.put(error)
         finally:
             connection.close()
             ended.set()
@@ -75,15 +75,15 @@ def compute_effect(tool: Tool, params: dict[str, object], context: ToolContext) 
     release_connection()
     THREADS.run(compute)
     try:
-        answer = answers.get(timeout=timing().preview_s)
+        outcome = outcomes.get(timeout=timing().preview_s)
     except queue.Empty:
         mark_abandoned(ended)
         if ended.is_set():
             mark_returned(ended)
         return describe_without_effect(tool, params, "The preview took too long.")
-    if isinstance(answer, ToolError):
-        raise answer
-    return answer
+    if isinstance(outcome, ToolError):
+        raise outcome
+    return outcome
 
 
 def compute_effect_here(

@@ -1,7 +1,7 @@
 """Compaction: choose the parts of a long history to shorten, so that a request fits the model's context window.
 
-The choice is made anew for every request, from rows alone: all requests of the run are replayed, each with the tokens
-that the model reported for it, and with a mark if the provider first refused it as too long. So the same parts stay
+The choice is made anew for every request, from rows alone: all requests of the run are rebuilt, each with the tokens
+that the model reported for it, and with a flag if the provider first refused it as too long. So the same parts stay
 short from pass to pass, whoever drives the run, and a provider's prompt cache finds the beginning that it knows.
 Shortening happens in steps: beyond 70% of the window, down to 50%.
 
@@ -151,18 +151,20 @@ def choose_cuts(passes: Sequence[PassSizes], fixed: int, unread: int, room: Requ
         fixed: characters that every request begins with.
         unread: characters that people have written since the last pass.
     """
-    replay = _Replay(passes, fixed + room.tool_characters, room.tokens)
-    replay.replay_passes()
-    replay.size += unread
-    size, results, texts = replay.size, dict(replay.cuts), frozenset(replay.texts)
-    replay.fit(len(passes), room.refused)
-    cut = sum(results.get(place) != length for place, length in replay.cuts.items())
-    added = Shortening(cut, len(replay.texts - texts), round(size * replay.rate), round(replay.size * replay.rate))
+    rebuilding = _Rebuilding(passes, fixed + room.tool_characters, room.tokens)
+    rebuilding.rebuild_passes()
+    rebuilding.size += unread
+    size, results, texts = rebuilding.size, dict(rebuilding.cuts), frozenset(rebuilding.texts)
+    rebuilding.fit(len(passes), room.refused)
+    cut = sum(results.get(place) != length for place, length in rebuilding.cuts.items())
+    added = Shortening(
+        cut, len(rebuilding.texts - texts), round(size * rebuilding.rate), round(rebuilding.size * rebuilding.rate)
+    )
     is_new = bool(added.results or added.texts)
-    return Cuts(replay.cuts, frozenset(replay.texts), added if is_new else None, room.refused)
+    return Cuts(rebuilding.cuts, frozenset(rebuilding.texts), added if is_new else None, room.refused)
 
 
-class _Replay:
+class _Rebuilding:
     """The requests of a run, one after the other: the size of each, and the cuts made for it."""
 
     def __init__(self, passes: Sequence[PassSizes], fixed: int, context: int) -> None:
@@ -175,7 +177,7 @@ class _Replay:
         self.large: dict[tuple[int, int], int] = {}
         """The current size of each result that is worth cutting."""
 
-    def replay_passes(self) -> None:
+    def rebuild_passes(self) -> None:
         for number, sizes in enumerate(self.passes):
             self.size += sizes.new_texts
             self.fit(number, sizes.refused)

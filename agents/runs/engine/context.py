@@ -17,7 +17,7 @@ from agents.employees.models import Employee, ToolRule
 from agents.employees.toolboxes import load_credentials, load_network_access, load_toolbox
 from agents.providers.wire_names import get_plain_wire_name
 from agents.runs.call_history import NOW, EmployeeCalls, Occasion
-from agents.runs.engine.answerer import GrantsInForce
+from agents.runs.engine.preapprover import GrantsInForce
 from agents.runs.models import Run, ToolCall
 from agents.runs.provenance import RunValues
 from agents.runs.queries.engine import GRANTS, RUN_WITH_PEOPLE, GrantRow
@@ -54,7 +54,7 @@ class RunContext:
     edited: tuple[str, ...] = ()
     """Values that a person has just typed into a call's params."""
     standing_grants: GrantsInForce = field(default_factory=GrantsInForce)
-    """The standing grants that may answer cards of the run."""
+    """The standing grants that may approve cards of the run."""
     _sessions: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The session data given to each call, by its idempotency key."""
 

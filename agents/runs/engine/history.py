@@ -87,11 +87,11 @@ class ConversationCache:
         self.signatures |= signatures
 
 
-def read_window(mark: Any) -> ContextWindow | None:
-    """Return the window of a mark that was stored as WAS_TOO_LONG: two numbers, or True if none were named."""
-    if isinstance(mark, list):
-        return ContextWindow(*mark)
-    return ContextWindow() if mark else None
+def read_window(flag: Any) -> ContextWindow | None:
+    """Return the window of a flag that was stored as WAS_TOO_LONG: two numbers, or True if none were named."""
+    if isinstance(flag, list):
+        return ContextWindow(*flag)
+    return ContextWindow() if flag else None
 
 
 def _build_pass(row: PassContent, results: list[dict[str, Any]]) -> CachedPass:
@@ -120,8 +120,8 @@ class History:
     cuts: Cuts
 
     @property
-    def marks(self) -> dict[str, Any]:
-        """The marks to store with the model's message, for the histories of later requests."""
+    def flags(self) -> dict[str, Any]:
+        """The flags to store with the model's message, for the histories of later requests."""
         refused = self.cuts.refused
         return {} if refused is None else {WAS_TOO_LONG: [refused.limit, refused.requested]}
 

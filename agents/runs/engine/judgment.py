@@ -37,7 +37,7 @@ from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Permission
 
 MAX_CALLS = 100
-"""Calls in one answer."""
+"""Calls in one response."""
 MAX_ROUNDS = 3
 """Rounds of judging and previewing while permissions keep changing."""
 RULES_CHANGED = Objection("Permissions changed while this call was prepared.")

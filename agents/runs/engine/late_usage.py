@@ -1,4 +1,4 @@
-"""The usage of an answer that its server reports late: it replaces the estimate of the recorded pass."""
+"""The usage of a response that its server reports late: it replaces the estimate of the recorded pass."""
 
 from __future__ import annotations
 

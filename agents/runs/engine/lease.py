@@ -1,4 +1,4 @@
-"""Step 1 of a run: claim it. The lease opens the driver's transactions; a heartbeat renews it until the driver ends."""
+"""Step 1 of a run: acquire its lease, which opens the driver's transactions and is renewed until the driver ends."""
 
 import logging
 import os
@@ -122,10 +122,10 @@ class Lease(RunWork):
         return clock_s() < self.holds_until - timing().heartbeat_s
 
 
-def claim(run_id: int) -> Lease | None:
-    """Claim a queued run that is due; return None if it has a driver, was stopped, or has nothing to do.
+def acquire(run_id: int) -> Lease | None:
+    """Acquire the lease of a queued run that is due; return None if it has a driver, was stopped, or has nothing to do.
 
-    A cancelled run that a worker requeued at its shutdown is claimed too: its driver ends it at once.
+    A cancelled run that a worker requeued at its shutdown gets a driver too: its driver ends it at once.
     """
     began = clock_s()
     with transaction.atomic():

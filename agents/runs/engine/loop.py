@@ -2,7 +2,7 @@
 
 The steps of a run, each with the file that takes it:
 
-1. Claim the run, or leave it to its driver. If it waits for colleagues, collect their results first: `lease`,
+1. Acquire the run's lease, or leave it to its driver. If it waits for colleagues, collect their results first: `lease`,
    `suspension`.
 2. Settle the calls that a lost worker left executing: `recovery`.
 3. Run the approved calls one by one; judge and preview each again before it starts: `approved_calls`, `writes`.
@@ -24,8 +24,8 @@ from agents.platform.log_context import correlate, log_for_organization, restori
 from agents.providers.base import ProviderError, ProviderStopped
 from agents.runs.budgets import BudgetExhausted
 from agents.runs.engine.execution import run_ready
-from agents.runs.engine.lease import Lease, LeaseLost, claim, keep_renewing
-from agents.runs.engine.missing_answers import handle_missing_answer
+from agents.runs.engine.lease import Lease, LeaseLost, acquire, keep_renewing
+from agents.runs.engine.missing_responses import handle_missing_response
 from agents.runs.engine.passes import ask_model, record_pass
 from agents.runs.engine.recovery import settle_lost_calls
 from agents.runs.engine.suspension import collect_delegate_results, expand_recipe
@@ -37,9 +37,9 @@ logger = logging.getLogger(__name__)
 
 def advance(run_id: int) -> None:
     """Drive the run until it waits, ends or yields to other runs; do nothing if it is not due or has a driver."""
-    lease = claim(run_id)  # 1
+    lease = acquire(run_id)  # 1
     if lease is None and collect_delegate_results(run_id):
-        lease = claim(run_id)
+        lease = acquire(run_id)
     if lease is None:
         return
     try:
@@ -69,8 +69,8 @@ def _take_step(lease: Lease, step: NextStep) -> NextStep:
     if step.action == Action.RUN_READY:
         return run_ready(lease)  # 7
     try:
-        answer = ask_model(lease, step)  # 5
+        received = ask_model(lease, step)  # 5
     except (ProviderStopped, BudgetExhausted, ProviderError) as failure:
-        return handle_missing_answer(lease, step, failure)
-    recorded = record_pass(lease, step, answer)  # 6
+        return handle_missing_response(lease, step, failure)
+    recorded = record_pass(lease, step, received)  # 6
     return run_ready(lease, recorded.context, recorded.started) if recorded.started else recorded.step  # 7

@@ -1,4 +1,4 @@
-"""Steps 5 and 6 of a run: ask the model, then record its answer and the calls that it requests in one transaction."""
+"""Steps 5 and 6 of a run: ask the model, then record its response and the calls that it requests in one transaction."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from agents.providers.base import (
 from agents.providers.error_kinds import CONTEXT_TOO_LONG
 from agents.providers.registry import build_provider
 from agents.providers.server_errors import build_still_too_long_error
-from agents.providers.unusable_answers import find_hint
+from agents.providers.unusable_responses import find_hint
 from agents.runs.budgets import check_budgets
 from agents.runs.engine.context import RunContext, load_context
 from agents.runs.engine.ending import Ending, end_run
 from agents.runs.engine.history import History, OpenCalls, add_hint, build_history, load_outcomes
 from agents.runs.engine.judgment import PlannedCalls
-from agents.runs.engine.kept_answers import find_kept_answer, keep_after_failure
+from agents.runs.engine.kept_responses import find_kept_response, keep_after_failure
 from agents.runs.engine.late_usage import correct_usage_later
 from agents.runs.engine.lease import Lease
 from agents.runs.engine.requested_calls import (
@@ -36,7 +36,7 @@ from agents.runs.engine.requested_calls import (
     insert_calls,
 )
 from agents.runs.engine.transaction import Action, NextStep, Transaction
-from agents.runs.engine.usage import UnusableAnswer, compute_usage_cost, count_unusable, count_usage
+from agents.runs.engine.usage import UnusableResponse, compute_usage_cost, count_unusable, count_usage
 from agents.runs.model_events import (
     AnswerCut,
     AssistantMessage,
@@ -55,8 +55,8 @@ MAX_SHOWN_THOUGHT = 8_000
 
 
 @dataclass(frozen=True)
-class ModelAnswer:
-    """The model's answer before it is recorded.
+class ReceivedResponse:
+    """The model's response before it is recorded.
 
     Attributes:
         judgment: that of its calls, with the effects for their cards; None until they are judged.
@@ -76,46 +76,46 @@ class ModelAnswer:
         return self.judgment.planned if self.judgment else []
 
 
-def ask_model(lease: Lease, step: NextStep) -> ModelAnswer:
+def ask_model(lease: Lease, step: NextStep) -> ReceivedResponse:
     """Ask the model outside any transaction, and plan the calls that it requests.
 
     Raises:
-        ProviderError: the model could not be asked, or its answer is unusable.
-        ProviderStopped: the driver was stopped before the answer came.
+        ProviderError: the model could not be asked, or its response is unusable.
+        ProviderStopped: the driver was stopped before the response came.
         BudgetExhausted: the model was not asked.
         LeaseLost: another worker drives the run.
     """
     context = load_context(lease.run_id)
     check_budgets(context.run)
     try:
-        kept = _load_kept_answer(lease, step, context) if context.run.kept_answer is not None else None
-        answer = kept or _request_answer(lease, step, context)
+        kept = _load_kept_response(lease, step, context) if context.run.kept_answer is not None else None
+        received = kept or _request_response(lease, step, context)
     except OpenCalls:
         with lease.transaction():  # raises LeaseLost if another worker drives the run and opened the calls
             raise
     is_planned = False
     try:
-        judgment = PlannedCalls(context, answer.response.calls, answer.history.signatures)
+        judgment = PlannedCalls(context, received.response.calls, received.history.signatures)
         if any(plan.permission is Permission.ASK for plan in judgment.planned):
             judgment.prepare_cards(lease)
         is_planned = True
     finally:
         if not is_planned:
-            keep_after_failure(lease, step, answer, count_usage)
-    return replace(answer, judgment=judgment)
+            keep_after_failure(lease, step, received, count_usage)
+    return replace(received, judgment=judgment)
 
 
-def _load_kept_answer(lease: Lease, step: NextStep, context: RunContext) -> ModelAnswer | None:
-    """Return the answer that an earlier driver of this pass received before it failed; None if there is none."""
-    kept = find_kept_answer(context.run, step)
+def _load_kept_response(lease: Lease, step: NextStep, context: RunContext) -> ReceivedResponse | None:
+    """Return the response that an earlier driver of this pass received before it failed; None if there is none."""
+    kept = find_kept_response(context.run, step)
     if kept is None:
         return None
     history = build_history(context, lease.conversation, step.action == Action.ASK_FOR_ANSWER, kept.refused)
     history = replace(history, messages_upto=kept.messages_upto)
-    return ModelAnswer(context, history, kept.response, kept.duration_ms, is_kept=True)
+    return ReceivedResponse(context, history, kept.response, kept.duration_ms, is_kept=True)
 
 
-def _request_answer(lease: Lease, step: NextStep, context: RunContext) -> ModelAnswer:
+def _request_response(lease: Lease, step: NextStep, context: RunContext) -> ReceivedResponse:
     """Send the history; if the provider refuses it as too long, send it once more, shortened further."""
     config, employee, tools = load_provider_config(context.run.employee), context.run.employee, context.tools
     history = build_history(context, lease.conversation, step.action == Action.ASK_FOR_ANSWER)
@@ -145,14 +145,14 @@ def _request_answer(lease: Lease, step: NextStep, context: RunContext) -> ModelA
 
 @dataclass(frozen=True)
 class _ModelRequestSender:
-    """Sends the requests of one pass to its model, and streams the answer's text to open pages."""
+    """Sends the requests of one pass to its model, and streams the response's text to open pages."""
 
     lease: Lease
     context: RunContext
     config: ProviderConfig
 
-    def send(self, request: ModelRequest, history: History) -> ModelAnswer:
-        """Return the answer; give up at the request's deadline or the provider's timeout."""
+    def send(self, request: ModelRequest, history: History) -> ReceivedResponse:
+        """Return the response; give up at the request's deadline or the provider's timeout."""
         lease = self.lease
         stream = notify.TextStream(lease.run_id, lease.epoch, self.context.run.pass_number + 1)
         provider = build_provider(self.config)
@@ -169,7 +169,7 @@ class _ModelRequestSender:
         except (ProviderError, ProviderStopped) as failure:
             failure.duration_ms = _measure_ms(started)
             raise
-        return ModelAnswer(self.context, history, response, _measure_ms(started))
+        return ReceivedResponse(self.context, history, response, _measure_ms(started))
 
 
 def _measure_ms(started: float) -> int:
@@ -185,7 +185,7 @@ class RecordedPass:
     started: list[ToolCall] = field(default_factory=list)
 
 
-def record_pass(lease: Lease, step: NextStep, answer: ModelAnswer) -> RecordedPass:
+def record_pass(lease: Lease, step: NextStep, received: ReceivedResponse) -> RecordedPass:
     """Record the pass with its calls and start those that need no approval, or end the run with the answer.
 
     The rules may have changed since the calls were judged. Then the calls are judged and previewed again, outside the
@@ -194,65 +194,65 @@ def record_pass(lease: Lease, step: NextStep, answer: ModelAnswer) -> RecordedPa
     """
     recorded = None
     try:
-        recorded = _record_in_rounds(lease, step, answer)
+        recorded = _record_in_rounds(lease, step, received)
     finally:
         if recorded is None:
-            keep_after_failure(lease, step, answer, count_usage)
+            keep_after_failure(lease, step, received, count_usage)
     return recorded
 
 
-def _record_in_rounds(lease: Lease, step: NextStep, answer: ModelAnswer) -> RecordedPass:
-    judgment = answer.judgment
+def _record_in_rounds(lease: Lease, step: NextStep, received: ReceivedResponse) -> RecordedPass:
+    judgment = received.judgment
     assert judgment is not None
     for _ in judgment.rounds(lease):
         with lease.transaction() as tx:
-            started = _record_unless_outdated(tx, step, answer, judgment)
+            started = _record_unless_outdated(tx, step, received, judgment)
         if started is not None:
             return RecordedPass(tx.next_step, judgment.context, started)
     raise AssertionError("the last round records every answer")
 
 
 def _record_unless_outdated(
-    tx: Transaction, step: NextStep, answer: ModelAnswer, judgment: PlannedCalls
+    tx: Transaction, step: NextStep, received: ReceivedResponse, judgment: PlannedCalls
 ) -> list[ToolCall] | None:
-    """Record the answer by the current rules, and return the started calls; None if it has to be judged again first.
+    """Record the response by the current rules, and return the started calls; None if it has to be judged again first.
 
-    The answer of a cancelled run is dropped.
+    The response of a cancelled run is dropped.
     """
-    tx.run.employee, tx.run.organization = answer.context.run.employee, answer.context.run.organization
+    tx.run.employee, tx.run.organization = received.context.run.employee, received.context.run.organization
     if tx.run.cancel_requested_at is not None:
-        count_unusable(tx, UnusableAnswer(answer.response.usage, answer.duration_ms), is_counted=answer.is_kept)
+        count_unusable(tx, UnusableResponse(received.response.usage, received.duration_ms), is_counted=received.is_kept)
         return []
     is_closing = step.action == Action.ASK_FOR_ANSWER
     if judgment.planned and not is_closing and judgment.judge_again(tx) is not None:
         return None
-    _insert_pass(tx, step, answer, judgment.snapshot)
+    _insert_pass(tx, step, received, judgment.snapshot)
     if is_closing:
-        _record_closing_answer(tx, step, answer)
+        _record_closing_response(tx, step, received)
         return []
-    return _record_calls(tx, answer, judgment.context, seen=answer.history.signatures)
+    return _record_calls(tx, received, judgment.context, seen=received.history.signatures)
 
 
-def _insert_pass(tx: Transaction, step: NextStep, answer: ModelAnswer, snapshot: str) -> None:
-    run, response = tx.run, answer.response
+def _insert_pass(tx: Transaction, step: NextStep, received: ReceivedResponse, snapshot: str) -> None:
+    run, response = tx.run, received.response
     run.pass_number += 1
     run.asked_pass = max(run.asked_pass, run.pass_number)
-    run.messages_heard = answer.history.messages_upto
+    run.messages_heard = received.history.messages_upto
     run.crash_count = run.patience_tries = 0
     run.patience_since = None
     run.problem = ""
     run.kept_answer = None
-    cost = compute_usage_cost(run, response.usage) if answer.is_kept else count_usage(run, response.usage)
+    cost = compute_usage_cost(run, response.usage) if received.is_kept else count_usage(run, response.usage)
     insert_rows(
         [
             Pass(
                 run_id=run.pk,
                 number=run.pass_number,
-                response={**response.message, **answer.history.marks},
+                response={**response.message, **received.history.flags},
                 text=response.text,
                 thought=response.thought[:MAX_THOUGHT],
                 cut_off=response.cut_off.value,
-                messages_upto=answer.history.messages_upto,
+                messages_upto=received.history.messages_upto,
                 closing=step.action == Action.ASK_FOR_ANSWER,
                 snapshot=snapshot,
                 input_tokens=response.usage.input_tokens,
@@ -260,7 +260,7 @@ def _insert_pass(tx: Transaction, step: NextStep, answer: ModelAnswer, snapshot:
                 cached_tokens=response.usage.cached_tokens,
                 cost_micros=cost,
                 usage_estimated=response.usage.is_estimated,
-                duration_ms=answer.duration_ms,
+                duration_ms=received.duration_ms,
             )
         ]
     )
@@ -268,12 +268,12 @@ def _insert_pass(tx: Transaction, step: NextStep, answer: ModelAnswer, snapshot:
         correct_usage_later(run, response.late_usage)
     if changes := response.adaptations if run.pass_number == 1 else response.learned:
         tx.publish(RequestAdapted(run.pass_number, list(changes)))
-    _publish_answer(tx, response)
-    if (shortening := answer.history.cuts.added) is not None:
+    _publish_response(tx, response)
+    if (shortening := received.history.cuts.added) is not None:
         tx.publish(HistoryShortened(pass_number=run.pass_number, **asdict(shortening)))
 
 
-def _publish_answer(tx: Transaction, response: ModelResponse) -> None:
+def _publish_response(tx: Transaction, response: ModelResponse) -> None:
     number = tx.run.pass_number
     if response.thought:
         shown = response.thought[:MAX_SHOWN_THOUGHT]
@@ -284,21 +284,23 @@ def _publish_answer(tx: Transaction, response: ModelResponse) -> None:
         tx.publish(AnswerCut(number, str(response.cut_off)))
 
 
-def _record_closing_answer(tx: Transaction, step: NextStep, answer: ModelAnswer) -> None:
+def _record_closing_response(tx: Transaction, step: NextStep, received: ReceivedResponse) -> None:
     """Reject the calls of a closing pass; its text is the run's answer, unless a person has sent another message."""
     refused = ToolError(
         ErrorCode.OPERATION_NOT_ALLOWED, "No more tools may be called: the run is closing.", attempted=False
     )
-    for plan in answer.planned:
+    for plan in received.planned:
         plan.refuse(refused)
-    _record_calls(tx, answer, answer.context, seen=None)
-    if tx.run.message_count <= answer.history.messages_upto:
-        end_run(tx, Ending.answered(answer.response.text, answer.response.cut_off, step.reason))
+    _record_calls(tx, received, received.context, seen=None)
+    if tx.run.message_count <= received.history.messages_upto:
+        end_run(tx, Ending.answered(received.response.text, received.response.cut_off, step.reason))
 
 
-def _record_calls(tx: Transaction, answer: ModelAnswer, context: RunContext, seen: Set[str] | None) -> list[ToolCall]:
+def _record_calls(
+    tx: Transaction, received: ReceivedResponse, context: RunContext, seen: Set[str] | None
+) -> list[ToolCall]:
     """Insert the calls, start as many as have a free slot, and return these."""
-    for plan in answer.planned:
+    for plan in received.planned:
         plan.row.pass_number = tx.run.pass_number
     may_start = tx.run.may_start and not tx.is_late
-    return insert_calls(tx, answer.planned, context.calls_at_once if may_start else 0, seen)
+    return insert_calls(tx, received.planned, context.calls_at_once if may_start else 0, seen)

@@ -4,7 +4,7 @@ A read runs again. The outcome of a write cannot be known, so a person is asked,
 """
 
 from agents.employees.toolboxes import load_toolbox
-from agents.runs.engine.results import end_unexecuted, keep_marks, publish_result
+from agents.runs.engine.results import end_unexecuted, keep_provenance, publish_result
 from agents.runs.engine.timing import MAX_ATTEMPTS
 from agents.runs.engine.transaction import MACHINE, Transaction
 from agents.runs.engine.unknown_outcomes import UnknownOutcome, mark_outcome_unknown, show_unknown_card
@@ -95,7 +95,7 @@ def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: Tool
     failed = ToolCall.objects.filter(pk=call.pk, status=CallStatus.FAILED, exec_epoch=epoch, late_effect__isnull=True)
     if not result.success or not failed.update(late_effect=late_effect):
         return False
-    keep_marks(call, result)
+    keep_provenance(call, result)
     summary, reporter = result.summary[:_LONGEST_SUMMARY], "the agent" if tx.run.origin == Origin.ASK else "its worker"
     why = f"Marked as not done, but {reporter} says it happened: {summary}"
     if again:

@@ -11,7 +11,6 @@ from agents.employees.toolboxes import load_toolbox
 from agents.platform.queries.writes import insert_rows
 from agents.providers.base import RequestedCall
 from agents.runs.call_history import NOW, Occasion
-from agents.runs.engine.answerer import AskingCard, GateAnswer, get_answerer
 from agents.runs.engine.card_sentences import CallEffect
 from agents.runs.engine.cards import (
     approve_by_grant,
@@ -22,6 +21,7 @@ from agents.runs.engine.cards import (
     seal,
 )
 from agents.runs.engine.context import RunContext, has_same_verdict
+from agents.runs.engine.preapprover import AskingCard, Preapproval, get_preapprover
 from agents.runs.engine.timing import MAX_OPEN_CARDS, MAX_OPEN_TICKETS
 from agents.runs.engine.transaction import Transaction
 from agents.runs.events import ToolRejected, ToolSkipped, ToolStarted
@@ -59,7 +59,7 @@ class PlannedCall:
     Attributes:
         permission, error: those of the verdict, unless something else forbids the call.
         effect: the effect for the call's card; None if it needs no card.
-        answer: that of the standing grants to the card; None if the tool has none.
+        preapproval: that of the standing grants to the card; None if the tool has none.
     """
 
     row: ToolCall
@@ -67,17 +67,17 @@ class PlannedCall:
     permission: Permission
     error: ToolError | None = None
     effect: CallEffect | None = None
-    answer: GateAnswer | None = None
+    preapproval: Preapproval | None = None
 
     @property
     def is_duplicate(self) -> bool:
-        """True if an equal call of the run answers this one."""
+        """True if an equal call of the run has the result of this one."""
         return self.row.duplicate_of is not None
 
     @property
     def grant(self) -> Any:
         """The standing grant that approves the call; None if a person must decide."""
-        return self.answer.grant if self.answer else None
+        return self.preapproval.grant if self.preapproval else None
 
     def refuse(self, error: ToolError) -> None:
         """Forbid the call."""
@@ -155,10 +155,10 @@ def preview_card(context: RunContext, plan: PlannedCall) -> None:
         return
     card = build_card(plan.row, plan.effect, plan.row.why, context.run.organization.card_days)
     asking = AskingCard(card, context.run, tool, plan.verdict.causes)
-    answerer = get_answerer()
-    plan.answer = answerer.find_answer(asking, context.standing_grants.load(context.run))
-    if plan.answer is not None:
-        answerer.end(plan.answer.ended)
+    preapprover = get_preapprover()
+    plan.preapproval = preapprover.find_preapproval(asking, context.standing_grants.load(context.run))
+    if plan.preapproval is not None:
+        preapprover.end(plan.preapproval.ended)
 
 
 def make_limit_error(message: str) -> ToolError:
@@ -191,7 +191,7 @@ def insert_calls(
     if seen is not None:
         _mark_duplicates(tx.run.pk, planned, seen)
     _limit_cards(tx.run, planned)
-    _reserve_answers(tx, planned)
+    _reserve_preapprovals(tx, planned)
     for plan in planned:
         _set_status(tx, plan)
     started = [plan.row for plan in planned if plan.row.status == CallStatus.READY][:free_slots]
@@ -226,17 +226,19 @@ def _limit_cards(run: Run, planned: list[PlannedCall]) -> None:
         plan.refuse(make_cards_error(most))
 
 
-def _reserve_answers(tx: Transaction, planned: list[PlannedCall]) -> None:
-    """Keep as many answers of standing grants as these have uses left; the other calls get cards."""
-    asking = [plan for plan in planned if plan.answer and plan.permission == Permission.ASK and not plan.is_duplicate]
-    answers = [
-        (plan.answer, Approval(run_id=tx.run.pk, tool_call_id=plan.row.parent_call_id or 0))
-        for plan in asking
-        if plan.answer is not None
+def _reserve_preapprovals(tx: Transaction, planned: list[PlannedCall]) -> None:
+    """Keep as many approvals by standing grants as these have uses left; the other calls get cards."""
+    asking = [
+        plan for plan in planned if plan.preapproval and plan.permission == Permission.ASK and not plan.is_duplicate
     ]
-    for plan, answer in zip(asking, get_answerer().reserve_uses(tx.run, answers), strict=True):
-        plan.answer = answer
-        plan.row.judgment = {**(plan.row.judgment or {}), "answer": answer.as_json()}
+    preapprovals = [
+        (plan.preapproval, Approval(run_id=tx.run.pk, tool_call_id=plan.row.parent_call_id or 0))
+        for plan in asking
+        if plan.preapproval is not None
+    ]
+    for plan, preapproval in zip(asking, get_preapprover().reserve_uses(tx.run, preapprovals), strict=True):
+        plan.preapproval = preapproval
+        plan.row.judgment = {**(plan.row.judgment or {}), "answer": preapproval.as_json()}
 
 
 def _set_status(tx: Transaction, plan: PlannedCall) -> None:
@@ -272,10 +274,10 @@ def _insert_cards(tx: Transaction, planned: list[PlannedCall]) -> None:
     for plan, card in zip(planned, cards, strict=True):
         publish_card(tx, plan.row, card, days)
         if card.standing_grant_id is not None:
-            _publish_answer(tx, card)
+            _publish_preapproval(tx, card)
 
 
-def _publish_answer(tx: Transaction, card: Approval) -> None:
+def _publish_preapproval(tx: Transaction, card: Approval) -> None:
     """Publish and audit that a standing grant approved the card."""
     publish_decision(tx, card, "")
     tx.audit(
@@ -324,7 +326,7 @@ def find_call_timeout(call: ToolCall) -> float:
 
 
 def _mark_duplicates(run_id: int, planned: list[PlannedCall], seen: Set[str]) -> None:
-    """Set `duplicate_of` on each call that repeats an earlier call of the run or another call of the same answer."""
+    """Set `duplicate_of` on each call that repeats an earlier call of the run or another call of the same response."""
     calls = [plan.row for plan in planned if not is_volatile(plan.row)]
     earlier = find_earlier_calls(run_id, {call.signature for call in calls if call.signature} & seen)
     first = {call.signature: call for call in reversed(calls)}
@@ -346,7 +348,7 @@ def find_earlier_calls(run_id: int, wanted: Set[str]) -> dict[str, ToolCall]:
 
 
 def _is_still_valid(found: list[ToolCall]) -> bool:
-    """Return True if the last of these equal calls still answers a new one."""
+    """Return True if the last of these equal calls still serves a new one."""
     last = found[-1]
     if last.finished_seq is None:
         return True

@@ -76,12 +76,12 @@ def publish_result(tx: Transaction, call: ToolCall, result: ToolResult, duration
     if settings.GADGET_CONFIG.tools.log_calls:
         outcome = "succeeded" if result.success else f"failed ({result.error.code})" if result.error else "failed"
         logger.info("run %s: %s %s in %d ms", call.run_id, call.tool, outcome, duration_ms)
-    keep_marks(call, result)
+    keep_provenance(call, result)
     tx.publish(ToolFinished.of(call, result, duration_ms))
 
 
-def keep_marks(call: ToolCall, result: ToolResult) -> None:
-    """Keep the marks of the values from outside that a successful call stored; part of each way to settle a call."""
+def keep_provenance(call: ToolCall, result: ToolResult) -> None:
+    """Remember the values from outside that a successful call stored; part of each way to settle a call."""
     if call.provenance and result.success:
         remember_outside_values(call, load_toolbox(call.organization_id))
 

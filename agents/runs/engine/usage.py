@@ -1,4 +1,4 @@
-"""Step 6 of a run, continued: count the usage of an answer, also of one that could not be used."""
+"""Step 6 of a run, continued: count the usage of a response, also of one that could not be used."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,12 @@ from agents.runs.model_events import AnswerUnusable
 from agents.runs.models import Run
 
 STOPPED = "stopped"
-"""The code of an answer that was given up because its run was cancelled or its worker stopped."""
+"""The code of a response that was given up because its run was cancelled or its worker stopped."""
 
 
 @dataclass(frozen=True)
-class UnusableAnswer:
-    """An answer that came, wholly or in part, and becomes no pass.
+class UnusableResponse:
+    """A response that came, wholly or in part, and becomes no pass.
 
     Attributes:
         reason: the provider's message.
@@ -29,7 +29,7 @@ class UnusableAnswer:
 
 
 def count_usage(run: Run, used: Usage) -> int:
-    """Add an answer's usage to the run and return its cost in millionths; needs the run's employee and provider."""
+    """Add a response's usage to the run and return its cost in millionths; needs the run's employee and provider."""
     cost = compute_usage_cost(run, used)
     run.input_tokens += used.input_tokens
     run.output_tokens += used.output_tokens
@@ -40,30 +40,30 @@ def count_usage(run: Run, used: Usage) -> int:
 
 
 def compute_usage_cost(run: Run, used: Usage) -> int:
-    """Return the cost of an answer in millionths; needs the run's employee and provider."""
+    """Return the cost of a response in millionths; needs the run's employee and provider."""
     return compute_cost(run.employee.provider, run.employee.model, used)
 
 
-def count_unusable(tx: Transaction, answer: UnusableAnswer, is_counted: bool = False) -> None:
-    """Add an answer that is no pass to the run's usage and time, and publish it.
+def count_unusable(tx: Transaction, received: UnusableResponse, is_counted: bool = False) -> None:
+    """Add a response that is no pass to the run's usage and time, and publish it.
 
     Args:
         is_counted: its usage was added when it came.
     """
-    run, used = tx.run, answer.used
+    run, used = tx.run, received.used
     price = find_price(run.employee.provider, run.employee.model)
     cost = compute_usage_cost(run, used) if is_counted else count_usage(run, used)
-    run.unusable_ms += answer.duration_ms
+    run.unusable_ms += received.duration_ms
     tx.publish(
         AnswerUnusable(
             pass_number=run.pass_number + 1,
-            code=answer.code,
-            reason=answer.reason,
+            code=received.code,
+            reason=received.reason,
             input_tokens=used.input_tokens,
             output_tokens=used.output_tokens,
             usage_estimated=used.is_estimated,
             cost=to_currency(cost if price else None),
-            text=answer.text or None,
-            duration_ms=answer.duration_ms,
+            text=received.text or None,
+            duration_ms=received.duration_ms,
         )
     )

@@ -12,7 +12,6 @@ from django.db import DatabaseError, InternalError, OperationalError, connection
 from django.db.models.functions import Now
 
 from agents.platform.database_outages import OUTAGE_ERRORS, describe_outage
-from agents.runs.engine.answerer import get_answerer
 from agents.runs.engine.approved_calls import ApprovedCall
 from agents.runs.engine.card_sentences import CallEffect
 from agents.runs.engine.cards import (
@@ -30,6 +29,7 @@ from agents.runs.engine.execution import CallTerms, prepare_call, run_call
 from agents.runs.engine.judgment import lock_counted
 from agents.runs.engine.lease import Lease, is_shutting_down
 from agents.runs.engine.next_step import wake_if_possible
+from agents.runs.engine.preapprover import get_preapprover
 from agents.runs.engine.recovery import record_late_effect
 from agents.runs.engine.requested_calls import find_call_timeout, publish_call_start
 from agents.runs.engine.results import (
@@ -37,7 +37,7 @@ from agents.runs.engine.results import (
     NotExecuting,
     build_end_columns,
     end_unexecuted,
-    keep_marks,
+    keep_provenance,
     publish_result,
     record_result,
     reject,
@@ -125,9 +125,9 @@ def _use_approval(tx: Transaction, due: ApprovedCall) -> CallEffect | None:
         return None
     effect = due.effect
     assert isinstance(effect, CallEffect)
-    if objection is None and (unanswered := due.find_grant_objection()) is not None:
-        get_answerer().end(unanswered.ended)
-        why = f"The standing grant that approved this no longer covers it: {unanswered.why}."
+    if objection is None and (withdrawn := due.find_grant_objection()) is not None:
+        get_preapprover().end(withdrawn.ended)
+        why = f"The standing grant that approved this no longer covers it: {withdrawn.why}."
         replace_card(tx, due.card, effect, why)
         return None
     in_time = approved.filter(valid_until__gt=Now(), start_after__lte=Now())
@@ -217,7 +217,7 @@ def _settle_by_late_report(tx: Transaction, epoch: int, call: ToolCall, result: 
     is_definite = result.success or (result.error is not None and result.error.is_definite)
     if is_definite and open_call.update(**build_end_columns(tx, call, result)):
         close_unknown_card(call, "The worker reported late.")
-        keep_marks(call, result)
+        keep_provenance(call, result)
         tx.inbox_changed = True
         tx.publish(CallResolved(str(call.pk), outcome, "gadget", "The worker reported late."))
         wake_if_possible(tx)

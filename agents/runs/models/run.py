@@ -94,7 +94,7 @@ WITHOUT_MODEL = (Origin.MCP, Origin.ASK, Origin.MANUAL)
 
 
 class Run(models.Model):
-    """One task at work. Only a transaction (engine/transaction.py) and the claim (engine/lease.py) change a run.
+    """One task at work. Only a transaction (engine/transaction.py) and the lease (engine/lease.py) change a run.
 
     Attributes:
         correlation_id: that of the request that started it, or of its parent; empty if there was none.
@@ -264,7 +264,7 @@ class Pass(models.Model):
     """One model call. A recorded pass is never requested again.
 
     Attributes:
-        response: the provider's message, verbatim except for its reasoning, with the marks of `engine.history.History`.
+        response: the provider's message, verbatim except for its reasoning, with the flags of `engine.history.History`.
         thought: the text between <think> tags, which is never sent back.
         cut_off: the reason why the answer is incomplete; empty if it is complete.
         messages_upto: the number of the last message in the request.

@@ -1,4 +1,4 @@
-"""The compiled queries of a driver: the run that it claims, its calls and passes, and its employee's permissions."""
+"""The compiled queries of a driver: the run that it drives, its calls and passes, and its employee's permissions."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ _STOPPED_EMPLOYEE = Employee.objects.filter(pk=OuterRef("employee_id"), stopped_
 
 
 class DueRun(NamedTuple):
-    """A queued run that may be claimed, and the database's time."""
+    """A queued run that may get a driver, and the database's time."""
 
     lease_epoch: int
     started_at: datetime | None

@@ -11,7 +11,7 @@ from django.urls import reverse
 from agents.runs.models import ToolCall
 from tools.contract import Level, Tool
 from tools.toolbox.permissions import CauseKind
-from tools.toolbox.standing_grants import ANSWERABLE
+from tools.toolbox.standing_grants import GRANTABLE
 
 _MUST_BE = ", but must be "
 _NOT_FROM_OUTSIDE = " comes from outside: "
@@ -103,8 +103,8 @@ class CallToExplain:
         if self.call.level == Level.DESTRUCTIVE.value:
             return "Destructive calls always need a person."
         kinds = {kind for kind, _, _ in (self.call.judgment or {}).get("causes", ())}
-        is_answerable = self.may_be_granted and kinds <= ANSWERABLE
-        return "You can pre-approve calls like this." if is_answerable else ""
+        is_grantable = self.may_be_granted and kinds <= GRANTABLE
+        return "You can pre-approve calls like this." if is_grantable else ""
 
     def explain_raised_level(self) -> str:
         if self.tool is None:

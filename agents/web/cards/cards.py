@@ -13,7 +13,7 @@ from django.utils import timezone
 from agents.approvals.decisions import DENY_REASONS, make_confirmation_phrase
 from agents.approvals.requesters import describe_requesters
 from agents.approvals.votes import CardStanding, find_standings
-from agents.approvals.warnings.marks import get_preview
+from agents.approvals.warnings.card_reading import get_preview
 from agents.approvals.warnings.surroundings import CardFacts, Surroundings, load_surroundings
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND

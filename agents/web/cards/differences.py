@@ -11,8 +11,8 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from agents.approvals.warnings.card_reading import get_preview
 from agents.approvals.warnings.folding import MAX_LENGTH
-from agents.approvals.warnings.marks import get_preview
 from agents.runs.models import Approval
 from agents.web.text.safe_text import render_value
 from agents.web.text.text_diff import DiffLine, FoldedDiff, build_diff, fold_diff, mark_characters
@@ -62,7 +62,7 @@ class Change:
         return fold_diff(self.diff)
 
     @cached_property
-    def marked_values(self) -> tuple[SafeString, SafeString]:
+    def diff_values(self) -> tuple[SafeString, SafeString]:
         """Both values; in short texts the removed and added characters are marked."""
         before, after = self.before, self.after
         is_short = isinstance(before, str) and isinstance(after, str) and max(len(before), len(after)) <= MAX_LENGTH

@@ -54,7 +54,7 @@ def mark_first_field(fields: Iterable[FormField], target_ids: Collection[str]) -
     fields = list(fields)
     inputs = [field for field in _list_inputs(fields) if field.is_used]
     first = next((field for field in inputs if not _identifies(field, target_ids)), None)
-    return [_mark(field, first) for field in fields] if first else fields
+    return [_mark_if_first(field, first) for field in fields] if first else fields
 
 
 def _list_inputs(fields: Iterable[FormField]) -> list[FormField]:
@@ -70,8 +70,8 @@ def _identifies(field: FormField, target_ids: Collection[str]) -> bool:
     return bool(ID_NAME.search(field.name)) or all(str(value) in target_ids for value in values)
 
 
-def _mark(field: FormField, first: FormField) -> FormField:
-    return replace(field, is_first=field is first, fields=tuple(_mark(each, first) for each in field.fields))
+def _mark_if_first(field: FormField, first: FormField) -> FormField:
+    return replace(field, is_first=field is first, fields=tuple(_mark_if_first(each, first) for each in field.fields))
 
 
 def list_changed_texts(fields: Iterable[FormField], form_input: FormInput) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agents.approvals.questions import MAX_ANSWER
-from agents.approvals.warnings.marks import get_preview
+from agents.approvals.warnings.card_reading import get_preview
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 

@@ -56,7 +56,7 @@ ACTIONS = (
     OfferedAction("Verify the audit log", "shield-check", "audit-verify", Role.ADMIN, "integrity signature", fields=()),
     OfferedAction("Add an employee", "plus", "admin:employees_employee_add", Role.ADMIN, "new create hire"),
     OfferedAction("Choose your notices", "bell", "notices", Role.VIEWER, "notifications e-mail push chat quiet hours"),
-    OfferedAction("Show your messages", "bell", "notice-messages", Role.VIEWER, "notices sent notifications"),
+    OfferedAction("Show your messages", "bell", "notifications", Role.VIEWER, "notices sent notifications"),
     OfferedAction("Add a deputy", "users", "deputies", Role.APPROVER, "deputies vacation away absence"),
     OfferedAction("Choose your preferences", "settings", "preferences", Role.VIEWER, "language time zone units"),
     OfferedAction("Change your password", "key-round", "own-password", Role.VIEWER, "account"),

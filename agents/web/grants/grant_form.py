@@ -13,7 +13,7 @@ from django.http import QueryDict
 from agents.platform.refusals import Invalid
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.standing_grants.coverage import build_call_schema
-from agents.standing_grants.drafts import GrantDraft
+from agents.standing_grants.proposals import ProposedGrant
 from tools.contract import Tool, canonical_json, fingerprint, storable_json
 from tools.schemas.param_paths import SchemaParam
 from tools.toolbox.conditions import Condition, Rule
@@ -86,16 +86,16 @@ class GrantForm:
     rows: tuple[SentenceRow, ...] = ()
 
 
-def make_form(draft: GrantDraft) -> GrantForm:
-    """Make the form that shows a draft."""
-    lifetime = next((name for name, _, length in LIFETIMES if length >= draft.lifetime), LIFETIMES[-1][0])
+def make_form(proposal: ProposedGrant) -> GrantForm:
+    """Make the form that shows a proposal."""
+    lifetime = next((name for name, _, length in LIFETIMES if length >= proposal.lifetime), LIFETIMES[-1][0])
     return GrantForm(
-        tool=draft.tool,
-        employee=str(draft.employee_id or ""),
-        run=str(draft.run_id or ""),
-        max_uses=str(draft.max_uses),
+        tool=proposal.tool,
+        employee=str(proposal.employee_id or ""),
+        run=str(proposal.run_id or ""),
+        max_uses=str(proposal.max_uses),
         lifetime=lifetime,
-        rows=tuple(_make_row(path, draft.conditions) for path in draft.params),
+        rows=tuple(_make_row(path, proposal.conditions) for path in proposal.params),
     )
 
 
@@ -128,8 +128,8 @@ def read_form(posted: QueryDict) -> GrantForm:
     )
 
 
-def parse_draft(form: GrantForm) -> GrantDraft:
-    """Return the draft that the form describes.
+def parse_proposal(form: GrantForm) -> ProposedGrant:
+    """Return the proposal that the form describes.
 
     Raises:
         Invalid: names the input that cannot be read, and why.
@@ -140,7 +140,7 @@ def parse_draft(form: GrantForm) -> GrantDraft:
     if lifetime is None:
         raise Invalid("lifetime", "Choose how long the standing grant is valid.")
     kept = [row for row in form.rows if row.rule != ABSENT]
-    return GrantDraft(
+    return ProposedGrant(
         tool=form.tool,
         employee_id=_parse_id("employee", form.employee),
         run_id=_parse_id("run", form.run),

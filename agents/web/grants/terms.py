@@ -49,8 +49,8 @@ class ShownGrant:
 
     Attributes:
         used: calls that it approved and that have started, or still may.
-        state: the reason why it answers nothing, in a few words; empty while it is in force.
-        latest: the newest cards that it answered.
+        state: the reason why it approves nothing, in a few words; empty while it is in force.
+        latest: the newest cards that it approved.
         pause: the calls that it leaves to a person now, while it is in force.
     """
 
@@ -64,7 +64,7 @@ class ShownGrant:
 
     @property
     def has_ended(self) -> bool:
-        """True if it never answers a call again; one that is used up does if a call gives its use back."""
+        """True if it never approves a call again; one that is used up does if a call gives its use back."""
         return bool(self.state) and self.state != USED_UP
 
     @property
@@ -77,7 +77,7 @@ class ShownGrant:
 
 
 def describe_grants(organization: Organization, grants: Iterable[StandingGrant]) -> list[ShownGrant]:
-    """Describe rows of `making.list_grants`, each with the newest cards that it answered."""
+    """Describe rows of `making.list_grants`, each with the newest cards that it approved."""
     rows, toolbox, now = list(grants), load_toolbox(organization.pk), timezone.now()
     latest = _load_latest([row.pk for row in rows])
     shown = []
@@ -111,18 +111,18 @@ def format_value(value: Any) -> str:
 def describe_suggestions(member: Membership, employee_id: int | None = None) -> list[dict[str, Any]]:
     """Describe the suggested standing grants for one employee, or for all."""
     found = find_suggestions(member, employee_id)
-    rows = Employee.objects.filter(pk__in={each.draft.employee_id for each in found})
+    rows = Employee.objects.filter(pk__in={each.proposal.employee_id for each in found})
     employees: dict[int | None, Employee] = {employee.pk: employee for employee in rows}
     return [
         {
             "tool": each.tool,
-            "employee": employees[each.draft.employee_id],
+            "employee": employees[each.proposal.employee_id],
             "count": len(each.cards),
             "card": each.cards[0],
-            "terms": describe_terms(each.draft.params, each.draft.conditions),
+            "terms": describe_terms(each.proposal.params, each.proposal.conditions),
         }
         for each in found
-        if each.draft.employee_id in employees
+        if each.proposal.employee_id in employees
     ]
 
 
@@ -153,10 +153,10 @@ def _describe_state(grant: StandingGrant, tool: Tool | None, used: int, now: dat
 
 
 def _load_latest(ids: list[int]) -> dict[int, list[Approval]]:
-    """Load the last cards that each standing grant answered, newest first."""
+    """Load the last cards that each standing grant approved, newest first."""
     place = Window(RowNumber(), partition_by="standing_grant_id", order_by="-pk")
-    answered = Approval.objects.filter(standing_grant_id__in=ids).annotate(place=place).filter(place__lte=MAX_SHOWN)
-    rows = Approval.objects.filter(pk__in=answered.values("pk")).order_by("-pk")
+    approved = Approval.objects.filter(standing_grant_id__in=ids).annotate(place=place).filter(place__lte=MAX_SHOWN)
+    rows = Approval.objects.filter(pk__in=approved.values("pk")).order_by("-pk")
     found: dict[int, list[Approval]] = {pk: [] for pk in ids}
     for card in rows.only("pk", "sentence", "status", "decided_at", "standing_grant_id"):
         found[card.standing_grant_id or 0].append(card)

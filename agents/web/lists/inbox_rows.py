@@ -20,8 +20,8 @@ from django.utils import timezone
 from agents.accounts.models import Membership, Organization
 from agents.approvals.snoozes import list_snoozed_calls
 from agents.approvals.votes import HAS_VOTES, list_voters
+from agents.approvals.warnings.card_reading import read_cards
 from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
-from agents.approvals.warnings.marks import read_cards
 from agents.approvals.warnings.surroundings import CardFacts, load_facts
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.cards import SEND
@@ -118,7 +118,7 @@ SORTS: Mapping[str, tuple[str, Callable[[InboxRow], Any]]] = {
     "": ("Oldest first, grouped", lambda row: (row.call_id, row.pk)),
     "asked": ("Oldest first", lambda row: (row.call_id, row.pk)),
     "expiry": ("Expiring first", lambda row: (row.expires_at, row.pk)),
-    "risk": ("Riskiest first", lambda row: (-row.risk, not row.marks, row.call_id, row.pk)),
+    "risk": ("Riskiest first", lambda row: (-row.risk, not row.warnings, row.call_id, row.pk)),
     "employee": ("Employee", lambda row: (row.employee.casefold(), row.call_id, row.pk)),
 }
 """The orders of the list, each with its label; the first one also puts cards of equal shape together."""

@@ -78,7 +78,7 @@ class InboxRow:
         return 4 if self.kind == ApprovalKind.UNKNOWN else RISKS.get(self.level, 0)
 
     @property
-    def marks(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """The reasons to be shown as warnings; the level and the need to open the card are shown in other ways."""
         return tuple(reason for reason in self.reasons if reason not in (FOLDED, DESTRUCTIVE))
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agents.policy.recorded_calls import ANSWERED, ReplayOutcome
+from agents.policy.recorded_calls import PREAPPROVED, ReplayOutcome
 from agents.policy.simulation import SimulationReport
 
 WORDS = {
     "auto": "runs automatically",
     "ask": "needs approval",
     "forbidden": "is refused",
-    ANSWERED: "is approved by a standing grant",
+    PREAPPROVED: "is approved by a standing grant",
 }
 _SKIPPED = {
-    ReplayOutcome.UNKNOWN.value: "Verdict unknown, because the draft needs a fact that was not recorded",
+    ReplayOutcome.UNKNOWN.value: "Verdict unknown, because the policy draft needs a fact that was not recorded",
     ReplayOutcome.PRUNED.value: "No recorded verdict",
     ReplayOutcome.MISSING.value: "Rules no longer stored",
     ReplayOutcome.UNREADABLE.value: "Damaged record",
@@ -40,7 +40,7 @@ class VerdictCounts:
         return [(self.before.get(name, 0), self._get_after(name)) for name in COLUMNS]
 
     def _get_after(self, name: str) -> int:
-        return self.after.get(name, 0) + (self.after.get(ANSWERED, 0) if name == "auto" else 0)
+        return self.after.get(name, 0) + (self.after.get(PREAPPROVED, 0) if name == "auto" else 0)
 
 
 COLUMNS = ("auto", "ask", "forbidden")

@@ -14,7 +14,7 @@ OUTCOMES = {
     CardOutcome.ENOUGH.value: "the same approvals suffice",
     CardOutcome.MORE.value: "needs more or other people",
     CardOutcome.FEWER.value: "needs fewer people",
-    CardOutcome.ANSWERED.value: "a standing grant approves it",
+    CardOutcome.PREAPPROVED.value: "a standing grant approves it",
     CardOutcome.PAUSED.value: "becomes a card, because the maker of its standing grant cannot decide it alone",
     CardOutcome.OPEN.value: "is not approved",
 }
@@ -22,7 +22,7 @@ COLUMNS = {
     CardOutcome.ENOUGH: "Same approvals suffice",
     CardOutcome.MORE: "More or other people",
     CardOutcome.FEWER: "Fewer people",
-    CardOutcome.ANSWERED: "Standing grant approves",
+    CardOutcome.PREAPPROVED: "Standing grant approves",
     CardOutcome.PAUSED: "Standing grant pauses",
     CardOutcome.OPEN: "Not approved",
 }
@@ -97,7 +97,7 @@ def describe_cards(
 def describe_shadow_cards(
     cards: Iterable[ShadowCard], titles: Mapping[str, str], employees: Mapping[int, str]
 ) -> list[ChangedCard]:
-    """Describe the cards that would have changed under a draft in shadow mode; each comes with its card's row."""
+    """Describe the cards that would have changed under a policy draft in shadow mode, each with its card's row."""
     return [
         ChangedCard(
             card_id=each.card_id,

@@ -19,7 +19,7 @@ MAX_LENGTH = 20_000
 
 
 @dataclass(frozen=True)
-class DraftDocument:
+class Document:
     """A text in Markdown, cut after 20,000 characters; `draft_id` is 0 if it is not stored as a draft."""
 
     text: str
@@ -27,12 +27,12 @@ class DraftDocument:
     draft_id: int = 0
 
 
-def load_documents(run_id: int, events: Iterable[Event], calls: dict[int, ToolCall]) -> dict[int, DraftDocument]:
+def load_documents(run_id: int, events: Iterable[Event], calls: dict[int, ToolCall]) -> dict[int, Document]:
     """Load the text of each successful draft among the results, by call.
 
     A text that its event contains needs no query. Stored drafts take one query, and texts too long for events another.
     """
-    complete, stored, cut = dict[int, DraftDocument](), dict[int, int](), list[int]()
+    complete, stored, cut = dict[int, Document](), dict[int, int](), list[int]()
     for event in events:
         if event.type != EventType.TOOL_RESULT or not event.payload["result"].get("success"):
             continue
@@ -42,7 +42,7 @@ def load_documents(run_id: int, events: Iterable[Event], calls: dict[int, ToolCa
         if draft_id := _parse_draft_id(result):
             stored[call_id] = draft_id
         elif result.get("markdown"):
-            complete[call_id] = DraftDocument(str(result["markdown"]), is_cut=False)
+            complete[call_id] = Document(str(result["markdown"]), is_cut=False)
         elif result.get("truncated"):
             cut.append(call_id)
     organization_id = next((call.organization_id for call in calls.values()), 0)
@@ -57,7 +57,7 @@ def _parse_draft_id(result: dict[str, Any]) -> int:
         return 0
 
 
-def _load_stored(of_run: tuple[int, int], draft_ids: dict[int, int]) -> dict[int, DraftDocument]:
+def _load_stored(of_run: tuple[int, int], draft_ids: dict[int, int]) -> dict[int, Document]:
     if not draft_ids:
         return {}
     # Only drafts of this run, because a result may contain any id.
@@ -68,7 +68,7 @@ def _load_stored(of_run: tuple[int, int], draft_ids: dict[int, int]) -> dict[int
     return {call_id: _build_document(texts[pk], pk) for call_id, pk in draft_ids.items() if pk in texts}
 
 
-def _load_from_calls(call_ids: list[int]) -> dict[int, DraftDocument]:
+def _load_from_calls(call_ids: list[int]) -> dict[int, Document]:
     if not call_ids:
         return {}
     text = Substr(KeyTextTransform("markdown", "result"), Value(1), Value(MAX_LENGTH + 1))
@@ -76,5 +76,5 @@ def _load_from_calls(call_ids: list[int]) -> dict[int, DraftDocument]:
     return {pk: _build_document(text) for pk, text in rows if text}
 
 
-def _build_document(text: str, draft_id: int = 0) -> DraftDocument:
-    return DraftDocument(text[:MAX_LENGTH], len(text) > MAX_LENGTH, draft_id)
+def _build_document(text: str, draft_id: int = 0) -> Document:
+    return Document(text[:MAX_LENGTH], len(text) > MAX_LENGTH, draft_id)

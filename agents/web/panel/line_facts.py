@@ -14,7 +14,7 @@ from agents.runs.queries.runs import DISPLAYED_CALLS, PASS_USAGE, TIMELINE_TYPES
 from agents.web.cards.cards import Card, find_call_tool, load_cards
 from agents.web.panel.call_inputs import RecordNames, load_record_names
 from agents.web.panel.child_runs import ChildRun, load_child_runs
-from agents.web.panel.documents import DraftDocument, load_documents
+from agents.web.panel.documents import Document, load_documents
 from agents.web.panel.timeline import DrawnSegment, load_timeline_from
 
 RUN_RELATIONS = ("employee", "organization", "created_by")
@@ -82,7 +82,7 @@ class LineFacts:
         return frozenset(filter(None, ends))
 
     @cached_property
-    def documents(self) -> dict[int, DraftDocument]:
+    def documents(self) -> dict[int, Document]:
         """The documents that calls of the batch have drafted, by call."""
         return load_documents(self.run_id, self.events, self.calls)
 

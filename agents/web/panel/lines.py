@@ -61,7 +61,7 @@ class PanelLine:
 
 
 @dataclass(frozen=True)
-class StatusMark:
+class StatusIcon:
     """The look of a call's status: a class, an icon (a spinner has none) and a word."""
 
     look: str
@@ -69,17 +69,17 @@ class StatusMark:
     word: str
 
 
-RUNNING = StatusMark("spinner", "", "running")
-WAITING = StatusMark("mark wait", "clock", "waiting")
-MARKS = {
+RUNNING = StatusIcon("spinner", "", "running")
+WAITING = StatusIcon("mark wait", "clock", "waiting")
+STATUS_ICONS = {
     CallStatus.READY.value: RUNNING,
     CallStatus.EXECUTING.value: RUNNING,
-    CallStatus.SUCCEEDED.value: StatusMark("mark good", "check", "succeeded"),
+    CallStatus.SUCCEEDED.value: StatusIcon("mark good", "check", "succeeded"),
     CallStatus.AWAITING_APPROVAL.value: WAITING,
     CallStatus.SUSPENDED.value: WAITING,
     CallStatus.APPROVED.value: WAITING,
-    CallStatus.DUPLICATE.value: StatusMark("mark", "equal", "duplicate"),
-    CallStatus.OUTCOME_UNKNOWN.value: StatusMark("mark bad", "circle-question-mark", "outcome unknown"),
+    CallStatus.DUPLICATE.value: StatusIcon("mark", "equal", "duplicate"),
+    CallStatus.OUTCOME_UNKNOWN.value: StatusIcon("mark bad", "circle-question-mark", "outcome unknown"),
 }
 
 
@@ -162,7 +162,7 @@ def _build_call_context(event: Event, facts: LineFacts) -> dict[str, Any]:
         "member": facts.context.member,
         "icon_name": find_tool_icon(call.tool),
         "level_icon": ICONS[call.level],
-        "mark": MARKS.get(call.status) or StatusMark("mark bad", "x", call.get_status_display()),
+        "status_icon": STATUS_ICONS.get(call.status) or StatusIcon("mark bad", "x", call.get_status_display()),
         "brief": render_brief(call.params, tool, facts.record_names),
         "params": render_inputs(call.params, tool, facts.record_names),
         "original_params": _render_original(call, tool, facts),

@@ -16,7 +16,7 @@ from typing import Any
 from agents.runs.budgets import compute_run_cost, format_money
 from agents.runs.descriptions import CALL_EVENTS, NOTE_EVENTS, Description, describe
 from agents.runs.models import Event, EventType, Run, ToolCall
-from agents.triggers.receiving import find_message
+from agents.triggers.receiving import find_received_message
 from agents.web.panel.line_facts import load_pass_figures
 from agents.web.text import durations
 from agents.web.text.safe_text import replace_hidden_characters
@@ -154,7 +154,7 @@ class MarkdownTranscript:
         fields = {name: facts[name] for name in HEAD_FACTS if facts[name] != ""}
         lines = [f"- {_to_words(name)}: {NOTHING if fact is None else quote(fact)}\n" for name, fact in fields.items()]
         head = f"# Run {run.pk}\n\n{''.join(lines)}\n## Task\n\n{fence(run.task)}"
-        message = find_message(run)
+        message = find_received_message(run)
         return head if message is None else f"{head}\n## Message from outside\n\n{fence(_format_json(message), 'json')}"
 
     def write_entry(self, entry: TranscriptEntry) -> str:
@@ -253,7 +253,7 @@ def describe_run(run: Run) -> dict[str, Any]:
         "id": str(run.pk),
         "title": run.title,
         "task": run.task,
-        "outside_message": find_message(run),
+        "outside_message": find_received_message(run),
         "status": run.status,
         "exit_reason": run.exit_reason,
         "problem": run.problem,

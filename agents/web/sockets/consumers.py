@@ -35,7 +35,7 @@ from agents.web.sockets.feeds import (
     unsubscribe,
 )
 from agents.web.sockets.inbox_feed import InboxFeed, InboxSubscriber
-from agents.web.sockets.run_feed import EventMessage, RunFeed, RunSubscriber, read_messages
+from agents.web.sockets.run_feed import RunFeed, RunSubscriber, SocketMessage, read_messages
 from agents.web.sockets.viewers import Viewer, find_viewer
 
 logger = logging.getLogger(__name__)
@@ -50,16 +50,16 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
     channel_layer_alias = "none"
     """The settings have no layer of this name, so Channels gives the consumer no channel in Redis."""
     subscriber: Subscriber | None = None
-    _delivery: asyncio.Task[None] | None = None
+    _sending: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Serve the socket, and then end its delivery; a browser may disconnect at any time."""
+        """Serve the socket, and then end its sending; a browser may disconnect at any time."""
         try:
             with suppress(Disconnected):
                 await super().__call__(scope, receive, send)
         finally:
-            if self._delivery is not None:
-                self._delivery.cancel()
+            if self._sending is not None:
+                self._sending.cancel()
 
     async def connect(self) -> None:
         """Accept the socket before any check, because a browser receives a close code only from an open socket."""
@@ -72,8 +72,8 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
                 await self.close(int(CloseCode.NOT_FOUND))
             else:
                 self.subscriber = self.create_subscriber(viewer)
-                self._delivery = asyncio.create_task(self._deliver(self.subscriber))
-                self._delivery.add_done_callback(self._notice_end)
+                self._sending = asyncio.create_task(self._send_changes(self.subscriber))
+                self._sending.add_done_callback(self._notice_end)
         except (DatabaseError, InterfaceError) as error:
             logger.warning("could not open a socket: %s", describe_outage(error) or error)
             await self.close(int(CloseCode.FAILED))
@@ -92,10 +92,10 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
         await self.receive_json(content)
 
     async def disconnect(self, _code: int) -> None:
-        """End the delivery, and the subscription with it."""
-        if self._delivery is not None:
-            self._delivery.cancel()
-            await asyncio.wait([self._delivery])
+        """End the sending, and the subscription with it."""
+        if self._sending is not None:
+            self._sending.cancel()
+            await asyncio.wait([self._sending])
 
     @abstractmethod
     async def may_watch(self, viewer: Viewer) -> bool:
@@ -113,7 +113,7 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
     async def send_news(self, feed: Any, subscriber: Any) -> bool:
         """Send news to the subscriber; return True if there may be more."""
 
-    async def _deliver(self, subscriber: Subscriber) -> None:
+    async def _send_changes(self, subscriber: Subscriber) -> None:
         feed = self.subscribe(subscriber)
         try:
             while subscriber.close_code is None:
@@ -126,9 +126,9 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
         finally:
             unsubscribe(feed, subscriber)
 
-    def _notice_end(self, delivery: asyncio.Task[None]) -> None:
-        """Close the socket if its delivery failed, instead of leaving it open and silent."""
-        error = None if delivery.cancelled() else delivery.exception()
+    def _notice_end(self, sending: asyncio.Task[None]) -> None:
+        """Close the socket if its sending failed, instead of leaving it open and silent."""
+        error = None if sending.cancelled() else sending.exception()
         if error is not None:
             logger.error("could not serve a socket", exc_info=error)
             finish_in_background(self.close(int(CloseCode.FAILED)))
@@ -175,7 +175,7 @@ class RunConsumer(FeedConsumer):
             await self.send(text_data=state.to_json())
         return bool(messages)
 
-    async def _read_own_messages(self, subscriber: RunSubscriber) -> list[EventMessage]:
+    async def _read_own_messages(self, subscriber: RunSubscriber) -> list[SocketMessage]:
         """Read the database for a subscriber that is too far behind for the messages that the feed keeps."""
         try:
             allowed, messages = await read_messages(self.run_id, subscriber.cursor, {subscriber.viewer})

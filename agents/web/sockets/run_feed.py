@@ -37,7 +37,7 @@ END_OF_TEXT = frozenset(
 
 
 @dataclass
-class EventMessage:
+class SocketMessage:
     """An event as sockets send it.
 
     Attributes:
@@ -92,7 +92,7 @@ class RunFeed(Feed):
         self._last_text = (0, 0)
         self._lacks_text = True
         self._last: int | None = None
-        self._kept: deque[EventMessage] = deque(maxlen=MAX_KEPT)
+        self._kept: deque[SocketMessage] = deque(maxlen=MAX_KEPT)
 
     async def read(self) -> None:
         viewers = {subscriber.viewer for subscriber in self.subscribers}
@@ -171,7 +171,7 @@ class RunFeed(Feed):
             return None
         return state
 
-    def find_messages(self, cursor: int) -> list[EventMessage] | None:
+    def find_messages(self, cursor: int) -> list[SocketMessage] | None:
         """Find at most one page of messages after the cursor; None if the subscriber must read them itself."""
         if self._last is None or cursor >= self._last:
             return []
@@ -180,7 +180,7 @@ class RunFeed(Feed):
         page = [message for message in self._kept if message.seq > cursor][:EVENTS_PER_PAGE]
         return None if any(message.is_stale for message in page) else page
 
-    def _keep(self, messages: list[EventMessage]) -> None:
+    def _keep(self, messages: list[SocketMessage]) -> None:
         """Keep the messages, and mark earlier ones stale if a new message takes their slot.
 
         Messages that are read together show the same rows, so they do not make each other stale.
@@ -195,7 +195,7 @@ class RunFeed(Feed):
 
 
 @database_to_async
-def read_messages(run_id: int, cursor: int, viewers: set[Viewer]) -> tuple[set[Viewer], list[EventMessage]]:
+def read_messages(run_id: int, cursor: int, viewers: set[Viewer]) -> tuple[set[Viewer], list[SocketMessage]]:
     """Read the viewers who still have access, and up to 200 messages after the cursor, built from the current rows."""
     allowed = filter_allowed(viewers)
     if not allowed:
@@ -226,9 +226,9 @@ def _read_text(run_id: int) -> StreamedText | None:
     return text if text is not None and text.key == (run.lease_epoch, run.pass_number + 1) else None
 
 
-def _render_message(line: PanelLine) -> EventMessage:
+def _render_message(line: PanelLine) -> SocketMessage:
     text = _build_message(line.seq, line.type, line.payload, line.html + line.parts)
-    return EventMessage(line.seq, line.slot, text, line.type in END_OF_TEXT)
+    return SocketMessage(line.seq, line.slot, text, line.type in END_OF_TEXT)
 
 
 def _build_message(seq: int | None, event_type: str, payload: dict[str, Any], html: str) -> str:

@@ -41,7 +41,7 @@ FLAG = " ⚠ mixed alphabets"
 HOST_FLAG = '<span class="mixed-host" title="Letters of several alphabets in one address">⚠ mixed alphabets</span>'
 ALPHABET_NAMES = {"Styled": "not plain letters"}
 MAX_NAMED = 4
-MAX_MARKED = 500
+MAX_HIGHLIGHTED = 500
 """The most odd words marked in one text; more would not help a reader."""
 BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
 
@@ -70,7 +70,7 @@ def render_text(text: str, *, keep: str = "\n\t") -> SafeString:
         return SafeString(html.escape(text))  # most texts hide nothing and have one alphabet
     text = text.replace("\r\n", "\n")
     pieces, at = [], 0
-    for odd in _find_odd_parts(text)[:MAX_MARKED]:
+    for odd in _find_odd_parts(text)[:MAX_HIGHLIGHTED]:
         pieces += [escape(text[at : odd.start]), _flag_word(text, odd)]
         at = odd.end
     return SafeString(_reveal("".join([*pieces, escape(text[at:])]), keep))

@@ -15,8 +15,8 @@ from agents.web.text.safe_text import render_folded_contacts, render_text
 
 MAX_COMPARED_LINES = 600
 """Between the first and the last difference; more lines are shown as replaced."""
-MAX_MARKED_LINE = 300
-MAX_MARKED_LINES = 100
+LONGEST_HIGHLIGHTED_LINE = 300
+MAX_HIGHLIGHTED_LINES = 100
 MAX_SHOWN_LINES, MAX_SHOWN_CHARACTERS = 14, 1_000
 HEAD_LINES, TAIL_LINES = 8, 3
 MAX_CUT_LINE = 100
@@ -49,7 +49,7 @@ def build_diff(before: str, after: str) -> list[DiffLine]:
         if tag == "equal":
             lines += _shorten_context(old[i1:i2], is_first=i1 == 0, is_last=i2 == len(old))
         else:
-            lines += _compare_lines(old[i1:i2], new[j1:j2], marks_left=MAX_MARKED_LINES - len(lines))
+            lines += _compare_lines(old[i1:i2], new[j1:j2], highlights_left=MAX_HIGHLIGHTED_LINES - len(lines))
     return lines
 
 
@@ -86,7 +86,11 @@ def _cut(line: DiffLine, part: slice) -> DiffLine:
 def _split_lines(text: str) -> list[str]:
     """Split a text into lines, and long lines after their sentences."""
     lines = text.replace("\r\n", "\n").split("\n")
-    return [part for line in lines for part in (_SENTENCE_END.split(line) if len(line) > MAX_MARKED_LINE else [line])]
+    return [
+        part
+        for line in lines
+        for part in (_SENTENCE_END.split(line) if len(line) > LONGEST_HIGHLIGHTED_LINE else [line])
+    ]
 
 
 def _count_common(old: list[str], new: list[str]) -> tuple[int, int]:
@@ -114,7 +118,7 @@ def _compare(old: list[str], new: list[str], start: int, end: int) -> Iterator[t
 
 def mark_characters(before: str, after: str) -> tuple[SafeString, SafeString]:
     """Render two short texts with the characters that were removed and added."""
-    if len(before) + len(after) > 2 * MAX_MARKED_LINE:
+    if len(before) + len(after) > 2 * LONGEST_HIGHLIGHTED_LINE:
         return render_text(before), render_text(after)
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     if matcher.ratio() < MIN_LIKENESS:
@@ -138,11 +142,11 @@ def _shorten_context(lines: list[str], *, is_first: bool, is_last: bool) -> Iter
     yield from (DiffLine(SAME, render_text(line), line) for line in lines[end:])
 
 
-def _compare_lines(old: list[str], new: list[str], *, marks_left: int) -> list[DiffLine]:
+def _compare_lines(old: list[str], new: list[str], *, highlights_left: int) -> list[DiffLine]:
     """Compare the lines of one change: first all removed ones, then all added ones."""
     pairs = [
         mark_characters(one, other)
-        if one is not None and other is not None and place < marks_left
+        if one is not None and other is not None and place < highlights_left
         else (render_text(one or ""), render_text(other or ""))
         for place, (one, other) in enumerate(zip_longest(old, new))
     ]

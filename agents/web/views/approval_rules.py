@@ -53,12 +53,12 @@ def who_may_decide(request: HttpRequest, member: Membership) -> HttpResponseBase
             (voter.id, voter.name) for voter in sorted(voters.values(), key=lambda one: one.name.casefold())
         ],
         "tool": tool,
-        "answer": _find_answer(member, tool, imagined, voters) if tool else None,
+        "deciders": _find_deciders(member, tool, imagined, voters) if tool else None,
     }
     return render_page(request, member, "approvals/who.html", context)
 
 
-def _find_answer(member: Membership, tool: Tool, imagined: ImaginedCard, voters: dict[int, Voter]) -> WhoMayDecide:
+def _find_deciders(member: Membership, tool: Tool, imagined: ImaginedCard, voters: dict[int, Voter]) -> WhoMayDecide:
     own = determine_level(tool, load_organization_rules(member.organization_id))
     card = RuledCard(
         tool=tool.name,

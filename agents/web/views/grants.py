@@ -14,13 +14,13 @@ from agents.employees.toolboxes import load_toolbox
 from agents.insight.suggestions import suggest_for_card
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal
 from agents.platform.row_ids import parse_row_id_or_none
-from agents.policy.drafts import PolicyChange
+from agents.policy.policy_drafts import PolicyChange
 from agents.runs.models import ENDED, Approval
-from agents.standing_grants.answers import IN_FORCE
 from agents.standing_grants.coverage import describe_coverage
-from agents.standing_grants.drafts import check_draft, draft_from_card, find_need_of_decision
 from agents.standing_grants.making import list_grants, make_grant, revoke_grant
-from agents.standing_grants.past_calls import find_past_answers
+from agents.standing_grants.past_calls import find_covered_cards
+from agents.standing_grants.preapprovals import IN_FORCE
+from agents.standing_grants.proposals import check_proposal, find_need_of_decision, propose_from_card
 from agents.web.grants.grant_form import (
     CHOICES,
     LIFETIMES,
@@ -28,7 +28,7 @@ from agents.web.grants.grant_form import (
     hash_form,
     make_empty_form,
     make_form,
-    parse_draft,
+    parse_proposal,
     read_form,
 )
 from agents.web.grants.terms import describe_grants, describe_suggestions, describe_terms
@@ -83,7 +83,7 @@ def new_grant(request: HttpRequest, member: Membership) -> HttpResponseBase:
     if "look" in request.POST or request.POST.get("seen") != hash_form(form):
         return _render_form(request, member, form)
     try:
-        made = make_grant(member, parse_draft(form))
+        made = make_grant(member, parse_proposal(form))
     except (Invalid, Conflict) as refusal:
         return _render_form(request, member, form, refusal)
     messages.success(request, f"Standing grant {made.pk} is in force. It answers new cards from now on.")
@@ -92,7 +92,7 @@ def new_grant(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 def _simulate(request: HttpRequest, member: Membership, form: GrantForm) -> HttpResponse:
     try:
-        return show_simulation(request, member, PolicyChange.from_grant(parse_draft(form)))
+        return show_simulation(request, member, PolicyChange.from_grant(parse_proposal(form)))
     except Invalid as problem:
         return _render_form(request, member, form, problem)
 
@@ -119,7 +119,7 @@ def _start_form(request: HttpRequest, member: Membership) -> GrantForm:
     if (need := find_need_of_decision(card, card.run)) is not None:
         raise Conflict(f"No standing grant can answer cards like this one. {need.why}")
     suggestion = suggest_for_card(card) if request.GET.get("suggested") else None
-    return make_form(suggestion.draft if suggestion else draft_from_card(card))
+    return make_form(suggestion.proposal if suggestion else propose_from_card(card))
 
 
 def _render_form(
@@ -151,19 +151,19 @@ def _render_form(
 
 
 def _preview(member: Membership, form: GrantForm) -> dict[str, Any]:
-    """Return the draft's terms in words, and the past cards that it would have answered.
+    """Return the proposal's terms in words, and the past cards that it would have approved.
 
     Raises:
         Invalid: names the input that is wrong, and why.
     """
-    draft = parse_draft(form)
-    tool = check_draft(member.organization_id, draft)
-    past = find_past_answers(member.organization_id, draft, tool)
+    proposal = parse_proposal(form)
+    tool = check_proposal(member.organization_id, proposal)
+    past = find_covered_cards(member.organization_id, proposal, tool)
     return {
         "past": past,
-        "listed": past.answered[:MAX_LISTED],
-        "coverage": describe_coverage(draft, tool),
-        "terms": describe_terms(draft.params, draft.conditions),
+        "listed": past.covered[:MAX_LISTED],
+        "coverage": describe_coverage(proposal, tool),
+        "terms": describe_terms(proposal.params, proposal.conditions),
     }
 
 

@@ -7,7 +7,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 
 @csrf_exempt
-def answer_not_offered(_: HttpRequest, **__: str) -> JsonResponse:
-    """Answer everybody with 404 in JSON: a client that was led to a login page would take it for a broken login."""
+def respond_not_offered(_: HttpRequest, **__: str) -> JsonResponse:
+    """Respond with 404 to everybody in JSON: a client that was led to a login page would take it for a broken login."""
     detail = "There is no OAuth here. Send an agent key to /mcp as Authorization: Bearer gadget_agent_…"
     return JsonResponse({"error": "not_found", "error_description": detail}, status=404)

@@ -1,4 +1,4 @@
-"""Notices: what members are told and by which channels, and the messages that were sent."""
+"""Notices: what members are told and by which channels, and the notifications that were sent."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ROLES = {
 }
 """The least role that each kind of notice can reach; approvers for all others."""
 LATEST = 10
-"""Messages that the page of one's own notices shows."""
+"""Notifications that the page of one's own notices shows."""
 PACES = (
     (Pace.AT_ONCE, "Immediately"),
     (Pace.HOURLY, "Hourly"),
@@ -54,7 +54,7 @@ PACES = (
 
 
 @dataclass(frozen=True)
-class MessageLine:
+class NotificationLine:
     """A delivery as the page shows it; `path` is empty if it has no page."""
 
     delivery: Delivery
@@ -67,7 +67,7 @@ class MessageLine:
         return self.delivery.status == DeliveryStatus.WAITING and self.delivery.due_at > timezone.now()
 
     @classmethod
-    def of(cls, delivery: Delivery, viewer: Membership) -> MessageLine:
+    def of(cls, delivery: Delivery, viewer: Membership) -> NotificationLine:
         """Describe the delivery for this viewer."""
         text = describe_delivery(delivery, viewer)
         return cls(delivery, text.sentence, text.path)
@@ -75,26 +75,26 @@ class MessageLine:
 
 @member_view("GET")
 def notices_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the member's channels, choices and latest messages."""
+    """Show the member's channels, choices and latest notifications."""
     return _render(request, member)
 
 
 @member_view("GET")
-def message_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the messages of the member, or with `?all=1` to an admin those of everybody; the newest first.
+def notification_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
+    """Show the notifications of the member, or with `?all=1` to an admin those of everybody; the newest first.
 
     `?before=` is the id of the last one shown; `?failed=1` shows failed ones alone.
     """
     of_all = request.GET.get("all") == "1"
     if of_all and not member.may(Role.ADMIN):
-        raise Forbidden("Only admins see the messages of other people.")
+        raise Forbidden("Only admins see the notifications of other people.")
     rows, before = select_deliveries(member, of_all=of_all), parse_row_id_or_none(request.GET.get("before", ""))
     if request.GET.get("failed") == "1":
         rows = rows.filter(status=DeliveryStatus.FAILED)
     found = list((rows if before is None else rows.filter(pk__lt=before))[: PAGE_SIZE + 1])
     shown = found[:PAGE_SIZE]
     context = {
-        "lines": [MessageLine.of(each, member) for each in shown],
+        "lines": [NotificationLine.of(each, member) for each in shown],
         "next_before": shown[-1].pk if len(found) > PAGE_SIZE else None,
         "is_later_page": before is not None,
         "of_all": of_all,
@@ -102,7 +102,7 @@ def message_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "is_admin": member.may(Role.ADMIN),
         "sends_mail": can_send_mail(),
     }
-    return render_page(request, member, "notices/messages.html", context)
+    return render_page(request, member, "notices/notifications.html", context)
 
 
 @member_view("POST", page="notices")
@@ -163,7 +163,7 @@ def remove(request: HttpRequest, member: Membership, channel_id: int) -> HttpRes
 
 @member_view("POST", page="notices")
 def repeat(request: HttpRequest, member: Membership, delivery_id: int) -> HttpResponseBase:
-    """Send a failed message again."""
+    """Send a failed notification again."""
     send_again(member, delivery_id)
     messages.success(request, "The message is being sent again.")
     return redirect("notices")
@@ -196,7 +196,7 @@ def _render(request: HttpRequest, member: Membership, refusal: Refusal | None = 
         "paces": PACES,
         "choices": choices,
         "zones": sorted(available_timezones()),
-        "lines": [MessageLine.of(each, member) for each in _latest(member)],
+        "lines": [NotificationLine.of(each, member) for each in _latest(member)],
         "of_all": False,
         "is_admin": member.may(Role.ADMIN),
         "typed": typed,

@@ -60,10 +60,10 @@ def member_view(*methods: str, page: str = "") -> Callable[[View], View]:
         @functools.wraps(view)
         def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:
-                return _answer_stranger(request, _find_address(page, kwargs) if page else "")
+                return _respond_to_stranger(request, _find_address(page, kwargs) if page else "")
             member = load_session_member(request.user, request.session)
             if member is None:
-                return _answer_without_organization(request)
+                return _respond_without_organization(request)
             if page and request.method in ("GET", "HEAD"):
                 return redirect(_find_address(page, kwargs))
             if request.method not in allowed:
@@ -79,7 +79,7 @@ def member_view(*methods: str, page: str = "") -> Callable[[View], View]:
     return decorate
 
 
-def _answer_stranger(request: HttpRequest, address: str) -> HttpResponseBase:
+def _respond_to_stranger(request: HttpRequest, address: str) -> HttpResponseBase:
     """Lead to the login, and from there to the page of the form; the login page keeps what was typed into the form.
 
     Args:
@@ -100,7 +100,7 @@ def _answer_stranger(request: HttpRequest, address: str) -> HttpResponseBase:
     return response
 
 
-def _answer_without_organization(request: HttpRequest) -> HttpResponseBase:
+def _respond_without_organization(request: HttpRequest) -> HttpResponseBase:
     """Redirect superusers to the admin, where they can create an organization; show others a page with advice."""
     if request.user.is_superuser and request.method in ("GET", "HEAD"):
         return redirect("admin:index")

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 from agents.gateway.receipts import list_public_keys
 
 KEPT_S = 300
-"""Seconds for which a verifier may keep the answer."""
+"""Seconds for which a verifier may keep the response."""
 
 
 @require_safe

@@ -19,7 +19,7 @@ from agents.runs import actions
 from agents.runs.descriptions import CALL_EVENTS
 from agents.runs.models import Event, EventType, Origin, Run, RunStatus
 from agents.runs.queries.runs import annotate_activity
-from agents.triggers.receiving import find_message
+from agents.triggers.receiving import find_received_message
 from agents.web.lists.run_pages import MAX_SCANNED, RunListFilter, load_run_page
 from agents.web.panel.json_html import render_data
 from agents.web.panel.line_facts import RUN_RELATIONS, PageContext
@@ -122,7 +122,7 @@ def _render_manual_result(run: Run) -> SafeString | str:
 
 def _render_message(run: Run) -> SafeString | str:
     """Render the message that started the run by a trigger; empty for other runs."""
-    message = find_message(run)
+    message = find_received_message(run)
     return "" if message is None else render_data(message, MAX_ROWS)
 
 

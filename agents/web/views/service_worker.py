@@ -18,6 +18,6 @@ def service_worker(_request: HttpRequest) -> HttpResponseBase:
     path = finders.find("js/service-worker.js")
     if not isinstance(path, str):
         raise Http404
-    answer = HttpResponse(Path(path).read_bytes(), content_type="text/javascript; charset=utf-8")
-    answer["Cache-Control"] = "no-cache"
-    return answer
+    response = HttpResponse(Path(path).read_bytes(), content_type="text/javascript; charset=utf-8")
+    response["Cache-Control"] = "no-cache"
+    return response

@@ -1,4 +1,4 @@
-"""The simulator, for admins: how a rule change would have affected recorded calls; and saved drafts."""
+"""The simulator, for admins: how a rule change would have affected recorded calls; and saved policy drafts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from agents.accounts.models import Membership, Organization
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Conflict, Invalid, Refusal
 from agents.policy import shadow
-from agents.policy.drafts import OF_CARDS, ChangeKind, PolicyChange
 from agents.policy.models import MAX_SHADOW_DAYS, PolicyDraft
+from agents.policy.policy_drafts import OF_CARDS, ChangeKind, PolicyChange
 from agents.policy.rule_simulation import simulate_rules
 from agents.policy.shadow_cards import count_cards
 from agents.policy.simulation import simulate
@@ -54,7 +54,7 @@ _TYPED_OVER_HISTORY = ("most", "period", "after", "same")
 
 @member_view("GET", "POST")
 def simulator_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the form for a change and the saved drafts; if changes are given, also how they would affect past calls."""
+    """Show the form for a change and the policy drafts; if changes are given, also how they would affect past calls."""
     shadow.require_admin(member)
     given, changes = _get_values(request), tuple[PolicyChange, ...]()
     try:
@@ -78,42 +78,42 @@ def show_simulation(request: HttpRequest, member: Membership, change: PolicyChan
 
 @member_view("POST", page="simulator")
 def save(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Save the changes as a draft under a name."""
+    """Save the changes as a policy draft under a name."""
     shadow.require_admin(member)
     changes = read_changes(member.organization_id, request.POST.get("changes", ""))
     try:
-        draft = shadow.save_draft(member, request.POST.get("name", ""), changes)
+        policy_draft = shadow.save_policy_draft(member, request.POST.get("name", ""), changes)
     except (Invalid, Conflict) as refusal:
         return _render(request, member, changes, refusal)
-    messages.success(request, "Draft saved. It changes nothing until you change the rules yourself.")
-    return redirect("policy-draft", draft.pk)
+    messages.success(request, "Policy draft saved. It changes nothing until you change the rules yourself.")
+    return redirect("policy-draft", policy_draft.pk)
 
 
 @member_view("GET")
 def draft_page(request: HttpRequest, member: Membership, policy_draft_id: int) -> HttpResponseBase:
-    """Show a draft, and the verdicts that it gave in shadow mode."""
-    draft = shadow.find_draft(member, policy_draft_id)
-    employees, changes = list_employees(member.organization_id), shadow.load_changes(draft)
+    """Show a policy draft, and the verdicts that it gave in shadow mode."""
+    policy_draft = shadow.find_policy_draft(member, policy_draft_id)
+    employees, changes = list_employees(member.organization_id), shadow.load_changes(policy_draft)
     now = timezone.now()
-    verdicts = draft.verdicts.select_related("call", "call__run__employee")[:MAX_SHOWN_VERDICTS]
+    verdicts = policy_draft.verdicts.select_related("call", "call__run__employee")[:MAX_SHOWN_VERDICTS]
     context = {
-        "draft": draft,
+        "policy_draft": policy_draft,
         **_describe_changes(changes, employees),
-        "is_running": draft.shadow_until is not None and draft.shadow_until > now,
-        "shadow": count_pairs(_split_counts(draft)),
-        "skipped": describe_skipped(draft.counts),
+        "is_running": policy_draft.shadow_until is not None and policy_draft.shadow_until > now,
+        "shadow": count_pairs(_split_counts(policy_draft)),
+        "skipped": describe_skipped(policy_draft.counts),
         "verdicts": verdicts,
-        "verdict_count": draft.verdicts.count(),
-        **_describe_shadow_cards(draft, employees),
+        "verdict_count": policy_draft.verdicts.count(),
+        **_describe_shadow_cards(policy_draft, employees),
         "words": WORDS,
         "max_days": MAX_SHADOW_DAYS,
     }
-    return render_page(request, member, "simulator/draft.html", context)
+    return render_page(request, member, "simulator/policy_draft.html", context)
 
 
 @member_view("POST", page="policy-draft")
 def start_shadow(request: HttpRequest, member: Membership, policy_draft_id: int) -> HttpResponseBase:
-    """Start the shadow mode of a draft, for the number of days in the form."""
+    """Start the shadow mode of a policy draft, for the number of days in the form."""
     shadow.start_shadow(member, policy_draft_id, read_number(request, "days"))
     messages.success(request, "Shadow mode started. The draft's verdicts are recorded and never applied.")
     return redirect("policy-draft", policy_draft_id)
@@ -121,7 +121,7 @@ def start_shadow(request: HttpRequest, member: Membership, policy_draft_id: int)
 
 @member_view("POST", page="policy-draft")
 def stop_shadow(request: HttpRequest, member: Membership, policy_draft_id: int) -> HttpResponseBase:
-    """End the shadow mode of a draft now."""
+    """End the shadow mode of a policy draft now."""
     shadow.stop_shadow(member, policy_draft_id)
     messages.success(request, "Shadow mode stopped.")
     return redirect("policy-draft", policy_draft_id)
@@ -129,9 +129,9 @@ def stop_shadow(request: HttpRequest, member: Membership, policy_draft_id: int) 
 
 @member_view("POST", page="simulator")
 def delete(request: HttpRequest, member: Membership, policy_draft_id: int) -> HttpResponseBase:
-    """Delete a draft with its recorded verdicts."""
-    shadow.delete_draft(member, policy_draft_id)
-    messages.success(request, "Draft deleted.")
+    """Delete a policy draft with its recorded verdicts."""
+    shadow.delete_policy_draft(member, policy_draft_id)
+    messages.success(request, "Policy draft deleted.")
     return redirect("simulator")
 
 
@@ -157,7 +157,7 @@ def _render(
         "levels": [(level.value, level.value) for level in Level if level is not Level.READ],
         "employees": list(employees.items()),
         "tools": _list_tools(organization_id),
-        "drafts": _describe_drafts(shadow.list_drafts(member)),
+        "policy_drafts": _describe_policy_drafts(shadow.list_policy_drafts(member)),
         "report": None,
         "rule_report": None,
     }
@@ -232,23 +232,25 @@ def _list_tools(organization_id: int) -> list[tuple[str, str]]:
     return sorted((name, f"{titles[name]} · {tool.level}") for name, tool in tools.items())
 
 
-def _describe_drafts(drafts: Iterable[PolicyDraft]) -> list[dict[str, Any]]:
+def _describe_policy_drafts(policy_drafts: Iterable[PolicyDraft]) -> list[dict[str, Any]]:
     now = timezone.now()
     return [
         {
-            "draft": draft,
-            "is_running": draft.shadow_until is not None and draft.shadow_until > now,
-            "different": sum(count for pair, count in _split_counts(draft).items() if pair[0] != pair[1])
-            + count_cards(draft).changed,
+            "policy_draft": policy_draft,
+            "is_running": policy_draft.shadow_until is not None and policy_draft.shadow_until > now,
+            "different": sum(count for pair, count in _split_counts(policy_draft).items() if pair[0] != pair[1])
+            + count_cards(policy_draft).changed,
         }
-        for draft in drafts
+        for policy_draft in policy_drafts
     ]
 
 
-def _describe_shadow_cards(draft: PolicyDraft, employees: Mapping[int, str]) -> dict[str, Any]:
-    titles = {tool.name: tool.title for tool in load_toolbox(draft.organization_id).tools()}
-    rows = draft.cards.select_related("card__tool_call", "card__run").defer("card__preview", "card__tool_call__result")
-    counts = count_cards(draft)
+def _describe_shadow_cards(policy_draft: PolicyDraft, employees: Mapping[int, str]) -> dict[str, Any]:
+    titles = {tool.name: tool.title for tool in load_toolbox(policy_draft.organization_id).tools()}
+    rows = policy_draft.cards.select_related("card__tool_call", "card__run").defer(
+        "card__preview", "card__tool_call__result"
+    )
+    counts = count_cards(policy_draft)
     return {
         "card_columns": list(COLUMNS.values()),
         "shadow_counts": CardCountsRow("All cards", counts),
@@ -257,8 +259,8 @@ def _describe_shadow_cards(draft: PolicyDraft, employees: Mapping[int, str]) -> 
     }
 
 
-def _split_counts(draft: PolicyDraft) -> dict[tuple[str, str], int]:
-    pairs = ((name.partition(" "), count) for name, count in draft.counts.items())
+def _split_counts(policy_draft: PolicyDraft) -> dict[tuple[str, str], int]:
+    pairs = ((name.partition(" "), count) for name, count in policy_draft.counts.items())
     return {(before, after): count for (before, _, after), count in pairs if after}
 
 

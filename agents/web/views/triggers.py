@@ -19,7 +19,7 @@ from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.triggers import changes
 from agents.triggers.models import ReceivedMessage, Scheme, Trigger
-from agents.triggers.receiving import receive, replay
+from agents.triggers.receiving import receive, start_again
 from agents.triggers.schemes import TRAITS
 from agents.web.views import one_time_reports
 from agents.web.views.absolute_links import build_absolute_link, make_absolute
@@ -44,19 +44,19 @@ _RULE_WORDS = {
 
 @csrf_exempt
 @require_POST
-def take_message(request: HttpRequest, public_id: str) -> JsonResponse:
+def receive_message(request: HttpRequest, public_id: str) -> JsonResponse:
     """Take a message of another system; its signature is the login."""
     headers = {name.lower(): value for name, value in request.headers.items()}
     try:
         taken = receive(public_id.removesuffix("/"), headers, request.body)
     except Refusal as refusal:
         problem = {"type": "about:blank", "status": refusal.status, "code": refusal.code, "detail": refusal.detail}
-        answer = JsonResponse(problem, status=refusal.status, content_type="application/problem+json")
+        response = JsonResponse(problem, status=refusal.status, content_type="application/problem+json")
         if "retry_after" in refusal.extra:
-            answer["Retry-After"] = str(refusal.extra["retry_after"])
-        return answer
-    if taken.answer is not None:
-        return JsonResponse(dict(taken.answer))
+            response["Retry-After"] = str(refusal.extra["retry_after"])
+        return response
+    if taken.response is not None:
+        return JsonResponse(dict(taken.response))
     if taken.run is None:
         return JsonResponse({"status": "filtered"}, status=202)
     address = build_absolute_link(request, "run", str(taken.run.pk))
@@ -84,7 +84,7 @@ def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET", "POST")
 def trigger_page(request: HttpRequest, member: Membership, trigger_id: int) -> HttpResponseBase:
-    """Show a trigger's form and its last messages; POST saves the form."""
+    """Show a trigger's form and its last received messages; POST saves the form."""
     trigger = changes.find_trigger(member, trigger_id)
     if request.method != "POST":
         return _render_one(request, member, trigger)
@@ -125,7 +125,7 @@ def remove(request: HttpRequest, member: Membership, trigger_id: int) -> HttpRes
 @member_view("POST", page="triggers")
 def send_again(_request: HttpRequest, member: Membership, message_id: int) -> HttpResponseBase:
     """Start another run for a message that came before."""
-    return redirect("run", replay(member, message_id).pk)
+    return redirect("run", start_again(member, message_id).pk)
 
 
 def _read_terms(request: HttpRequest) -> changes.TriggerTerms:

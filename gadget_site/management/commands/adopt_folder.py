@@ -15,8 +15,8 @@ class Command(BaseCommand):
     help = "Accept the `files` folder in this data folder as the installation's, e.g. after the old one was lost."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print the folder and its mark; refuse an unfinished restore, whose files may be missing."""
+        """Print the folder and its id; refuse an unfinished restore, whose files may be missing."""
         if Installation.objects.filter(folder_mark=UNFINISHED_RESTORE).exists():
             raise CommandError(f"A restore was not finished. {FIX_RESTORE}")
-        mark = adopt_folder()
-        self.stdout.write(f"{settings.GADGET_FILES_DIR} is now the installation's files folder (mark {mark[:8]}).")
+        folder_id = adopt_folder()
+        self.stdout.write(f"{settings.GADGET_FILES_DIR} is now the installation's files folder (mark {folder_id[:8]}).")

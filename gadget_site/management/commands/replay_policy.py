@@ -48,13 +48,13 @@ class Command(BaseCommand):
             self.stdout.write("There are no calls to replay.")
             return
         began, explained = time.monotonic(), set[str]()
-        counts, answers, rulings = Counter[str](), Counter[str](), Counter[str]()
+        counts, preapprovals, rulings = Counter[str](), Counter[str](), Counter[str]()
         for report in replay(bounded, options["processes"]):
             counts += report.counts
-            answers += report.answers
+            preapprovals += report.preapprovals
             rulings += report.rulings
             self._print(report, explained)
-        self._summarize(counts, answers, rulings, time.monotonic() - began)
+        self._summarize(counts, preapprovals, rulings, time.monotonic() - began)
 
     def _print(self, report: ReplayReport, explained: set[str]) -> None:
         for line in report.differences:
@@ -64,7 +64,9 @@ class Command(BaseCommand):
                 explained.add(reason)
                 self.stdout.write(f"call {call_id}: {reason}")
 
-    def _summarize(self, counts: Counter[str], answers: Counter[str], rulings: Counter[str], seconds: float) -> None:
+    def _summarize(
+        self, counts: Counter[str], preapprovals: Counter[str], rulings: Counter[str], seconds: float
+    ) -> None:
         total = counts.total()
         speed = f"{total / seconds:,.0f} per second" if seconds else ""
         self.stdout.write(f"{total:,} calls replayed in {seconds:.1f} s, {speed}")
@@ -73,16 +75,20 @@ class Command(BaseCommand):
         for kind, words in WORDS.items():
             if counts[kind]:
                 self.stdout.write(f"  {counts[kind]:,} {words}: not replayed")
-        if answers:
-            self.stdout.write(f"  {answers['equal']:,} of {answers.total():,} answers of standing grants are equal")
+        if preapprovals:
+            self.stdout.write(
+                f"  {preapprovals['equal']:,} of {preapprovals.total():,} approvals by standing grants are equal"
+            )
         if rulings:
             self.stdout.write(f"  {rulings['equal']:,} of {rulings.total():,} approvals under approval rules are equal")
         wrong = counts["different"] + counts[ReplayOutcome.UNREADABLE.value]
-        if wrong or answers["different"] or rulings["different"]:
+        if wrong or preapprovals["different"] or rulings["different"]:
             of_calls = f"{wrong:,} of {total:,} calls" if wrong else ""
-            of_answers = f"{answers['different']:,} answers of standing grants" if answers["different"] else ""
+            of_preapprovals = (
+                f"{preapprovals['different']:,} approvals by standing grants" if preapprovals["different"] else ""
+            )
             of_rulings = f"{rulings['different']:,} approvals under approval rules" if rulings["different"] else ""
-            wrong_ones = " and ".join(filter(None, (of_calls, of_answers, of_rulings)))
+            wrong_ones = " and ".join(filter(None, (of_calls, of_preapprovals, of_rulings)))
             raise CommandError(f"{wrong_ones} do not match their records.")
 
 

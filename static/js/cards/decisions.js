@@ -40,8 +40,8 @@ function buildBody(form, card, submitter) {
   }
 }
 
-function describeProblem({ answer, detail }) {
-  const when = answer.decided_at ? `, ${localTime(answer.decided_at)}` : "";
+function describeProblem({ data, detail }) {
+  const when = data.decided_at ? `, ${localTime(data.decided_at)}` : "";
   return `Couldn’t do that: ${asSentence(detail + when)}`;
 }
 
@@ -63,10 +63,10 @@ async function decide(form, card, submitter) {
 }
 
 async function showOutcome(outcome, form, card, body) {
-  const { ok, status, answer, detail } = outcome;
+  const { ok, status, data, detail } = outcome;
   if (ok) {
-    if (form.dataset.action === "approve" && answer.status === "pending") {
-      await showVote(card, form, answer.needs);
+    if (form.dataset.action === "approve" && data.status === "pending") {
+      await showVote(card, form, data.needs);
       return;
     }
     document.querySelectorAll(".notice[role]").forEach((notice) => notice.remove());
@@ -75,7 +75,7 @@ async function showOutcome(outcome, form, card, body) {
     if (card.dispatchEvent(decided)) {
       await refreshCard(card, form.dataset.action === "undo");
     } // otherwise the page shows the next card
-  } else if (status === 412 || answer.approval_status === "superseded") {
+  } else if (status === 412 || data.approval_status === "superseded") {
     offerNewCard(card);
   } else if (status === 409 || status === 410) {
     showNote(card, describeProblem(outcome));
@@ -98,7 +98,7 @@ async function showVote(card, form, needs) {
   }
 }
 
-// A decision without an answer may have arrived all the same, and its event may have come while the card was locked.
+// A decision without a response may have arrived all the same, and its event may have come while the card was locked.
 function reopen(card, why) {
   unlock(card);
   showNote(card, `${why} Your decision may have arrived. If the card does not show it soon, press again.`);

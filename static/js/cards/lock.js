@@ -5,7 +5,7 @@ import { updateApproveButton } from "./guard.js";
 const CONTROLS = ".decide :is(button, input, select, textarea)";
 const focused = new WeakMap();
 
-// A disabled control loses the focus, so the card itself takes it until the answer arrives.
+// A disabled control loses the focus, so the card itself takes it until the response arrives.
 export function lock(card) {
   card.dataset.locked = "";
   if (card.contains(document.activeElement)) {

@@ -33,7 +33,7 @@ function move(step) {
   }
 }
 
-// Shows what matches the text; an answer that arrives after a later one is dropped. A hit that was chosen meanwhile stays chosen.
+// Shows what matches the text; a response that arrives after a later one is dropped. A hit that was chosen meanwhile stays chosen.
 async function find() {
   clearTimeout(timer);
   timer = 0;

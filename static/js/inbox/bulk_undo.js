@@ -16,19 +16,19 @@ function describe({ cards, started, waiting_again: waiting, left, votes }) {
 }
 
 export async function undoBulk(bulkId) {
-  const { ok, answer, detail } = await post(`/api/approvals/bulks/${bulkId}/undo`);
+  const { ok, data, detail } = await post(`/api/approvals/bulks/${bulkId}/undo`);
   if (!ok) {
     showToast(`Couldn’t undo: ${detail}.`);
     return;
   }
-  const undone = answer.cards + answer.votes;
+  const undone = data.cards + data.votes;
   const progress = showProgress(`Undone: ${undone} ${undone === 1 ? "card" : "cards"}. No further calls will start.`);
-  const last = await follow(`/api/approvals/bulks/${bulkId}`, answer, (state) => progress.tell(`Undoing: ${describe(state)}`));
+  const last = await follow(`/api/approvals/bulks/${bulkId}`, data, (state) => progress.tell(`Undoing: ${describe(state)}`));
   progress.end();
   showToast(`Undone: ${describe(last)}`, { staysFor: 15 });
 }
 
-// Asks for the state until every card is renewed; an answer that does not come is asked for again.
+// Asks for the state until every card is renewed; a response that does not come is asked for again.
 async function follow(address, first, tell) {
   let state = first;
   for (let check = 0; check < MAX_CHECKS && state.left > 0; check += 1) {

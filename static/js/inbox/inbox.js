@@ -201,12 +201,12 @@ async function undoLast() {
 }
 
 async function undoApproval(id) {
-  const { ok, answer, detail } = await post(`/api/approvals/${id}/undo`);
+  const { ok, data, detail } = await post(`/api/approvals/${id}/undo`);
   if (!ok) {
     showToast(`Couldn’t undo: ${detail}.`);
     return;
   }
-  wanted = String(answer.next_approval_id);
+  wanted = String(data.next_approval_id);
   showToast("Undone. The card is waiting for a decision again.");
   const row = findRow(wanted);
   if (row) {

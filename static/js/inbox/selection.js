@@ -157,9 +157,9 @@ export async function decideRows(rows, action, reason, tell) {
       decision_id: (row.dataset[`${action}Id`] ??= makeId()),
       ...(action === "deny" ? { reason } : { grace_s: grace }),
     }));
-    const { answer, detail } = await post("/api/approvals/decide", { decisions, bulk_id: bulkId });
+    const { data, detail } = await post("/api/approvals/decide", { decisions, bulk_id: bulkId });
     some.forEach((row, index) => {
-      const outcome = answer.outcomes?.[index] ?? { status: 0, detail };
+      const outcome = data.outcomes?.[index] ?? { status: 0, detail };
       if (outcome.status === 202) {
         voted.push(row);
       } else {

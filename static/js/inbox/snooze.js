@@ -28,6 +28,6 @@ export async function snooze(id) {
   if (!until) {
     return null;
   }
-  const { ok, answer, detail } = await post(`/approvals/${id}/snooze/`, new URLSearchParams({ until }));
-  return ok ? { until: answer.until } : { problem: detail };
+  const { ok, data, detail } = await post(`/approvals/${id}/snooze/`, new URLSearchParams({ until }));
+  return ok ? { until: data.until } : { problem: detail };
 }

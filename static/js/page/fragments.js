@@ -14,7 +14,7 @@ export async function fetchText(address) {
     tellLoggedOut();
   }
   if (!response.ok || response.redirected) {
-    throw new Error(`${address} answered ${response.status}`);
+    throw new Error(`${address} returned ${response.status}`);
   }
   return response.text();
 }

@@ -19,7 +19,7 @@ function tellLoggedIn() {
   }
 }
 
-// Sends a body as JSON, or as a form. Returns the status, 0 without an answer, and in `detail` what went wrong.
+// Sends a body as JSON, or as a form. Returns the status, 0 without a response, and in `detail` what went wrong.
 export async function post(address, body = {}) {
   const isForm = body instanceof URLSearchParams;
   const headers = { Accept: "application/json", "X-CSRFToken": csrfToken(), ...(isForm ? {} : { "Content-Type": "application/json" }) };
@@ -27,17 +27,17 @@ export async function post(address, body = {}) {
   try {
     response = await fetch(address, { method: "POST", credentials: "same-origin", headers, body: isForm ? body : JSON.stringify(body) });
   } catch {
-    return { ok: false, status: 0, answer: {}, detail: "Gadget could not be reached" };
+    return { ok: false, status: 0, data: {}, detail: "Gadget could not be reached" };
   }
-  const answer = (await response.json().catch(() => null)) ?? {};
+  const data = (await response.json().catch(() => null)) ?? {};
   if (response.status === 401) {
     tellLoggedOut();
-    return { ok: false, status: 401, answer: {}, detail: "you are logged out. Log in, and press again" };
+    return { ok: false, status: 401, data: {}, detail: "you are logged out. Log in, and press again" };
   }
   if (response.ok) {
     tellLoggedIn();
   }
-  return { ok: response.ok, status: response.status, answer, detail: answer.detail ?? `the server answered ${response.status}` };
+  return { ok: response.ok, status: response.status, data, detail: data.detail ?? `the server answered ${response.status}` };
 }
 
 // A form that was loaded before the last login is sent with the current token.

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from agents.accounts.models import Membership
 from agents.runs.models import CallStatus
-from tests.standing_grants.granting import die_after_answers, equals, grant
+from tests.standing_grants.granting import die_after_responses, equals, grant
 from tests.workshop import Workshop, asking, call, die_while_executing
 from tests.workshop.colleagues import delegate, drive_all, hire, may_ask, may_delegate
 from tools.office.files.changes import write_file
@@ -61,7 +61,7 @@ def _work(workshop: Workshop) -> None:
     drive_all(workshop, workshop.submit())
     grant(workshop, "probe.effect", equals("name", "granted"))
     grant(workshop, "probe.effect", equals("name", "revoked"))
-    die_after_answers(workshop, call("probe.effect", name="granted"))
+    die_after_responses(workshop, call("probe.effect", name="granted"))
     workshop.play(asking(call("probe.effect", name="approved")))
     workshop.approve(workshop.card(workshop.work()), grace_s=60)
     workshop.play(asking(call("probe.sleep", ms=0)))

@@ -63,7 +63,7 @@ class TestRights:
         "A restore ends standing grants, deputies, claims, votes and keys, and pauses schedules",
         "gadget_site/backup/restored.py",
     )
-    def test_a_standing_grant_answers_nothing_after_a_restore(
+    def test_a_standing_grant_approves_nothing_after_a_restore(
         self, workshop: Workshop, recorder: Recorder, take: Take, put_back: PutBack
     ) -> None:
         made = grant(workshop, "probe.effect", equals("name", "a"), max_uses=5)

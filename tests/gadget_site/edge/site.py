@@ -8,7 +8,7 @@ from django.conf import settings
 from django.test import Client
 
 from agents.accounts.membership import issue_token
-from tests.gadget_site.edge.wire import Wire, WireAnswer
+from tests.gadget_site.edge.wire import Wire, WireResponse
 from tests.processes import Installation
 from tests.world import World
 
@@ -37,7 +37,7 @@ class Site:
         """The header of a program with a token of this person."""
         return {"Authorization": f"Bearer {issue_token(self.world.member(username), 'edge')[1]}"}
 
-    def upload(self, name: str, content: bytes, headers: dict[str, str]) -> WireAnswer:
+    def upload(self, name: str, content: bytes, headers: dict[str, str]) -> WireResponse:
         """Send a file with the form of the page Files."""
         with self.connect() as wire:
             return wire.ask("POST", "/files/upload/", multipart() | headers, form(name, content))

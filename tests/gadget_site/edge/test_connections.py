@@ -16,7 +16,7 @@ pytestmark = pytest.mark.once
 
 
 def talk(application: Any, data: bytes) -> tuple[bytes, bool]:
-    """Return the server's answer to the data, and True if the connection stays open."""
+    """Return the server's response to the data, and True if the connection stays open."""
 
     async def main() -> tuple[bytes, bool]:
         server = Server(application=application, endpoints=["none"], server_name="")
@@ -48,7 +48,7 @@ def app(length: int, body: bytes) -> Any:
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def test_an_answer_shorter_than_announced_ends_the_connection() -> None:
+def test_a_response_shorter_than_announced_ends_the_connection() -> None:
     assert talk(app(3, b"abc"), GET)[1]
     written, is_open = talk(app(4, b"abc"), GET)
     assert written.endswith(b"\r\n\r\nabc")
@@ -60,7 +60,7 @@ def test_head_announces_without_ending_the_connection() -> None:
 
 
 def test_forms_are_not_parsed_before_the_application() -> None:
-    """Twisted would answer 400 here, after it has parsed the form in the event loop."""
+    """Twisted would return 400 here, after it has parsed the form in the event loop."""
     head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data\r\nContent-Length: 1\r\n\r\nx"
     assert talk(app(2, b"ok"), head.encode())[0].startswith(b"HTTP/1.1 200")
 

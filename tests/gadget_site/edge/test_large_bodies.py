@@ -37,8 +37,8 @@ def in_chunks(wire: Wire, path: str, sizes: list[int], headers: dict[str, str] |
 def test_a_stranger_is_refused_by_the_announced_length_on_every_path(site: Site, path: str) -> None:
     with site.connect() as wire:
         wire.send(head_of(path, 400 * MB, {"Expect": "100-continue"}))
-        answer = wire.answer()
-        assert (answer.status, answer.headers["connection"]) == (413, "close")
+        response = wire.read_response()
+        assert (response.status, response.headers["connection"]) == (413, "close")
         assert wire.rest() == b""
 
 
@@ -46,7 +46,7 @@ def test_a_stranger_is_refused_by_the_announced_length_on_every_path(site: Site,
 def test_a_stranger_is_refused_while_chunks_arrive(site: Site, path: str) -> None:
     with site.connect() as wire:
         in_chunks(wire, path, [50_000] * 21)
-        assert wire.answer().status == 413
+        assert wire.read_response().status == 413
         assert wire.rest() == b""
 
 
@@ -57,13 +57,13 @@ def test_a_slow_sender_gets_no_further(site: Site) -> None:
             wire.send(b"x" * 100_000)
             assert wire.is_silent(0.01)
         wire.send(b"x")
-        assert wire.answer().status == 413
+        assert wire.read_response().status == 413
 
 
 def test_a_small_body_of_a_stranger_is_received(site: Site) -> None:
     with site.connect() as wire:
         in_chunks(wire, "/login/", [50_000] * 20)
-        assert wire.answer().status == 403
+        assert wire.read_response().status == 403
         assert wire.ask("POST", "/login/", body=b"x" * WITHOUT_LOGIN).status == 403
         assert wire.ask("GET", "/api/health").status == 200
 
@@ -83,10 +83,10 @@ def test_the_name_of_a_cookie_or_a_token_that_does_not_work_is_no_login(site: Si
         ApiToken.objects.update(revoked_at=Now())
     with site.connect() as wire:
         wire.send(head_of("/files/upload/", 5 * MB, headers))
-        assert wire.answer().status == 413
+        assert wire.read_response().status == 413
     with site.connect() as wire:
         in_chunks(wire, "/files/upload/", [50_000] * 21, headers)
-        assert wire.answer().status == 413
+        assert wire.read_response().status == 413
 
 
 def test_with_a_login_a_page_takes_what_it_says(site: Site) -> None:
@@ -99,7 +99,7 @@ def test_with_a_login_a_page_takes_what_it_says(site: Site) -> None:
 def test_with_a_login_chunks_are_taken_too(site: Site) -> None:
     with site.connect() as wire:
         in_chunks(wire, "/api/runs", [50_000] * 30, {"Content-Type": "application/json"} | site.token("operator"))
-        assert wire.answer().status == 400
+        assert wire.read_response().status == 400
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,11 @@ def test_with_a_login_chunks_are_taken_too(site: Site) -> None:
 def test_with_a_login_more_than_that_is_refused(site: Site, path: str, length: int) -> None:
     with site.connect() as wire:
         wire.send(head_of(path, length, multipart() | site.cookies("operator")))
-        answer = wire.answer()
-        assert answer.status == 413
+        response = wire.read_response()
+        assert response.status == 413
         if path.startswith("/api/"):
-            assert answer.headers["content-type"] == "application/problem+json"
-            assert json.loads(answer.body)["code"] == "too_large"
+            assert response.headers["content-type"] == "application/problem+json"
+            assert json.loads(response.body)["code"] == "too_large"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from gadget_site.edge.proxies import FORWARDED_MARK, clean
+from gadget_site.edge.proxies import FORWARDED_HEADER, clean
 from tests.gadget_site.edge.site import Site
 
 pytestmark = pytest.mark.once
@@ -88,7 +88,7 @@ def test_served_over_https_is_https_unless_a_trusted_proxy_says_otherwise(truste
 def test_no_header_of_a_proxy_is_passed_on_and_nothing_moves_the_paths(kind: str, peer: str, name: str) -> None:
     scope = {"type": kind, "client": [peer, 1], "headers": [(name.encode(), b"/x"), (b"host", b"h")], "root_path": "/x"}
     passed = clean(scope)
-    assert passed["headers"] == [(b"host", b"h"), (FORWARDED_MARK, b"1")]
+    assert passed["headers"] == [(b"host", b"h"), (FORWARDED_HEADER, b"1")]
     assert passed["root_path"] == ""
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 
 from tests.gadget_site.edge.site import Site
-from tests.gadget_site.edge.test_whole_answers import static_file
+from tests.gadget_site.edge.test_whole_responses import static_file
 from tests.processes import Installation
 from tests.world import make_world
 

@@ -19,7 +19,7 @@ def closed() -> Iterator[None]:
 
 
 def request(kind: str, path: str) -> list[dict[str, Any]]:
-    """Send one request through the gate to an application that says `through`; return the messages of the answer."""
+    """Send one request through the gate to an application that says `through`; return the messages of the response."""
     sent: list[dict[str, Any]] = []
 
     async def send(message: dict[str, Any]) -> None:

@@ -11,8 +11,8 @@ PATIENCE_S = 20.0
 
 
 @dataclass(frozen=True)
-class WireAnswer:
-    """One answer, taken off the connection exactly as far as it announces."""
+class WireResponse:
+    """One response, taken off the connection exactly as far as it announces."""
 
     status: int
     headers: dict[str, str]
@@ -35,20 +35,20 @@ class Wire:
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
 
-    def ask(self, method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b"") -> WireAnswer:
-        """Send a request and take its answer."""
+    def ask(self, method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b"") -> WireResponse:
+        """Send a request and take its response."""
         self.send(request(method, path, headers, body))
-        return self.answer(method)
+        return self.read_response(method)
 
-    def answer(self, method: str = "GET") -> WireAnswer:
-        """Take the next answer off the connection."""
+    def read_response(self, method: str = "GET") -> WireResponse:
+        """Take the next response off the connection."""
         head = self._until(b"\r\n\r\n").decode("latin-1")
         status, *lines = head.strip().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         code = int(status.split(" ")[1])
         assert status.startswith("HTTP/1.1 "), status
         has_body = method != "HEAD" and code not in (204, 304)
-        return WireAnswer(code, headers, self._body(headers) if has_body else b"")
+        return WireResponse(code, headers, self._body(headers) if has_body else b"")
 
     def is_silent(self, seconds: float = 0.15) -> bool:
         """True if nothing is left to read, and nothing comes for a moment."""

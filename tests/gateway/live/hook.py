@@ -73,10 +73,10 @@ def decide_next(site: Site, before: set[int], *, approves: bool) -> Approval:
     await_that(lambda: Approval.objects.exclude(pk__in=before).exists(), "a card comes", PATIENCE_S)
     card = Approval.objects.exclude(pk__in=before).select_related("tool_call").get()
     confirmed = {"confirm": decisions.make_confirmation_phrase(card)} if approves else {"reason": "Not now."}
-    answer = httpx2.post(
+    response = httpx2.post(
         f"{site.installation.url}/api/approvals/{card.pk}/{'approve' if approves else 'deny'}",
         json={"digest": card.digest, **confirmed},
         headers={"Authorization": f"Bearer {issue_token(site.workshop.approver, 'test')[1]}"},
     )
-    answer.raise_for_status()
+    response.raise_for_status()
     return card

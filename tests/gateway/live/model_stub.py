@@ -30,7 +30,7 @@ class ModelStub:
         self.asked: list[tuple[str, Any]] = []
 
     def answer(self, path: str, body: Any) -> tuple[str, str]:
-        """Return the type and the text of an answer."""
+        """Return the type and the text of a response."""
         self.asked.append((path, body))
         call = self._find_next(body) if body.get("tools") else None
         if path.endswith("/messages"):
@@ -161,10 +161,10 @@ def write_gemini(path: str, call: Call | None) -> tuple[str, str]:
         part = {"functionCall": {"name": call[0], "args": call[1]}}
     candidate = {"index": 0, "content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}
     usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
-    answer = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini"}
+    response = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini"}
     if "stream" in path:
-        return "text/event-stream", write_events([answer], named=False)
-    return "application/json", json.dumps(answer)
+        return "text/event-stream", write_events([response], named=False)
+    return "application/json", json.dumps(response)
 
 
 @contextmanager

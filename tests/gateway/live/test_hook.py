@@ -1,4 +1,4 @@
-"""The hook: inputs in the documented forms of five assistants get the right answer; whatever fails blocks."""
+"""The hook: inputs in the documented forms of five assistants get the right response; whatever fails blocks."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ INPUTS = json.loads((settings.BASE_DIR / "tests" / "clients" / "hook_inputs.json
 
 
 def read_verdict(assistant: str, output: str) -> str:
-    """Read the assistant's form of an answer: `allow`, `deny`, or `silence`."""
+    """Read the assistant's form of a response: `allow`, `deny`, or `silence`."""
     if not output:
         return "silence"
-    answer = json.loads(output)
+    response = json.loads(output)
     forms = {"cursor": "permission", "gemini": "decision", "copilot": "permissionDecision"}
     if assistant in forms:
-        return str(answer[forms[assistant]])
-    specific = answer["hookSpecificOutput"]
+        return str(response[forms[assistant]])
+    specific = response["hookSpecificOutput"]
     assert specific["hookEventName"] == "PreToolUse"
     return str(specific["permissionDecision"])
 
@@ -47,7 +47,7 @@ def test_there_are_a_hundred_inputs() -> None:
 
 @feature("Agents elsewhere", "A hook for coding assistants without dependencies", "static/clients/gadget_hook.py")
 @pytest.mark.parametrize("number", take_sample(range(len(INPUTS)), 10, "hook inputs"))
-def test_each_input_gets_the_right_answer(site: Site, hook: Hook, number: int) -> None:
+def test_each_input_gets_the_right_response(site: Site, hook: Hook, number: int) -> None:
     assistant, given, expected = (INPUTS[number][name] for name in ("assistant", "input", "expected"))
     if expected in ("ok", "no"):
         with decided(site, approves=expected == "ok"):
@@ -270,7 +270,7 @@ class TestHostileServers:
             (204, {}, b""),
         ],
     )
-    def test_a_strange_answer_blocks_and_the_key_goes_nowhere_else(
+    def test_a_strange_response_blocks_and_the_key_goes_nowhere_else(
         self, tmp_path: Path, status: int, headers: dict[str, str], body: bytes
     ) -> None:
         with serve(200, {}, b"{}") as (elsewhere, there):
@@ -289,7 +289,7 @@ def test_no_card_is_left(site: Site, hook: Hook) -> None:
 
 @contextmanager
 def serve(status: int, headers: dict[str, str], body: bytes) -> Iterator[tuple[str, list[str]]]:
-    """Serve this answer to everything; yield the address, and the paths that were asked for."""
+    """Serve this response to everything; yield the address, and the paths that were asked for."""
     asked: list[str] = []
 
     class Answer(BaseHTTPRequestHandler):

@@ -72,9 +72,9 @@ def test_a_client_lists_reads_asks_waits_and_fetches(site: Site, secret: str, mo
         assert ticket["url"] == f"{site.installation.url}/approvals/{card.pk}/"
         assert agent.wait_for(ticket["ticket"], 0).structured_content == ticket
         with ThreadPoolExecutor(1) as waiting:
-            answer = waiting.submit(agent.wait_for, ticket["ticket"])
+            response = waiting.submit(agent.wait_for, ticket["ticket"])
             site.workshop.approve(card)
-            assert not answer.result(30).is_error
+            assert not response.result(30).is_error
     assert Record.objects.get().phone == "+49 1"
     with connect(site.installation.url, secret, mode) as agent:
         assert not agent.wait_for(ticket["ticket"], 0).is_error, "the next session of the key can fetch it"
@@ -103,10 +103,10 @@ def test_a_client_of_the_oldest_revision_does_so_too(site: Site, secret: str) ->
     assert Record.objects.get().phone == "+49 1"
 
 
-def read_result(answer: httpx2.Response) -> dict[str, Any]:
-    """Read the result of an answer, which may be a stream of one event."""
-    assert answer.status_code == 200, answer.text
-    data = answer.text if answer.text.startswith("{") else answer.text.rpartition("data: ")[2]
+def read_result(response: httpx2.Response) -> dict[str, Any]:
+    """Read the result of a response, which may be a stream of one event."""
+    assert response.status_code == 200, response.text
+    data = response.text if response.text.startswith("{") else response.text.rpartition("data: ")[2]
     return dict(json.loads(data)["result"])
 
 
@@ -141,12 +141,12 @@ def test_progress_is_told_while_a_call_runs(site: Site, secret: str) -> None:
         ticket = agent.call("probe.knock", name="knock").structured_content["ticket"]
         site.recorder.hold("knock")
         with ThreadPoolExecutor(1) as waiting:
-            answer = waiting.submit(agent.wait_for, ticket)
+            response = waiting.submit(agent.wait_for, ticket)
             site.workshop.approve(site.workshop.card(Run.objects.get()))
             site.recorder.await_arrival("knock")
             await_that(lambda: (0.5, 1.0, "half") in agent.progress, "the progress arrives")
             site.recorder.release("knock")
-            assert not answer.result(30).is_error
+            assert not response.result(30).is_error
 
 
 def test_a_client_cancels_what_it_asked(site: Site, secret: str) -> None:
@@ -240,8 +240,8 @@ class TestSessions:
     def test_a_made_up_session_is_not_found(self, site: Site, secret: str, session: str) -> None:
         sent = make_headers(secret, mcp_session_id=session)
         headers = {name.encode(): value.encode() for name, value in sent.items()}
-        answer = httpx2.post(f"{site.installation.url}/mcp", content=json.dumps(PING).encode(), headers=headers)
-        assert answer.status_code == 404
+        response = httpx2.post(f"{site.installation.url}/mcp", content=json.dumps(PING).encode(), headers=headers)
+        assert response.status_code == 404
 
     def test_the_newest_revision_has_none(self, site: Site, secret: str) -> None:
         with connect(site.installation.url, secret) as agent:
@@ -250,8 +250,8 @@ class TestSessions:
         with connect(site.installation.url, secret) as agent:
             agent.call("data.searchRecords", region="EU")
         assert Run.objects.count() == 1, "calls of one key are one run"
-        answer = post(site, secret, INITIALIZE, MCP_Protocol_Version=NEWEST)
-        assert "mcp-session-id" not in answer.headers
+        response = post(site, secret, INITIALIZE, MCP_Protocol_Version=NEWEST)
+        assert "mcp-session-id" not in response.headers
 
 
 class TestDoor:
@@ -261,9 +261,9 @@ class TestDoor:
         if secret_of == "revoked":
             revoke_key(site.workshop.operator, AgentKey.objects.get().pk)
         presented = {"nobody": "", "token": token, "revoked": secret, "unknown": f"{secret}x"}[secret_of]
-        answer = post(site, presented)
-        assert answer.status_code == 401
-        assert answer.headers["www-authenticate"].startswith("Bearer")
+        response = post(site, presented)
+        assert response.status_code == 401
+        assert response.headers["www-authenticate"].startswith("Bearer")
 
     def test_a_browsers_session_does_not_open_it(self, site: Site, running: Installation) -> None:
         browser = Client()
@@ -278,8 +278,8 @@ class TestDoor:
 
     def test_other_methods_are_refused(self, site: Site, secret: str) -> None:
         for method in ("GET", "PUT", "HEAD", "OPTIONS"):
-            answer = httpx2.request(method, f"{site.installation.url}/mcp", headers=make_headers(secret))
-            assert answer.status_code == 405
+            response = httpx2.request(method, f"{site.installation.url}/mcp", headers=make_headers(secret))
+            assert response.status_code == 405
 
     def test_an_oversized_request_is_refused(self, site: Site, secret: str) -> None:
         assert post(site, secret, b"x" * (LARGEST_BODY + 1)).status_code == 413
@@ -294,23 +294,23 @@ class TestDoor:
     @pytest.mark.parametrize("value", ["NaN", "-Infinity", r'"\u0000"', r'"\ud800"'])
     def test_arguments_that_cannot_be_stored_are_refused(self, site: Site, secret: str, value: str) -> None:
         params = f'{{"name":"data.searchRecords","arguments":{{"region":{value}}}}}'
-        answer = post(site, secret, f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'.encode())
-        assert '"isError":true' in answer.text or answer.status_code == 400
+        response = post(site, secret, f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'.encode())
+        assert '"isError":true' in response.text or response.status_code == 400
         assert not Run.objects.exists()
         assert post(site, secret).status_code == 200
 
     def test_a_flood_of_wrong_keys_is_slowed_down(self, site: Site, secret: str) -> None:
-        answers = [post(site, "wrong").status_code for _ in range(MAX_WRONG_KEYS_PER_MINUTE * 2 + 1)]
-        assert 429 in answers
+        responses = [post(site, "wrong").status_code for _ in range(MAX_WRONG_KEYS_PER_MINUTE * 2 + 1)]
+        assert 429 in responses
         assert post(site, secret).status_code == 200, "a working key is still accepted"
 
     @pytest.mark.parametrize("session", [{}, {"mcp_session_id": "made-up"}], ids=["no session", "wrong session"])
     def test_a_flood_of_requests_is_slowed_down(self, site: Site, secret: str, session: dict[str, str]) -> None:
         with httpx2.Client(headers=make_headers(secret, **session)) as client:
             for _ in range(MAX_REQUESTS_PER_MINUTE * 2 + 1):
-                answer = client.post(f"{site.installation.url}/mcp", json=PING)
-                if answer.status_code == 429:
+                response = client.post(f"{site.installation.url}/mcp", json=PING)
+                if response.status_code == 429:
                     break
-        assert answer.status_code == 429
-        assert 1 <= int(answer.headers["retry-after"]) <= 60
+        assert response.status_code == 429
+        assert 1 <= int(response.headers["retry-after"]) <= 60
         assert post(site, make_secret(site, name="Server")).status_code == 200, "other keys go on"

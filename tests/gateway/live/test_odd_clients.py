@@ -1,4 +1,4 @@
-"""Clients that send what the protocol has not, want to log in, or read only JSON: each gets an answer that helps."""
+"""Clients that send what the protocol has not, want to log in, or read only JSON: each gets a response that helps."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ LOGINS = (
 )
 
 
-def get_error(answer: httpx2.Response) -> dict[str, Any]:
-    """Return the error of an answer."""
-    return dict(answer.json()["error"])
+def get_error(response: httpx2.Response) -> dict[str, Any]:
+    """Return the error of a response."""
+    return dict(response.json()["error"])
 
 
 @feature(
@@ -45,15 +45,18 @@ def get_error(answer: httpx2.Response) -> dict[str, Any]:
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("message_id", [1.5, 1.0, True, False, None, [], [1], {}, {"a": 1}])
 def test_an_id_that_cannot_be_used_is_refused(site: Site, secret: str, revision: str, message_id: Any) -> None:
-    answer = post(site, secret, {**PING, "id": message_id}, MCP_Protocol_Version=revision)
-    assert (answer.status_code, answer.json()["id"]) == (400, None)
-    assert (get_error(answer)["code"], get_error(answer)["message"]) == (-32600, "id must be a string or an integer.")
+    response = post(site, secret, {**PING, "id": message_id}, MCP_Protocol_Version=revision)
+    assert (response.status_code, response.json()["id"]) == (400, None)
+    assert (get_error(response)["code"], get_error(response)["message"]) == (
+        -32600,
+        "id must be a string or an integer.",
+    )
 
 
 @pytest.mark.parametrize("message_id", [0, -1, 2**70, "", "a", "é", "x" * 500])
 def test_any_other_id_comes_back(site: Site, secret: str, message_id: Any) -> None:
-    answer = post(site, secret, {**PING, "id": message_id}, Accept="application/json")
-    assert (answer.status_code, answer.json()["id"]) == (200, message_id)
+    response = post(site, secret, {**PING, "id": message_id}, Accept="application/json")
+    assert (response.status_code, response.json()["id"]) == (200, message_id)
 
 
 @pytest.mark.parametrize(
@@ -68,14 +71,14 @@ def test_any_other_id_comes_back(site: Site, secret: str, message_id: Any) -> No
     ],
 )
 def test_a_malformed_message_is_refused_by_its_id(site: Site, secret: str, changes: dict[str, Any], code: int) -> None:
-    answer = post(site, secret, {**PING, "id": 7, **changes})
-    assert (answer.status_code, answer.json()["id"], get_error(answer)["code"]) == (400, 7, code)
+    response = post(site, secret, {**PING, "id": 7, **changes})
+    assert (response.status_code, response.json()["id"], get_error(response)["code"]) == (400, 7, code)
 
 
 @pytest.mark.parametrize("body", [{}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 1}, [], [PING], 5, "ping"])
 def test_what_is_no_message_is_refused(site: Site, secret: str, body: Any) -> None:
-    answer = post(site, secret, body)
-    assert (answer.status_code, get_error(answer)["code"]) == (400, -32600)
+    response = post(site, secret, body)
+    assert (response.status_code, get_error(response)["code"]) == (400, -32600)
 
 
 def test_params_of_null_are_none(site: Site, secret: str) -> None:
@@ -87,20 +90,20 @@ def test_params_of_null_are_none(site: Site, secret: str) -> None:
 def test_an_unknown_revision_is_told_the_served_ones(site: Site, secret: str, named: str, body: Any) -> None:
     sent = make_headers(secret, MCP_Protocol_Version=named)
     headers = {name.encode(): value.encode() for name, value in sent.items()}
-    answer = httpx2.post(f"{site.installation.url}/mcp", content=json.dumps(body).encode(), headers=headers)
-    error = get_error(answer)
-    assert (answer.status_code, error["code"]) == (400, -32022)
+    response = httpx2.post(f"{site.installation.url}/mcp", content=json.dumps(body).encode(), headers=headers)
+    error = get_error(response)
+    assert (response.status_code, error["code"]) == (400, -32022)
     assert error["data"]["supported"] == list(KNOWN_PROTOCOL_VERSIONS)
     assert NEWEST in error["message"]
-    assert "_meta" not in answer.text
+    assert "_meta" not in response.text
 
 
 @pytest.mark.parametrize("wanted", ["1999-01-01", "2027-01-01", ""])
 def test_a_handshake_for_an_unknown_revision_offers_a_served_one(site: Site, secret: str, wanted: str) -> None:
     begin = {**INITIALIZE, "params": {**INITIALIZE_PARAMS, "protocolVersion": wanted}}
     headers = {name: value for name, value in make_headers(secret).items() if name != "MCP-Protocol-Version"}
-    answer = httpx2.post(f"{site.installation.url}/mcp", json=begin, headers=headers)
-    assert read_result(answer)["protocolVersion"] == "2025-11-25"
+    response = httpx2.post(f"{site.installation.url}/mcp", json=begin, headers=headers)
+    assert read_result(response)["protocolVersion"] == "2025-11-25"
 
 
 class TestAccept:
@@ -111,9 +114,9 @@ class TestAccept:
         record = site.workshop.record(region="EU")
         call = {"name": "data__searchRecords", "arguments": {"region": "EU"}}
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-        answer = post(site, secret, body, Accept=accept)
-        assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
-        assert answer.json()["result"]["structuredContent"]["records"][0]["id"] == str(record.pk)
+        response = post(site, secret, body, Accept=accept)
+        assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
+        assert response.json()["result"]["structuredContent"]["records"][0]["id"] == str(record.pk)
 
     def test_so_it_does_in_the_newest_revision(self, site: Site, secret: str) -> None:
         meta = {
@@ -122,9 +125,9 @@ class TestAccept:
         }
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
         headers = {"MCP_Protocol_Version": NEWEST, "Mcp_Method": "tools/list"}
-        answer = post(site, secret, body, Accept="application/json", **headers)
-        assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
-        assert answer.json()["result"]["tools"]
+        response = post(site, secret, body, Accept="application/json", **headers)
+        assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
+        assert response.json()["result"]["tools"]
 
     @pytest.mark.parametrize("accept", ["*/*", "text/event-stream", "application/json, text/event-stream", None])
     def test_any_other_gets_a_stream(self, site: Site, secret: str, accept: str | None) -> None:
@@ -132,8 +135,8 @@ class TestAccept:
         with httpx2.Client(headers=headers | ({"Accept": accept} if accept else {})) as client:
             if accept is None:
                 del client.headers["accept"]
-            answer = client.post(f"{site.installation.url}/mcp", json=PING)
-        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream")
+            response = client.post(f"{site.installation.url}/mcp", json=PING)
+        assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
 
     @pytest.mark.parametrize("accept", ["text/html", "image/png"])
     def test_a_client_that_takes_neither_is_refused(self, site: Site, secret: str, accept: str) -> None:
@@ -156,10 +159,10 @@ class TestLogin:
     @pytest.mark.parametrize("method", ["GET", "POST", "HEAD", "OPTIONS"])
     def test_a_stranger_who_looks_for_a_login_gets_404_in_json(self, site: Site, path: str, method: str) -> None:
         json_body = {"redirect_uris": ["http://127.0.0.1/"]} if method == "POST" else None
-        answer = httpx2.request(method, f"{site.installation.url}{path}", json=json_body, follow_redirects=False)
-        assert (answer.status_code, answer.headers["content-type"]) == (404, "application/json")
+        response = httpx2.request(method, f"{site.installation.url}{path}", json=json_body, follow_redirects=False)
+        assert (response.status_code, response.headers["content-type"]) == (404, "application/json")
         if method != "HEAD":
-            assert "agent key" in answer.json()["error_description"]
+            assert "agent key" in response.json()["error_description"]
 
     def test_the_public_keys_are_still_there(self, site: Site) -> None:
         assert "keys" in httpx2.get(f"{site.installation.url}/.well-known/gadget-keys.json").json()
@@ -167,9 +170,9 @@ class TestLogin:
 
 class TestKeys:
     def challenge(self, site: Site, secret: str) -> str:
-        answer = post(site, secret)
-        assert answer.status_code == 401
-        return str(answer.headers["www-authenticate"])
+        response = post(site, secret)
+        assert response.status_code == 401
+        return str(response.headers["www-authenticate"])
 
     def test_a_key_that_does_not_work_is_told_why(self, site: Site, secret: str) -> None:
         key, member = AgentKey.objects.get(), site.workshop.operator

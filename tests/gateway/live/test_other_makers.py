@@ -112,14 +112,14 @@ def opened_for_all(site: Site, secret: str) -> Iterator[str]:
             there.putheader("Authorization", f"Bearer {secret}")
             there.putheader("Content-Length", str(len(body)))
             there.endheaders(body)
-            answer = there.getresponse()
-            self.send_response(answer.status)
-            for name, value in answer.getheaders():
+            response = there.getresponse()
+            self.send_response(response.status)
+            for name, value in response.getheaders():
                 if name.lower() not in ("transfer-encoding", "connection", "content-length", "server", "date"):
                     self.send_header(name, value)
             self.send_header("Connection", "close")
             self.end_headers()
-            while chunk := answer.read1(65_536):
+            while chunk := response.read1(65_536):
                 self.wfile.write(chunk)
                 self.wfile.flush()
             self.close_connection = True

@@ -39,8 +39,8 @@ async def _park(site: Site, secrets: list[str]) -> list[tuple[str, str]]:
         async def request(secret: str, name: int) -> tuple[str, str]:
             async with places:
                 params = {"name": "probe.effect", "arguments": {"name": str(name)}}
-                answer = await send(client, site, secret, params)
-            return secret, answer["structuredContent"]["ticket"]
+                response = await send(client, site, secret, params)
+            return secret, response["structuredContent"]["ticket"]
 
         return await asyncio.gather(*(request(secret, name) for secret in secrets for name in range(MAX_OPEN_TICKETS)))
 
@@ -53,9 +53,9 @@ async def send(client: httpx2.AsyncClient, site: Site, secret: str, params: dict
         "MCP-Protocol-Version": "2025-11-25",
     }
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    answer = await client.post(f"{site.installation.url}/mcp", json=body, headers=headers)
-    assert answer.status_code == 200, answer.text
-    return dict(json.loads(answer.text.rpartition("data: ")[2])["result"])
+    response = await client.post(f"{site.installation.url}/mcp", json=body, headers=headers)
+    assert response.status_code == 200, response.text
+    return dict(json.loads(response.text.rpartition("data: ")[2])["result"])
 
 
 def read_status(process: RealProcess, name: str) -> int:
@@ -79,7 +79,7 @@ async def wait_for_all(site: Site, tickets: list[tuple[str, str]], web: RealProc
         await client.get(f"{site.installation.url}/api/health")
         page_s = asyncio.get_running_loop().time() - began
         measured = read_status(web, "Threads"), read_status(web, "VmRSS"), page_s
-        found = [answer["structuredContent"]["status"] for answer in await asyncio.gather(*waits)]
+        found = [response["structuredContent"]["status"] for response in await asyncio.gather(*waits)]
         assert set(found) == {"waiting_for_approval"}
     return measured
 

@@ -30,7 +30,7 @@ def send(
     *,
     name: str | None = None,
 ) -> dict[str, Any]:
-    """Send one request of the newest revision, which declares tasks by default, and return the whole answer.
+    """Send one request of the newest revision, which declares tasks by default, and return the whole response.
 
     Args:
         name: the header `Mcp-Name`, or "none" to leave it out; by default the tool or task that the params name.
@@ -50,8 +50,8 @@ def send(
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
     if name == "none":
         del headers["Mcp-Name"]
-    answer = httpx2.post(f"{site.installation.url}/mcp", json=body, headers=headers, timeout=60)
-    found: dict[str, Any] = answer.json()
+    response = httpx2.post(f"{site.installation.url}/mcp", json=body, headers=headers, timeout=60)
+    found: dict[str, Any] = response.json()
     return found
 
 
@@ -151,14 +151,14 @@ class TestRefusals:
     @pytest.mark.parametrize("name", ["t-0", "", "none"])
     def test_whose_header_names_another_task(self, site: Site, secret: str, method: str, name: str) -> None:
         task = ask(site, secret)
-        answer = send(site, secret, method, {"taskId": task["taskId"]}, name=name)
-        assert answer["error"]["code"] == types.HEADER_MISMATCH
+        response = send(site, secret, method, {"taskId": task["taskId"]}, name=name)
+        assert response["error"]["code"] == types.HEADER_MISMATCH
         assert look_up(site, secret, task)["status"] == "working"
 
     def test_of_a_client_that_did_not_declare_them(self, site: Site, secret: str, method: str) -> None:
         task = ask(site, secret)
-        answer = send(site, secret, method, {"taskId": task["taskId"]}, {})
-        assert answer["error"]["code"] == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+        response = send(site, secret, method, {"taskId": task["taskId"]}, {})
+        assert response["error"]["code"] == types.MISSING_REQUIRED_CLIENT_CAPABILITY
 
 
 def test_without_the_extension_a_write_has_a_ticket(site: Site, secret: str) -> None:

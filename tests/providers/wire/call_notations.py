@@ -117,7 +117,7 @@ CALLS = {
 """All of them call an offered tool with params that it takes."""
 
 AMBIGUOUS = frozenset(case for case in CALLS if case.endswith("after prose")) - {"XML after prose"}
-"""These may be examples in an answer; once the server has parsed a call of the model, they are."""
+"""These may be examples in a response; once the server has parsed a call of the model, they are."""
 
 ANSWERS = {
     "figures by tool": '{"web.search": {"calls": 3}, "utility.now": {"calls": 1}}',

@@ -144,7 +144,7 @@ CALLS = {
 """All of them call an offered tool."""
 
 AMBIGUOUS = ("fenced JSON after prose", "JSON after prose", "JSON after prose in one line", "pythonic after prose")
-"""These may be examples in an answer; once the server has parsed a call of the model, they are."""
+"""These may be examples in a response; once the server has parsed a call of the model, they are."""
 
 ANSWERS = {
     "a quoted marker": "A server without a parser prints `<tool_call>` as text.",

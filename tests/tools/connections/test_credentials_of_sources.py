@@ -19,7 +19,7 @@ from agents.runs.models import Approval, Event, Message, Pass, Run, RunStatus, T
 from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, read_entries
 from gadget_site.logs import build_logging_settings
 from tests.features import feature
-from tests.model_server import Answer, Call, ModelServer
+from tests.model_server import Call, ModelServer, Response
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import connect_api, offer, read, set_credentials
 from tests.tools.mcp_servers.http_server import OlderServer, older_server
@@ -96,13 +96,13 @@ def test_without_a_token_nothing_is_sent_and_the_service_is_named(workshop: Work
 def test_the_token_is_in_no_row_prompt_page_transcript_or_line_of_the_log(
     workshop: Workshop, api: Api, source: Source, model: ModelServer, lines: list[str]
 ) -> None:
-    """Though the API says it back in every answer, and in its description."""
+    """Though the API says it back in every response, and in its description."""
     set_credentials(workshop.organization, "contacts", token=FIRST)
     api.answer = {"you said": f"Bearer {FIRST}", FIRST: [FIRST]}
     model.script(
-        Answer(calls=(Call(LIST.replace(".", "__"), {}),)),
-        Answer(calls=(Call(ADD.replace(".", "__"), {"name": "Ada"}),)),
-        Answer(text="Done."),
+        Response(calls=(Call(LIST.replace(".", "__"), {}),)),
+        Response(calls=(Call(ADD.replace(".", "__"), {"name": "Ada"}),)),
+        Response(text="Done."),
     )
     run = workshop.work()
     assert run.status == RunStatus.WAITING
@@ -202,6 +202,6 @@ def pages_of(workshop: Workshop, run: Run) -> Iterator[str]:
     addresses += [reverse("call", args=(run.pk, each.pk)) for each in calls(run)]
     addresses += [reverse("approval", args=(card.pk,)) for card in Approval.objects.filter(run=run)]
     for address in addresses:
-        answer = client.get(address)
-        assert answer.status_code == 200, address
-        yield answer.content.decode()
+        response = client.get(address)
+        assert response.status_code == 200, address
+        yield response.content.decode()

@@ -96,9 +96,9 @@ class Rest:
 
     def tools(self) -> dict[str, Any]:
         """By name."""
-        answer = http.get(self._url, self._headers)
-        assert answer.status == 200
-        return {each["name"]: each for each in answer.json()["items"]}
+        response = http.get(self._url, self._headers)
+        assert response.status == 200
+        return {each["name"]: each for each in response.json()["items"]}
 
 
 def outcome(workshop: Workshop) -> tuple[str, str]:

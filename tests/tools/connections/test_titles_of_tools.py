@@ -21,7 +21,7 @@ from agents.accounts.models import Organization
 from agents.accounts.notice_facts import NoticeKind
 from agents.approvals.decisions import make_confirmation_phrase
 from agents.employees.toolboxes import load_toolbox
-from agents.mcp_server.answers import describe_tool
+from agents.mcp_server.call_responses import describe_tool
 from agents.notices.models import Channel, Notice
 from agents.notices.texts import describe
 from agents.runs.models import ApprovalStatus, CallStatus

@@ -32,7 +32,7 @@ NAMES = (
         "samples",
         "logs",
         "cancelled",
-        "slow_answer",
+        "slow_response",
         "talk",
         "talk_on",
     ),
@@ -115,7 +115,7 @@ def end(name: str) -> None:
 
 def misbehave(name: str, message: dict[str, Any]) -> None:
     """What delays or disturbs the call before its answer."""
-    if name == "slow_answer":
+    if name == "slow_response":
         threading.Timer(1.5, say, [{"id": message["id"], "result": texts("late")}]).start()
     elif name == "huge":
         sys.stdout.write("x" * 50_000_000)
@@ -158,13 +158,13 @@ def call(message: dict[str, Any]) -> None:
         return
     end(name)
     misbehave(name, message)
-    if name == "slow_answer":
+    if name == "slow_response":
         return
     if name == "broken":
         say({"id": message["id"], "result": {"content": "no list"}})
         return
-    answer = ANSWERS.get(name, lambda params: texts(json.dumps(params)))
-    say({"id": message["id"], "result": answer(given)})
+    response = ANSWERS.get(name, lambda params: texts(json.dumps(params)))
+    say({"id": message["id"], "result": response(given)})
 
 
 def listed(message: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A small name server over real UDP whose answers a test sets and changes; and a resolver that asks it."""
+"""A small name server over real UDP whose responses a test sets and changes; and a resolver that asks it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class DnsServer:
     """Answers A and AAAA questions.
 
     Attributes:
-        names: by name, the answers in turn, each a list of addresses; the last one stays.
-        delay_s: how long each answer takes.
+        names: by name, the responses in turn, each a list of addresses; the last one stays.
+        delay_s: how long each response takes.
         asked: the names that were asked for, once for each question of kind A.
     """
 
     def __init__(self, **names: Sequence[str]) -> None:
-        self.names: dict[str, list[Sequence[str]]] = {name: [answer] for name, answer in names.items()}
+        self.names: dict[str, list[Sequence[str]]] = {name: [response] for name, response in names.items()}
         self.delay_s = 0.0
         self.asked: list[str] = []
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -54,12 +54,12 @@ class DnsServer:
             question = b"".join(bytes([len(label)]) + label for label in host.encode("ascii").split(b"."))
             head = struct.pack(">6H", 7, 0x0100, 1, 0, 0, 0)
             asking.sendto(head + question + b"\0" + struct.pack(">2H", kind, 1), self._socket.getsockname())
-            answer = asking.recv(4096)
-        count = struct.unpack(">6H", answer[:12])[3]
+            response = asking.recv(4096)
+        count = struct.unpack(">6H", response[:12])[3]
         place, found = 12 + len(question) + 1 + 4, []
         for _ in range(count):
-            length = struct.unpack(">H", answer[place + 10 : place + 12])[0]
-            packed = answer[place + 12 : place + 12 + length]
+            length = struct.unpack(">H", response[place + 10 : place + 12])[0]
+            packed = response[place + 12 : place + 12 + length]
             found.append(str(ip_address(packed)))
             place += 12 + length
         return found
@@ -79,15 +79,15 @@ class DnsServer:
             place += 1 + length
         name = ".".join(labels)
         kind = struct.unpack(">H", data[place + 1 : place + 3])[0]
-        answers = self.names.get(name, [])
+        responses = self.names.get(name, [])
         if kind == A:
             self.asked.append(name)
-        current = answers[0] if answers else ()
-        if kind == AAAA and len(answers) > 1:
-            answers.pop(0)
+        current = responses[0] if responses else ()
+        if kind == AAAA and len(responses) > 1:
+            responses.pop(0)
         fitting = [ip_address(text) for text in current]
         packed = [address.packed for address in fitting if (address.version == 6) == (kind == AAAA)]
-        flags = 0x8180 | (0 if answers else NO_SUCH_NAME)
+        flags = 0x8180 | (0 if responses else NO_SUCH_NAME)
         head = data[:2] + struct.pack(">5H", flags, 1, len(packed), 0, 0)
         rows = b"".join(struct.pack(">3HIH", 0xC00C, kind, 1, 0, len(address)) + address for address in packed)
         return head + data[12 : place + 5] + rows

@@ -18,11 +18,11 @@ def item(title: str, site: str, path: str = "/", snippet: str = "About it.") -> 
 
 
 class GoogleServer(WebServer):
-    """Answers as the API does.
+    """Responses as the API does.
 
     Attributes:
         items: everything that there is to find; a search finds all, of the site if it names one.
-        failure: an answer given to every search instead.
+        failure: a response given to every search instead.
         asked: the parameters of each search.
     """
 

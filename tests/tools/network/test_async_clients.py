@@ -18,7 +18,7 @@ INSIDE = GuardedClient(NetworkAccess(private=frozenset({"127.0.0.1"})), NetworkL
 
 
 def asked(door: GuardedClient, url: str, of: str = "") -> str:
-    """The answer's text, got by a client whose transport may reach the server of `of` alone."""
+    """The response's text, got by a client whose transport may reach the server of `of` alone."""
 
     async def run() -> str:
         transport = GuardedAsyncTransport(door, of or url)
@@ -40,7 +40,7 @@ def refusal(door: GuardedClient, url: str, of: str = "") -> ErrorCode:
     "tools/network/async_transport.py",
     whole_file=True,
 )
-def test_it_gets_its_answer() -> None:
+def test_it_gets_its_response() -> None:
     with WebServer({"/": reply(b"async")}) as server:
         assert asked(INSIDE, server.url) == "async"
         assert server.requests[0].headers["accept-encoding"] == "identity"
@@ -70,14 +70,14 @@ def test_redirects_stay_on_the_server() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "code"),
+    ("response", "code"),
     [
         (reply(b"x" * 100_001), "LIMIT_EXCEEDED"),
         (reply(gzip.compress(b"x" * 10**6), content_encoding="gzip"), "NETWORK_ERROR"),
     ],
 )
-def test_answers_have_an_end(answer: Reply, code: str) -> None:
-    with WebServer({"/": answer}) as server:
+def test_responses_have_an_end(response: Reply, code: str) -> None:
+    with WebServer({"/": response}) as server:
         assert refusal(INSIDE, server.url) == code
 
 

@@ -21,15 +21,15 @@ def test_a_name_that_the_system_does_not_know_has_no_address() -> None:
 
 
 @feature("Network access", "The connection goes to the address that was checked", "tools/network/transport.py")
-def test_an_answer_that_changes_between_check_and_connection_is_not_seen() -> None:
+def test_a_response_that_changes_between_check_and_connection_is_not_seen() -> None:
     """The name is allowed inside while it is checked; what it leads to afterwards is never connected to."""
     with WebServer({"/": reply(b"first")}) as server, DnsServer() as dns:
         dns.names["moving.test"] = [["127.0.0.1"], ["127.0.0.2"], ["127.0.0.3"]]
         dial = CountingDial()
-        answer = GuardedClient(INSIDE, resolve=dns.resolve, dial=dial).request(
+        response = GuardedClient(INSIDE, resolve=dns.resolve, dial=dial).request(
             "GET", f"http://moving.test:{server.port}/"
         )
-        assert answer.text == "first"
+        assert response.text == "first"
         assert dns.asked == ["moving.test"]
         assert dial.tried == [("127.0.0.1", server.port)]
 
@@ -74,8 +74,10 @@ def test_one_forbidden_address_among_several_refuses_the_name(addresses: list[st
 def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
     with WebServer({"/": reply(b"second")}) as server, DnsServer(**{"two.test": ["127.0.0.9", "127.0.0.1"]}) as dns:
         dial = CountingDial()
-        answer = GuardedClient(INSIDE, resolve=dns.resolve, dial=dial).request("GET", f"http://two.test:{server.port}/")
-        assert answer.text == "second"
+        response = GuardedClient(INSIDE, resolve=dns.resolve, dial=dial).request(
+            "GET", f"http://two.test:{server.port}/"
+        )
+        assert response.text == "second"
         assert dial.tried == [("127.0.0.9", server.port), ("127.0.0.1", server.port)]
 
 

@@ -43,7 +43,7 @@ def test_a_hostile_or_long_id_is_replaced(sent: str) -> None:
 
 
 def ask(*headers: tuple[bytes, bytes], kind: str = "http") -> tuple[str, list[dict[str, Any]]]:
-    """Send a request through the middleware; return the id inside, and the messages of the answer."""
+    """Send a request through the middleware; return the id inside, and the messages of the response."""
     inside: list[str] = []
     sent: list[dict[str, Any]] = []
 
@@ -58,7 +58,7 @@ def ask(*headers: tuple[bytes, bytes], kind: str = "http") -> tuple[str, list[di
     return inside[0], sent
 
 
-def test_a_request_keeps_its_id_and_the_answer_has_it() -> None:
+def test_a_request_keeps_its_id_and_the_response_has_it() -> None:
     inside, sent = ask((b"X-Request-Id", b"order-4711"))
     assert inside == "order-4711"
     assert sent[0]["headers"] == [(b"x-other", b"1"), (b"x-request-id", b"order-4711")]

@@ -37,7 +37,7 @@ MAY_GO_OUT = {
     "tools/sources/mcp/connection.py": "gives MCP's client the door's own transport",
     "tools/sources/mcp/process_pool.py": "knows that client's failures by name",
     "tools/sources/mcp/errors.py": "knows them too",
-    "tools/sources/mcp/raw_answers.py": "knows the messages of that client by name",
+    "tools/sources/mcp/raw_responses.py": "knows the messages of that client by name",
     "tools/sources/mcp/raw_results.py": "reads its answers one by one, by names of that client",
     "agents/mcp_server": "is the server's side of MCP: it answers, and opens nothing",
     "agents/providers": "models are reached at the address that an admin sets",

@@ -51,9 +51,9 @@ def refusal_of(door: GuardedClient, url: str, method: str = "GET", body: bytes |
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
 def test_on_the_same_host_is_followed_with_everything(server: WebServer, door: GuardedClient, status: str) -> None:
     server.routes["/"] = redirect("/end", status)
-    answer = door.request("GET", f"http://here.test:{server.port}/", SECRETS)
-    assert answer.text == "the end"
-    assert answer.url == f"http://here.test:{server.port}/end"
+    response = door.request("GET", f"http://here.test:{server.port}/", SECRETS)
+    assert response.text == "the end"
+    assert response.url == f"http://here.test:{server.port}/end"
     assert server.requests[-1].headers["authorization"] == "Bearer s3cret"
 
 
@@ -133,10 +133,10 @@ def test_only_so_many_are_followed(server: WebServer, dns: DnsServer, most: int)
 
 def test_none_are_followed_if_it_says_so(server: WebServer, dns: DnsServer) -> None:
     server.routes["/"] = redirect("http://other.test/")
-    answer = GuardedClient(REACH, NetworkLimits(redirects=0), dns.resolve).request(
+    response = GuardedClient(REACH, NetworkLimits(redirects=0), dns.resolve).request(
         "GET", f"http://here.test:{server.port}/"
     )
-    assert (answer.status, answer.headers["location"]) == (302, "http://other.test/")
+    assert (response.status, response.headers["location"]) == (302, "http://other.test/")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
@@ -151,11 +151,11 @@ def test_a_write_is_not_repeated_at_another_place(
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other"])
-def test_any_other_redirect_is_the_answer_of_a_write(server: WebServer, door: GuardedClient, status: str) -> None:
+def test_any_other_redirect_is_the_response_of_a_write(server: WebServer, door: GuardedClient, status: str) -> None:
     """It was done, so a refusal would be a lie; nor is anything else asked."""
     server.routes["/"] = redirect("http://other.test/made", status)
-    answer = door.request("POST", f"http://here.test:{server.port}/", SECRETS, b"{}")
-    assert str(answer.status) == status[:3]
+    response = door.request("POST", f"http://here.test:{server.port}/", SECRETS, b"{}")
+    assert str(response.status) == status[:3]
     assert [request.method for request in server.requests] == ["POST"]
 
 

@@ -144,7 +144,7 @@ def test_each_failure_has_its_own_text(
 @pytest.mark.parametrize(
     "body", [b"<html>", b"[]", b'{"items": 1}', b'{"items": [1]}', b'{"items": {"a": 1}}', b"null", b""]
 )
-def test_an_answer_that_is_none_is_told(google: GoogleServer, body: bytes) -> None:
+def test_a_response_that_is_none_is_told(google: GoogleServer, body: bytes) -> None:
     google.failure = reply(body)
     assert told(search(google))[0] == "OPERATION_FAILED"
 

@@ -42,7 +42,7 @@ class Outside:
 
     Attributes:
         takes_basic: False if `/token` wants the client's id and secret in the body.
-        held: paths whose answers wait until `released` is set.
+        held: paths whose responses wait until `released` is set.
     """
 
     def __init__(self) -> None:

@@ -42,11 +42,11 @@ def test_bytes_are_told_by_kind_and_size(outside: Outside) -> None:
     assert result.data == {"content_type": "image/png", "bytes": 40}
 
 
-def test_an_empty_answer(outside: Outside) -> None:
+def test_an_empty_response(outside: Outside) -> None:
     assert replied(outside, Reply(204, b"", {})).data == {"status": 204, "content-length": "0"}
 
 
-def test_an_answer_has_a_largest_size(outside: Outside) -> None:
+def test_a_response_has_a_largest_size(outside: Outside) -> None:
     result = replied(outside, Reply(content=b'"' + b"x" * 4_000_001 + b'"'))
     assert result.error.code is ErrorCode.LIMIT_EXCEEDED
 

@@ -154,12 +154,12 @@ def test_a_server_that_decodes_before_it_looks_gives_away_nothing_else(tmp_path:
         try:
             (operation,) = read_description(described({"/pets/{id}": {"get": {}}})).operations
             tool = OpenAPITool(operation, ApiConnection("files", f"http://127.0.0.1:{server.server_port}"))
-            answers = {value: run_tool(tool, {"id": value}, reach=REACH) for value in ["7", *OUTWARDS, *INWARDS]}
+            responses = {value: run_tool(tool, {"id": value}, reach=REACH) for value in ["7", *OUTWARDS, *INWARDS]}
         finally:
             server.shutdown()
             thread.join()
-    assert answers.pop("7").success
-    assert [value for value, answer in answers.items() if answer.success] == []
+    assert responses.pop("7").success
+    assert [value for value, response in responses.items() if response.success] == []
 
 
 class _Quiet(SimpleHTTPRequestHandler):

@@ -27,8 +27,8 @@ NOTES = {"bucket_id": "default", "collection_id": "notes"}
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OpenAPITool]]:
     """By the part of the name after the dot; `ann` has an account."""
     with running_kinto(tmp_path_factory.mktemp("kinto")) as url:
-        with urlopen(f"{url}/__api__", timeout=10) as answer:
-            description = read_description(answer.read().decode())
+        with urlopen(f"{url}/__api__", timeout=10) as response:
+            description = read_description(response.read().decode())
         assert description.servers == (url,)
         connection = ApiConnection("kinto", url, "Kinto", AuthenticationSettings(AuthenticationKind.BASIC, "kinto"))
         made = {each.name: OpenAPITool(each, connection) for each in description.operations}

@@ -1,4 +1,4 @@
-"""Generated answers of a server to a call: every part of an answer in every wrong form, with its right reading."""
+"""Generated responses of a server to a call: every part of a response in every wrong form, with its right reading."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ ENVELOPES: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True)
 class Shape:
-    """One answer.
+    """One response.
 
     Attributes:
         line: with MY_ID in the place of the id.
         outcome: of a write: happened, failed or unknown.
-        has_words: the answer holds WORDS, which must be passed on.
+        has_words: the response holds WORDS, which must be passed on.
     """
 
     line: str

@@ -69,14 +69,14 @@ def test_a_hanging_call_ends_at_its_timeout_and_the_next_has_a_process_of_its_ow
 
 def test_a_call_that_is_given_up_is_cancelled_at_the_server(tmp_path: Path) -> None:
     server = misbehaving(owner="cancel", calls=tmp_path / "calls")
-    tool = tool_of(server, "slow_answer")
+    tool = tool_of(server, "slow_response")
     assert failure_of(called(tool, timeout_s=0.6))[0] == "TIMEOUT"
     deadline = time.monotonic() + 10
     while json.loads(called(tool_of(server, "cancelled")).markdown) == []:
         assert time.monotonic() < deadline
 
 
-def test_answer_in_a_wrong_form_says_that_the_write_happened() -> None:
+def test_response_in_a_wrong_form_says_that_the_write_happened() -> None:
     assert called(tool_of(misbehaving(), "broken", Level.WRITE)).markdown == "no list"
     result = called(tool_of(misbehaving(), "wrong_structure", Level.WRITE))
     assert (result.success, result.data, result.summary) == (True, None, "x")

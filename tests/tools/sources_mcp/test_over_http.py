@@ -74,7 +74,7 @@ def test_an_older_server_is_spoken_to_in_its_revision(older: OlderServer, caplog
         ("did_and_shows", "NETWORK_ERROR", "failed with status 303"),
     ],
 )
-def test_a_write_without_a_usable_answer_is_unknown_and_not_repeated(
+def test_a_write_without_a_usable_response_is_unknown_and_not_repeated(
     older: OlderServer, behavior: str, code: str, words: str
 ) -> None:
     told = failure_of(called(tool_behind(older, behavior)))

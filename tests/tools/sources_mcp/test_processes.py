@@ -155,9 +155,9 @@ def test_a_killed_server_is_opened_again() -> None:
     os.kill(first, signal.SIGKILL)
     wait_until_gone(first)
     deadline = time.monotonic() + 10
-    while not (answer := called(tool)).success:  # until its end is noticed here
-        assert time.monotonic() < deadline, answer
-    assert int(answer.markdown) != first
+    while not (response := called(tool)).success:  # until its end is noticed here
+        assert time.monotonic() < deadline, response
+    assert int(response.markdown) != first
 
 
 @feature(

@@ -64,7 +64,7 @@ def test_it_lists_its_tools_in_the_newest_revision(server: Server) -> None:
     "MCP servers over standard input and output and over streamable HTTP, in all revisions",
     "tools/sources/mcp/calls.py",
 )
-def test_its_tools_are_legal_and_answer_with_data(server: Server) -> None:
+def test_its_tools_are_legal_and_response_with_data(server: Server) -> None:
     tool = tool_of(server, "convert_time")
     toolbox = Toolbox()
     toolbox.register(tool)

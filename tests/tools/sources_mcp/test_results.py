@@ -1,4 +1,4 @@
-"""What people and models read of a server's answer: a line that says something, and each thing once."""
+"""What people and models read of a server's response: a line that says something, and each thing once."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tools.sources.mcp import Definition
 from tools.sources.mcp.results import build_result
 
 REAL = json.loads((Path(__file__).parent / "real_answers.json").read_text())
-"""Answers that published servers gave, with the line for each."""
+"""Responses that published servers gave, with the line for each."""
 BINARY = base64.b64encode(random.Random(7).randbytes(150_000)).decode()
 
 
-def read(answer: Any, output_schema: dict[str, Any] | None = None) -> ToolResult:
-    return build_result(answer, Definition("t", "t", "", "", {}, output_schema, {}, ""), "there.t")
+def read(response: Any, output_schema: dict[str, Any] | None = None) -> ToolResult:
+    return build_result(response, Definition("t", "t", "", "", {}, output_schema, {}, ""), "there.t")
 
 
 def text(*texts: str) -> list[dict[str, str]]:
@@ -34,16 +34,16 @@ def text(*texts: str) -> list[dict[str, str]]:
     "The line of an MCP call says what the server answered",
     "tools/sources/mcp/summaries.py",
 )
-@pytest.mark.parametrize("answer", REAL, ids=[f"{index}-{each['tool']}" for index, each in enumerate(REAL)])
-def test_real_answer_has_a_line_that_says_something(answer: dict[str, Any]) -> None:
-    summary = read(answer["result"], answer["output_schema"]).summary
-    assert summary == answer["summary"]
+@pytest.mark.parametrize("response", REAL, ids=[f"{index}-{each['tool']}" for index, each in enumerate(REAL)])
+def test_real_response_has_a_line_that_says_something(response: dict[str, Any]) -> None:
+    summary = read(response["result"], response["output_schema"]).summary
+    assert summary == response["summary"]
     assert summary not in ("", "Done")
     assert summary[0] not in "#{}[]`*-"
 
 
 @pytest.mark.parametrize(
-    ("answer", "summary"),
+    ("response", "summary"),
     [
         ({"content": text("Done")}, "The server answered without words"),
         ({"content": text("Done."), "structuredContent": {"id": 7, "name": "Ada"}}, "Ada"),
@@ -77,8 +77,8 @@ def test_real_answer_has_a_line_that_says_something(answer: dict[str, Any]) -> N
         ({"content": text("OK"), "structuredContent": {}}, "The server answered: OK"),
     ],
 )
-def test_line_is_never_done_a_heading_or_a_brace(answer: dict[str, Any], summary: str) -> None:
-    assert read(answer).summary == summary
+def test_line_is_never_done_a_heading_or_a_brace(response: dict[str, Any], summary: str) -> None:
+    assert read(response).summary == summary
 
 
 @feature(
@@ -123,7 +123,7 @@ def test_long_text_inside_the_structure_is_sent_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         {"structuredContent": {"type": "image", "data": BINARY}},
         {"structuredContent": {"images": [{"mimeType": "image/png", "blob": BINARY}]}},
@@ -140,8 +140,8 @@ def test_long_text_inside_the_structure_is_sent_once() -> None:
         {"content": {"data": BINARY}},
     ],
 )
-def test_binary_content_never_reaches_a_model(answer: dict[str, Any]) -> None:
-    result = read(answer)
+def test_binary_content_never_reaches_a_model(response: dict[str, Any]) -> None:
+    result = read(response)
     assert len(result.for_model()) < 500
     assert len(json.dumps(result.data)) < 500
 
@@ -166,7 +166,7 @@ def test_structure_that_does_not_fit_is_dropped_with_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         {"content": text("```\n1\n```\n" * 5_000 + "end"), "structuredContent": list(range(2, 20_000))},
         {"content": text("```\n" + " " * 60_000 + "end"), "structuredContent": {"a": 1}},
@@ -176,9 +176,9 @@ def test_structure_that_does_not_fit_is_dropped_with_one_line() -> None:
     ],
     ids=["code blocks", "spaces", "texts", "markup", "nearly binary"],
 )
-def test_hostile_answer_is_read_in_bounded_time(answer: dict[str, Any]) -> None:
+def test_hostile_response_is_read_in_bounded_time(response: dict[str, Any]) -> None:
     began = time.process_time()
-    read(answer)
+    read(response)
     assert time.process_time() - began < 2
 
 

@@ -32,10 +32,10 @@ def test_there_are_500_shapes_of_every_outcome() -> None:
 
 @feature(
     "Tools from API descriptions",
-    "An MCP answer without `isError` counts as done, whatever its form",
+    "An MCP response without `isError` counts as done, whatever its form",
     "tools/sources/mcp/results.py",
 )
-def test_every_shape_of_an_answer_has_its_outcome_and_keeps_its_words() -> None:
+def test_every_shape_of_a_response_has_its_outcome_and_keeps_its_words() -> None:
     server = misbehaving(owner="shapes")
     tool, echo = tool_of(server, "verbatim", Level.WRITE), tool_of(server, "echo")
     wrong = []

@@ -1,4 +1,4 @@
-"""A standing grant answers exactly the calls that its words name."""
+"""A standing grant approves exactly the calls that its words name."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ GRANT = GrantTerms(
 
 
 @feature(
-    "Figures and metrics", "A standing grant answers exactly what its words say", "tools/toolbox/standing_grants.py"
+    "Figures and metrics", "A standing grant approves exactly what its words say", "tools/toolbox/standing_grants.py"
 )
-def test_random_grants_answer_what_their_words_say() -> None:
+def test_random_grants_approve_what_their_words_say() -> None:
     choose = random.Random(20_261_124)
     found: Counter[bool] = Counter()
     for number in range(CASES):
@@ -59,7 +59,7 @@ def test_random_grants_answer_what_their_words_say() -> None:
     assert found[True] > CASES // 200, found
 
 
-def test_the_first_grant_that_fits_answers() -> None:
+def test_the_first_grant_that_fits_approves() -> None:
     other = replace(GRANT, pk=2, tool="crm.delete")
     assert grants_for(CALL, [other, replace(GRANT, pk=3), GRANT]) == [replace(GRANT, pk=3), GRANT]
     assert not grants_for(CALL, [other])

@@ -13,7 +13,7 @@ from django.conf import settings
 
 from agents.runs.models import Run
 from agents.triggers.changes import TriggerTerms, make_trigger
-from agents.triggers.models import MessageStatus, ReceivedMessage, Scheme
+from agents.triggers.models import ReceivedMessage, ReceivedStatus, Scheme
 from agents.triggers.schemes import TRAITS
 from tests.awaiting import await_that
 from tests.faults.site import Site
@@ -57,7 +57,7 @@ def test_its_commands_work_as_they_stand(running: Installation, site: Site) -> N
     assert filtered == {"status": "filtered"}
     assert run.task == "Triage this issue: The shop is down"
     statuses = ReceivedMessage.objects.order_by("pk").values_list("status", flat=True)
-    assert list(statuses) == [MessageStatus.STARTED, MessageStatus.FILTERED]
+    assert list(statuses) == [ReceivedStatus.STARTED, ReceivedStatus.FILTERED]
     await_that(lambda: Run.objects.get().has_ended, "the run ends")
 
 

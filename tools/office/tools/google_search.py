@@ -160,10 +160,10 @@ def run_search(parameters: Mapping[str, str], context: ToolContext) -> SearchPag
             attempted=False,
         )
     address = f"{get_endpoint(context)}?{urlencode({'key': key, 'cx': engine, **parameters})}"
-    answer = _send_request(address, context)
-    if answer.status != 200:
-        raise _explain_failure(answer)
-    return _parse_page(answer.json())
+    response = _send_request(address, context)
+    if response.status != 200:
+        raise _explain_failure(response)
+    return _parse_page(response.json())
 
 
 def _send_request(address: str, context: ToolContext) -> ClientResponse:
@@ -180,29 +180,29 @@ def _send_request(address: str, context: ToolContext) -> ClientResponse:
         ) from error
 
 
-def _explain_failure(answer: ClientResponse) -> ToolError:
+def _explain_failure(response: ClientResponse) -> ToolError:
     """Explain Google's status; its text is checked for one known code, and never shown."""
-    bad_key = answer.status == 400 and b"API_KEY_INVALID" in answer.content
-    if answer.status == 401 or bad_key:
+    bad_key = response.status == 400 and b"API_KEY_INVALID" in response.content
+    if response.status == 401 or bad_key:
         return ToolError(
             ErrorCode.UNAUTHORIZED,
             "Google does not accept the API key.",
             recovery_hint=f"An admin must correct api_key in the credentials {SERVICE!r}.",
         )
-    if answer.status == 403:
+    if response.status == 403:
         return ToolError(
             ErrorCode.FORBIDDEN,
             "Google refused this search: the API key lacks access to the Custom Search API or this search engine, "
             "or its quota is used up.",
             recovery_hint=f"An admin must check api_key and engine_id in the credentials {SERVICE!r}, and the quota.",
         )
-    if answer.status == 429:
+    if response.status == 429:
         return ToolError(
             ErrorCode.RATE_LIMIT_EXCEEDED,
             "Google allows no more searches for now.",
-            recovery_hint=f"Try again {_describe_retry(answer.headers.get('retry-after', ''))}.",
+            recovery_hint=f"Try again {_describe_retry(response.headers.get('retry-after', ''))}.",
         )
-    if answer.status == 400:
+    if response.status == 400:
         return ToolError(
             ErrorCode.INVALID_PARAMETER,
             "Google rejected this search, or the search engine does not exist.",
@@ -210,7 +210,7 @@ def _explain_failure(answer: ClientResponse) -> ToolError:
         )
     return ToolError(
         ErrorCode.OPERATION_FAILED,
-        f"Google answered with status {answer.status}.",
+        f"Google answered with status {response.status}.",
         recovery_hint="Try again later.",
     )
 
@@ -222,11 +222,11 @@ def _describe_retry(retry_after: str) -> str:
     return f"after {retry_after}" if retry_after.endswith(" GMT") and len(retry_after) < 40 else "later"
 
 
-def _parse_page(answer: Any) -> SearchPage:
-    items = answer.get("items", []) if isinstance(answer, dict) else None
+def _parse_page(response: Any) -> SearchPage:
+    items = response.get("items", []) if isinstance(response, dict) else None
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise ToolError(ErrorCode.OPERATION_FAILED, "Google's response has an unexpected format.")
-    information = answer.get("searchInformation")
+    information = response.get("searchInformation")
     total = str(information.get("totalResults", "")) if isinstance(information, dict) else ""
     return SearchPage(
         [_parse_result(item) for item in items[:10]],

@@ -58,21 +58,21 @@ class FetchPage(Tool):
         return frozenset({get_host(read_url(params.url))})
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        answer = request("GET", params.url, reach=context.reach, limits=PAGE_LIMITS)
-        _check_status(answer)
-        page = _extract_page(answer)
+        response = request("GET", params.url, reach=context.reach, limits=PAGE_LIMITS)
+        _check_status(response)
+        page = _extract_page(response)
         text = page.text[: params.max_characters]
-        links = _list_links(page, answer.url)
+        links = _list_links(page, response.url)
         data = {
-            "url": answer.url,
-            "status": answer.status,
+            "url": response.url,
+            "status": response.status,
             "title": page.title,
             "text": text,
             "total_characters": len(page.text),
             "truncated": len(text) < len(page.text),
             "links": links[:MAX_LINKS],
         }
-        where = page.title or get_host(read_url(answer.url))
+        where = page.title or get_host(read_url(response.url))
         return ToolResult.ok(data, f"Read {where} ({len(page.text):,} characters, {len(links):,} links)")
 
     def running_summary(self, params: Params) -> str:
@@ -159,12 +159,12 @@ class ValidateDomain(Tool):
         named = f"[{host}]" if ":" in host else host
         for url in (f"https://{named}:{self._ports.https}/", f"http://{named}:{self._ports.http}/"):
             try:
-                answer = client.request("HEAD", url)
+                response = client.request("HEAD", url)
             except ToolError as error:
                 failure = failure or error.message
                 continue
-            target = answer.headers.get("location", "")
-            return {"url": answer.url, "status": answer.status, "redirects_to": collapse_to_line(target)}
+            target = response.headers.get("location", "")
+            return {"url": response.url, "status": response.status, "redirects_to": collapse_to_line(target)}
         return {"error": failure}
 
 
@@ -222,10 +222,10 @@ def _check_host(host: str, reach: NetworkAccess) -> None:
     )
 
 
-def _check_status(answer: ClientResponse) -> None:
-    if answer.status < 300:
+def _check_status(response: ClientResponse) -> None:
+    if response.status < 300:
         return
-    host = get_host(read_url(answer.url))
+    host = get_host(read_url(response.url))
     codes = {
         401: ErrorCode.PERMISSION_DENIED,
         403: ErrorCode.PERMISSION_DENIED,
@@ -234,21 +234,21 @@ def _check_status(answer: ClientResponse) -> None:
         429: ErrorCode.RATE_LIMIT_EXCEEDED,
     }
     raise ToolError(
-        codes.get(answer.status, ErrorCode.OPERATION_FAILED),
-        f"{host} returned status {answer.status} instead of a page.",
+        codes.get(response.status, ErrorCode.OPERATION_FAILED),
+        f"{host} returned status {response.status} instead of a page.",
         recovery_hint="Try another address, or try again later.",
     )
 
 
-def _extract_page(answer: ClientResponse) -> PageText:
-    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind in PAGE_TYPES or (not kind and answer.content.lstrip()[:1] == b"<"):
-        return extract_page_text(answer.text)
+def _extract_page(response: ClientResponse) -> PageText:
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in PAGE_TYPES or (not kind and response.content.lstrip()[:1] == b"<"):
+        return extract_page_text(response.text)
     if not kind or kind.startswith(TEXT_TYPES):
-        return PageText(text=remove_hidden_characters(answer.text))
+        return PageText(text=remove_hidden_characters(response.text))
     raise ToolError(
         ErrorCode.INVALID_OPERATION,
-        f"This is not a readable page: it is {collapse_to_line(kind, 80)} of {len(answer.content):,} bytes.",
+        f"This is not a readable page: it is {collapse_to_line(kind, 80)} of {len(response.content):,} bytes.",
         recovery_hint="Look for a page with the same information.",
     )
 

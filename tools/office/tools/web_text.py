@@ -123,9 +123,9 @@ class _PageReader:
             else:
                 self._open_element(word, page[name.end() : min(end, name.end() + LONGEST_TAG)])
 
-    def _find_after(self, mark: str, at: int) -> int:
-        found = self._page.find(mark, at)
-        return len(self._page) if found < 0 else found + len(mark)
+    def _find_after(self, end: str, at: int) -> int:
+        found = self._page.find(end, at)
+        return len(self._page) if found < 0 else found + len(end)
 
     def _open_element(self, name: str, attributes: str) -> None:
         if name in RAW_ELEMENTS:

@@ -8,7 +8,7 @@ from typing import Any
 from tools.contract import canonical_json
 from tools.sources.mcp.encodings import (
     LONGEST_KEPT,
-    SHORTEST_MARKED,
+    SHORTEST_DECLARED,
     SHORTEST_RUN,
     Encoded,
     recognize_bytes,
@@ -49,13 +49,13 @@ def _replace(value: Any, media_type: str) -> Any:
     if isinstance(value, str):
         return _replace_in_text(value, media_type)
     if isinstance(value, list):
-        found = _recognize_list(value, is_marked=bool(media_type))
+        found = _recognize_list(value, is_declared=bool(media_type))
         return [_replace(entry, media_type) for entry in value] if found is None else _describe(found, media_type)
     if isinstance(value, Mapping):
         if (found := _recognize_numbered(value)) is not None:
             return _describe(found, media_type)
         own = _find_media_type(value)
-        if own == "Buffer" and (found := recognize_bytes(_get_list(value, "data"), is_marked=True)) is not None:
+        if own == "Buffer" and (found := recognize_bytes(_get_list(value, "data"), is_declared=True)) is not None:
             return _describe(found, "")
         return {key: _replace(entry, own) for key, entry in value.items()}
     return value
@@ -77,20 +77,20 @@ def _get_list(node: Mapping[str, Any], key: str) -> list[Any]:
 
 def _recognize_numbered(node: Mapping[str, Any]) -> Encoded | None:
     """Recognize bytes in an object with the keys 0, 1, 2 and so on, as JavaScript writes its arrays of bytes."""
-    if len(node) < SHORTEST_MARKED or "0" not in node or str(len(node) - 1) not in node:
+    if len(node) < SHORTEST_DECLARED or "0" not in node or str(len(node) - 1) not in node:
         return None
     return recognize_bytes(list(node.values()))
 
 
-def _recognize_list(values: list[Any], *, is_marked: bool) -> Encoded | None:
+def _recognize_list(values: list[Any], *, is_declared: bool) -> Encoded | None:
     """Recognize a list that is data: of bytes, of rows of bytes, or of lines of an encoded text."""
     first = values[0] if values else None
     if isinstance(first, int):
-        return recognize_bytes(values, is_marked=is_marked)
+        return recognize_bytes(values, is_declared=is_declared)
     if isinstance(first, str) and len(values) > 1 and all(isinstance(value, str) for value in values):
-        return _recognize_lines([value.strip() for value in values], is_marked=is_marked)
+        return _recognize_lines([value.strip() for value in values], is_declared=is_declared)
     if isinstance(first, list) and len(first) >= _SHORTEST_ROW and all(_is_row(row, len(first)) for row in values):
-        return recognize_bytes([value for row in values for value in row], is_marked=is_marked)
+        return recognize_bytes([value for row in values for value in row], is_declared=is_declared)
     return None
 
 
@@ -98,21 +98,21 @@ def _is_row(row: Any, length: int) -> bool:
     return isinstance(row, list) and len(row) == length
 
 
-def _recognize_lines(lines: list[str], *, is_marked: bool) -> Encoded | None:
+def _recognize_lines(lines: list[str], *, is_declared: bool) -> Encoded | None:
     """Recognize lines of one length, of which the last may be shorter, as one encoded text."""
     if len({len(line) for line in lines[:-1]}) > 1 or not 0 < len(lines[-1]) <= len(lines[0]):
         return None
     places = ((number, number + 1, line) for number, line in enumerate(lines))
     found = next((found for _, _, found in _find_wrapped(places) if found), None)
-    if found is None and is_marked and len(lines[0]) >= _SHORTEST_LINE:
-        return recognize_run("".join(lines), is_marked=True)
+    if found is None and is_declared and len(lines[0]) >= _SHORTEST_LINE:
+        return recognize_run("".join(lines), is_declared=True)
     return found
 
 
 def _replace_in_text(text: str, media_type: str) -> str:
-    if len(text) < SHORTEST_MARKED:
+    if len(text) < SHORTEST_DECLARED:
         return text
-    if media_type and (found := recognize_run("".join(text.split()), is_marked=True)) is not None:
+    if media_type and (found := recognize_run("".join(text.split()), is_declared=True)) is not None:
         return _describe(found, media_type)
     if text.lstrip()[:1] in ("{", "[") and (replaced := _replace_in_json(text)) is not None:
         return replaced
@@ -139,7 +139,7 @@ def _replace_in_json(text: str) -> str | None:
 
 
 def _replace_found(text: str, recognize: Any) -> str:
-    found = recognize(text) if len(text) >= 2 * SHORTEST_MARKED else None
+    found = recognize(text) if len(text) >= 2 * SHORTEST_DECLARED else None
     return text if found is None else _describe(found, "") + text[len(text.rstrip()) :]
 
 

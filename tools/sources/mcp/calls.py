@@ -28,7 +28,7 @@ from tools.sources.mcp.errors import (
 )
 from tools.sources.mcp.loop import LOOP
 from tools.sources.mcp.process_pool import PROCESS_POOL
-from tools.sources.mcp.raw_answers import UNUSUAL_CODE, ServerError
+from tools.sources.mcp.raw_responses import UNUSUAL_CODE, ServerError
 from tools.sources.mcp.raw_results import fetch_raw_result, select_tools_with_headers, split_by_headers
 from tools.sources.mcp.servers import Server, StdioServer
 
@@ -41,7 +41,7 @@ MAX_LIST_SIZE = 4_000_000
 READING_S = 20.0
 """Seconds for reading a server's definitions; the rest is left out."""
 
-_ANSWER: TypeAdapter[Any] = TypeAdapter(Any)
+_RESPONSE: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class McpCall:
 
 @dataclass(frozen=True)
 class _RawToolList:
-    """A server's raw answers, before its definitions are read."""
+    """A server's raw responses, before its definitions are read."""
 
     tools: list[Any]
     skipped: list[SkippedTool]
@@ -78,7 +78,7 @@ def list_tools(server: Server, *, timeout_s: float = 60.0) -> McpToolList:
     Call it from a thread without an event loop.
 
     Raises:
-        ToolError: the server cannot be reached or its answer is invalid; `__notes__` has the end of the process's
+        ToolError: the server cannot be reached or its response is invalid; `__notes__` has the end of the process's
             standard error, for the admin.
     """
     raw = LOOP.submit(_fetch_tools(server, timeout_s)).result()
@@ -119,19 +119,19 @@ async def _exchange(server: Server, call: McpCall) -> Any:
             if isinstance(server, StdioServer):  # over HTTP, the request hook checks it
                 check_fence(is_read=False)
             is_sent = True
-            answer = await _send_request(connection, call)
+            response = await _send_request(connection, call)
     except CLIENT_ERRORS as error:
         if connection is not None and is_sent:
             raise translate_call_error(server.title, error, connection.call_evidence) from error
         evidence = connection.evidence if connection else Evidence()
         raise translate_connect_error(server.title, error, evidence) from error
-    if isinstance(answer, dict) and answer.get("resultType") == "input_required":
+    if isinstance(response, dict) and response.get("resultType") == "input_required":
         raise ToolError(
             ErrorCode.OPERATION_FAILED,
             f"{server.title} did nothing: it asked for more input, which is not supported.",
             recovery_hint="Send everything that it may need at once, or use another tool.",
         )
-    return answer
+    return response
 
 
 async def _send_request(connection: McpConnection, call: McpCall) -> Any:
@@ -142,7 +142,7 @@ async def _send_request(connection: McpConnection, call: McpCall) -> Any:
         params=mcp_types.CallToolRequestParams(name=call.definition.name, arguments=call.params)
     )
     # Not the client's call_tool, which may list the tools after the call: its failure would hide a completed write.
-    send = partial(connection.client.session.send_request, request, _ANSWER, progress_callback=report)
+    send = partial(connection.client.session.send_request, request, _RESPONSE, progress_callback=report)
     return await fetch_raw_result(connection, send, lambda _: {"content": [], "resultType": "complete"})
 
 
@@ -184,8 +184,8 @@ async def _fetch_tools(server: Server, seconds: float) -> _RawToolList:
         if isinstance(find_cause(error), ToolError):
             raise find_cause(error) from None
         evidence = connection.evidence if connection else Evidence()
-        is_answered = connection is not None and evidence.status < 300 and not evidence.fault
-        if is_answered and not isinstance(error, TimeoutError):
+        has_response = connection is not None and evidence.status < 300 and not evidence.fault
+        if has_response and not isinstance(error, TimeoutError):
             words = clean_words(str(find_cause(error)))
             raise source_error(f"{server.title} cannot list its tools.", words) from error
         raise translate_connect_error(server.title, error, evidence) from error
@@ -228,7 +228,7 @@ async def _fetch_page(connection: McpConnection, cursor: str | None) -> _Page:
     """Fetch one page of tools, as the server sent them.
 
     Raises:
-        ServerError: the answer has no list of tools.
+        ServerError: the response has no list of tools.
     """
     params = mcp_types.PaginatedRequestParams(cursor=cursor)
     send = partial(connection.client.session.list_tools, params=params)

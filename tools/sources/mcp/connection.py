@@ -18,12 +18,12 @@ from tools.contract import ToolError, canonical_json, check_fence
 from tools.network import GuardedAsyncTransport, GuardedClient, NetworkLimits
 from tools.sources.mcp.display_text import clean_line
 from tools.sources.mcp.errors import CLIENT_ERRORS, Evidence, clean_words, translate_connect_error
-from tools.sources.mcp.raw_answers import find_answer, find_words, watch_answers
+from tools.sources.mcp.raw_responses import find_response, find_words, watch_responses
 from tools.sources.mcp.server_process import HIDDEN
 from tools.sources.mcp.servers import HttpServer, Server
 
 CLIENT = mcp_types.Implementation(name="gadget", version="1.0")
-MAX_ANSWER_SIZE = 10_000_000
+MAX_RESPONSE_SIZE = 10_000_000
 MAX_WORDS_SIZE = 8_000
 MAX_LOG_LENGTH = 500
 MAX_LOGS = 200
@@ -57,7 +57,7 @@ class McpConnection:
     fault: str = ""
 
     def prepare_request(self, request: httpx2.Request) -> None:
-        """Check whether the call may still start, and forget the last answer."""
+        """Check whether the call may still start, and forget the last response."""
         method = _find_method(request)
         if method == "tools/call":
             check_fence(is_read=False)
@@ -67,7 +67,7 @@ class McpConnection:
     async def record_response(self, response: httpx2.Response) -> None:
         """Record the status and the body of a response to a message."""
         if response.request.method != "POST":
-            if "last-event-id" in response.request.headers and self.body:  # the rest of an answer
+            if "last-event-id" in response.request.headers and self.body:  # the rest of a response
                 await self.body.hear(response)
             return  # others are the client's attempts to listen
         self.status = response.status_code
@@ -112,16 +112,16 @@ class HeardBody:
             async with asyncio.timeout(STEP_S):
                 self.content += await response.aread()
 
-    def find_answer(self) -> mcp_types.JSONRPCResponse | mcp_types.JSONRPCError | None:
-        """Find the answer that the server sent; None if it sent none."""
-        return find_answer(bytes(self.content), self.is_stream)
+    def find_response(self) -> mcp_types.JSONRPCResponse | mcp_types.JSONRPCError | None:
+        """Find the response that the server sent; None if it sent none."""
+        return find_response(bytes(self.content), self.is_stream)
 
     @property
     def words(self) -> str:
         """The text of the response, if it is for people."""
         if self.is_stream:
-            answer = self.find_answer()
-            return clean_words(answer.error.message) if isinstance(answer, mcp_types.JSONRPCError) else ""
+            response = self.find_response()
+            return clean_words(response.error.message) if isinstance(response, mcp_types.JSONRPCError) else ""
         if self._media_type.endswith("json"):
             with suppress(ValueError, RecursionError):
                 return clean_words(find_words(json.loads(self.content)))
@@ -179,7 +179,7 @@ class ClientCallbacks:
     def build_client(self, transport: Any, mode: str) -> Client:
         """Build a client in the mode `auto` (all protocol versions) or `legacy` (only those with a handshake)."""
         return Client(
-            watch_answers(transport),
+            watch_responses(transport),
             mode=mode,
             cache=None,
             client_info=CLIENT,
@@ -209,7 +209,7 @@ async def open_http_connection(
     async def record_response(response: httpx2.Response) -> None:
         await connection.record_response(response)
 
-    guarded = GuardedClient(server.reach, NetworkLimits(connect_s=STEP_S, response_bytes=MAX_ANSWER_SIZE))
+    guarded = GuardedClient(server.reach, NetworkLimits(connect_s=STEP_S, response_bytes=MAX_RESPONSE_SIZE))
     http = httpx2.AsyncClient(
         transport=GuardedAsyncTransport(guarded, server.url),
         headers=dict(server.headers),
@@ -218,7 +218,7 @@ async def open_http_connection(
         timeout=httpx2.Timeout(STEP_S, read=None),
         event_hooks={"request": [prepare_request], "response": [record_response]},
     )
-    transport = streamable_http_client(server.url, http_client=http, max_sse_event_size=MAX_ANSWER_SIZE)
+    transport = streamable_http_client(server.url, http_client=http, max_sse_event_size=MAX_RESPONSE_SIZE)
     connection = McpConnection(
         ClientCallbacks(server, logger).build_client(transport, "legacy" if server.key in _handshakes else "auto")
     )
@@ -243,7 +243,7 @@ async def open_http_connection(
 
 
 def _find_method(request: httpx2.Request) -> str:
-    """Return the method of the request's message; an empty text for an answer of ours."""
+    """Return the method of the request's message; an empty text for a response of ours."""
     try:
         message = json.loads(request.content)
     except (ValueError, httpx2.RequestNotRead):

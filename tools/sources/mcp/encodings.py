@@ -11,7 +11,7 @@ from typing import Any
 
 SHORTEST_RUN = 1_024
 """Characters in a row that are taken for binary content wherever they are."""
-SHORTEST_MARKED = 64
+SHORTEST_DECLARED = 64
 """The same where a type says that it is a medium, and the first bytes say so too."""
 LONGEST_DIGEST = 128
 """Characters that may be a hash or an id, even beside the type of a medium."""
@@ -72,25 +72,25 @@ _BASE_85 = _Encoding("base85", 6.4, base64.b85decode)
 _ASCII_85 = _Encoding("base85", 6.4, lambda text: base64.a85decode(text.removeprefix("<~")))
 
 
-def recognize_run(run: str, *, is_marked: bool = False) -> Encoded | None:
+def recognize_run(run: str, *, is_declared: bool = False) -> Encoded | None:
     """Recognize a text without white space that is nothing but data; None for words, ids, keys and addresses.
 
     Args:
         is_marked: a type beside it says that it is a medium, so that it may be short.
     """
-    if len(run) < (SHORTEST_MARKED if is_marked else SHORTEST_RUN) or not run.isascii():
+    if len(run) < (SHORTEST_DECLARED if is_declared else SHORTEST_RUN) or not run.isascii():
         return None
     encoding = _find_encoding(run)
-    if encoding is None or (not is_marked and len(run) <= LONGEST_KEPT and run.startswith(_KEPT)):
+    if encoding is None or (not is_declared and len(run) <= LONGEST_KEPT and run.startswith(_KEPT)):
         return None
     found = _describe(run, encoding)
     is_short = len(run) <= LONGEST_DIGEST or (encoding is _BASE_85 and len(run) < SHORTEST_RUN)
     return None if is_short and not found.is_known else found
 
 
-def recognize_bytes(values: list[Any], *, is_marked: bool = False) -> Encoded | None:
+def recognize_bytes(values: list[Any], *, is_declared: bool = False) -> Encoded | None:
     """Recognize a list of bytes as numbers, signed or not; None for a table of other numbers."""
-    if len(values) < SHORTEST_MARKED or not all(type(value) is int and -128 <= value <= 255 for value in values):
+    if len(values) < SHORTEST_DECLARED or not all(type(value) is int and -128 <= value <= 255 for value in values):
         return None
     least, most = min(values), max(values)
     if least < 0 and most > 127:
@@ -98,7 +98,7 @@ def recognize_bytes(values: list[Any], *, is_marked: bool = False) -> Encoded | 
     kind = _find_format(bytes(value & 255 for value in values[:16]))
     is_sorted = sorted(values) in (values, values[::-1])
     is_varied = most - least >= 235 and len(set(values)) >= 128 and not is_sorted
-    if kind or is_marked or (len(values) >= SHORTEST_LIST and is_varied):
+    if kind or is_declared or (len(values) >= SHORTEST_LIST and is_varied):
         return Encoded(kind or "data", len(values), is_known=bool(kind))
     return None
 
@@ -124,7 +124,7 @@ def recognize_raw(text: str) -> Encoded | None:
     if len(controls) * 10 >= len(text[:_SAMPLE]) and is_varied:
         return Encoded("binary data", len(text))
     escapes = _ESCAPE.findall(text)
-    if len(escapes) < SHORTEST_MARKED * 4 or len(escapes) * 12 < len(text):
+    if len(escapes) < SHORTEST_DECLARED * 4 or len(escapes) * 12 < len(text):
         return None
     raw = bytes(int(by_hex, 16) if by_hex else int(by_octal, 8) for by_hex, by_octal in escapes)
     is_text = _is_utf8(raw) and sum(byte < 32 for byte in raw) * 10 < len(raw)
@@ -134,7 +134,7 @@ def recognize_raw(text: str) -> Encoded | None:
 def recognize_numbers(text: str) -> Encoded | None:
     """Recognize a text that is nothing but bytes as decimal numbers."""
     parts = re.findall(r"-?\d+", text)
-    are_bytes = len(parts) >= SHORTEST_MARKED and all(len(part) <= 4 for part in parts)
+    are_bytes = len(parts) >= SHORTEST_DECLARED and all(len(part) <= 4 for part in parts)
     return recognize_bytes([int(part) for part in parts]) if are_bytes else None
 
 

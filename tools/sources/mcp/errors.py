@@ -9,7 +9,7 @@ from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, UNSUPPO
 
 from tools.contract import ErrorCode, ToolError
 from tools.sources.mcp.display_text import clean_line
-from tools.sources.mcp.raw_answers import ServerError
+from tools.sources.mcp.raw_responses import ServerError
 
 MAX_REASON_LENGTH = 1_000
 _CHECK_HINT = "Check whether it was done before trying again."
@@ -25,7 +25,7 @@ CLIENT_ERRORS = (
     ValueError,
     RuntimeError,
 )
-"""Errors that the protocol's client raises: its own, the connection's, and those of invalid answers."""
+"""Errors that the protocol's client raises: its own, the connection's, and those of invalid responses."""
 
 REFUSALS = frozenset({METHOD_NOT_FOUND, INVALID_PARAMS})
 """Codes of error objects that say that the tool never ran; any other leaves the outcome of a write unknown."""
@@ -58,7 +58,7 @@ class Evidence:
 
 
 class ConnectionLostError(Exception):
-    """A call without a usable answer, so its outcome is unknown.
+    """A call without a usable response, so its outcome is unknown.
 
     `fault` says why, as part of a sentence; `words` are the server's own.
     """
@@ -125,16 +125,16 @@ def translate_call_error(title: str, error: BaseException, evidence: Evidence) -
         OUTCOME_UNKNOWN if the server answered with any other error.
 
     Raises:
-        ConnectionLostError: no answer came, and none will.
+        ConnectionLostError: no response came, and none will.
     """
     cause, status = find_cause(error), evidence.status
-    if isinstance(cause, ToolError):  # from the transport; a faulty answer says nothing about the effect
+    if isinstance(cause, ToolError):  # from the transport; a faulty response says nothing about the effect
         code = ErrorCode.NETWORK_ERROR if cause.attempted else cause.code
         return ToolError(code, cause.message, recovery_hint=cause.recovery_hint, attempted=cause.attempted)
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout):
         return ToolError(ErrorCode.NETWORK_ERROR, f"{title} cannot be reached.", attempted=False)
     if isinstance(cause, ServerError):
-        return _build_answered_error(title, cause, status)
+        return _build_responded_error(title, cause, status)
     if status >= 500 or status in LOST_STATUSES:
         raise ConnectionLostError(f"failed with status {status}", evidence.words) from error
     if status >= 300:
@@ -146,7 +146,7 @@ def translate_call_error(title: str, error: BaseException, evidence: Evidence) -
     return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, f"{title} sent an invalid answer.")
 
 
-def _build_answered_error(title: str, error: ServerError, status: int) -> ToolError:
+def _build_responded_error(title: str, error: ServerError, status: int) -> ToolError:
     """Build the error for an error object: definite only if it, or the HTTP status, says that the tool never ran."""
     words = clean_words(error.words)
     if status in _BY_STATUS:

@@ -30,7 +30,7 @@ class PoolLimits:
         idle_s: seconds without a call after which a process is ended.
         start_s: seconds from the start until the protocol is ready.
         starts: starts of one server in `starts_s` seconds.
-        liveness_s: seconds for the answer to a ping, after a call timed out without any message from the server.
+        liveness_s: seconds for the response to a ping, after a call timed out without any message from the server.
     """
 
     idle_s: float = 600.0

@@ -12,7 +12,7 @@ from tools.contract import canonical_json
 from tools.sources.mcp.connection import McpConnection
 from tools.sources.mcp.definitions import MAX_TITLE_LENGTH, SkippedTool
 from tools.sources.mcp.display_text import clean_line
-from tools.sources.mcp.raw_answers import ExpectedAnswer, ServerError, expected_answer
+from tools.sources.mcp.raw_responses import ExpectedResponse, ServerError, expected_response
 
 HEADER_KEYWORD = "x-mcp-header"
 
@@ -23,32 +23,32 @@ async def fetch_raw_result(
     """Send one request and return its raw result, any JSON value.
 
     Args:
-        send: sends the request and awaits the client's own reading of the answer.
-        replace: see `ExpectedAnswer`.
+        send: sends the request and awaits the client's own reading of the response.
+        replace: see `ExpectedResponse`.
 
     Raises:
         ServerError: the server answered with an error object.
-        Others of CLIENT_ERRORS: no answer came.
+        Others of CLIENT_ERRORS: no response came.
     """
-    answer = ExpectedAnswer(replace)
-    token = expected_answer.set(answer)
+    response = ExpectedResponse(replace)
+    token = expected_response.set(response)
     try:
         await send()
     except MCPError as error:
         if connection.body is None:  # a process, in whose name the client writes no errors
-            found = answer.error
+            found = response.error
             if found is not None:
                 raise ServerError(found) from error
             raise
-        message = await asyncio.to_thread(connection.body.find_answer)
+        message = await asyncio.to_thread(connection.body.find_response)
         if isinstance(message, mcp_types.JSONRPCResponse):
             return message.result
         if isinstance(message, mcp_types.JSONRPCError):
             raise ServerError(message.error) from error
         raise
     finally:
-        expected_answer.reset(token)
-    return answer.result
+        expected_response.reset(token)
+    return response.result
 
 
 def select_tools_with_headers(result: Any) -> dict[str, Any]:

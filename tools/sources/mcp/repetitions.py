@@ -1,4 +1,4 @@
-"""Removal of what an answer says twice: as text and, in whatever shape, as structured content."""
+"""Removal of what a response says twice: as text and, in whatever shape, as structured content."""
 
 import json
 import re

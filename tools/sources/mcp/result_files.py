@@ -1,4 +1,4 @@
-"""Images, sounds and blobs in a server's raw answer, as files of the result."""
+"""Images, sounds and blobs in a server's raw response, as files of the result."""
 
 import base64
 import binascii
@@ -10,7 +10,7 @@ from tools.contract import ResultFile
 
 
 def list_files(content: Any) -> list[ResultFile]:
-    """List the parts of an answer that are files; a part whose data is no base64 is none."""
+    """List the parts of a response that are files; a part whose data is no base64 is none."""
     return list(_find_files(content if isinstance(content, list) else [content]))
 
 

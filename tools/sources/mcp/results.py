@@ -1,4 +1,4 @@
-"""Conversion of a server's raw answer into a tool result, part by part; links in it are never opened."""
+"""Conversion of a server's raw response into a tool result, part by part; links in it are never opened."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,17 +25,17 @@ _MEDIA = ("image", "audio", "video")
 
 @dataclass(frozen=True)
 class _Part:
-    """One part of an answer for the model; only texts are the server's words."""
+    """One part of a response for the model; only texts are the server's words."""
 
     kind: str
     text: str
     is_text: bool = False
 
 
-def build_result(answer: Any, definition: Definition, title: str) -> ToolResult:
+def build_result(response: Any, definition: Definition, title: str) -> ToolResult:
     """Build a tool result: structured content becomes the data, and any other text reaches the model too.
 
-    An answer without `isError` says that the call was done, so no fault in its form makes it a failure: what does
+    A response without `isError` says that the call was done, so no fault in its form makes it a failure: what does
     not fit the output schema is dropped, and what is not known is named.
 
     Args:
@@ -45,7 +45,7 @@ def build_result(answer: Any, definition: Definition, title: str) -> ToolResult:
     Raises:
         ToolError: OPERATION_FAILED, the server reports a failure; OUTCOME_UNKNOWN, it is not clear whether it does.
     """
-    members = answer if isinstance(answer, Mapping) else {"content": answer}
+    members = response if isinstance(response, Mapping) else {"content": response}
     parts = [part for entry in _list_entries(members.get("content")) if (part := _read_part(entry)) is not None]
     data, notes = replace_binary(members.get("structuredContent")), []
     _raise_for_error(members.get("isError"), title, parts, data)

@@ -19,7 +19,7 @@ from mcp.shared.message import SessionMessage
 
 from tools.contract import ErrorCode, ToolError
 from tools.sources.mcp.display_text import clean_line
-from tools.sources.mcp.raw_answers import read_messages
+from tools.sources.mcp.raw_responses import read_messages
 from tools.sources.mcp.servers import StdioServer
 
 logger = logging.getLogger("gadget.tools.mcp")
@@ -33,7 +33,7 @@ STOPPED = "was stopped"
 DISCARD_S = 0.01
 """Seconds between two reads of discarded output."""
 
-ReceivedMessage: TypeAlias = SessionMessage | Exception
+Incoming: TypeAlias = SessionMessage | Exception
 
 
 @dataclass(frozen=True)
@@ -89,16 +89,14 @@ class ServerProcess:
     @asynccontextmanager
     async def open_streams(
         self,
-    ) -> AsyncGenerator[
-        tuple[MemoryObjectReceiveStream[ReceivedMessage], MemoryObjectSendStream[SessionMessage]], None
-    ]:
+    ) -> AsyncGenerator[tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]], None]:
         """Start the process, yield its message streams for the protocol's client, and end the process.
 
         Raises:
             ToolError: OPERATION_FAILED, the process cannot be started.
         """
         self._process = await self._start()
-        incoming, to_read = anyio.create_memory_object_stream[ReceivedMessage](0)
+        incoming, to_read = anyio.create_memory_object_stream[Incoming](0)
         to_write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._read, self._process, incoming)
@@ -137,9 +135,7 @@ class ServerProcess:
         finally:
             os.close(theirs)
 
-    async def _read(
-        self, process: asyncio.subprocess.Process, incoming: MemoryObjectSendStream[ReceivedMessage]
-    ) -> None:
+    async def _read(self, process: asyncio.subprocess.Process, incoming: MemoryObjectSendStream[Incoming]) -> None:
         assert process.stdout is not None
         buffer = bytearray()
         with incoming, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -155,7 +151,7 @@ class ServerProcess:
             await self._record_end(process)  # before waiting callers learn that the connection is closed
         self.ended.set()
 
-    async def _handle_line(self, line: bytes, incoming: MemoryObjectSendStream[ReceivedMessage]) -> None:
+    async def _handle_line(self, line: bytes, incoming: MemoryObjectSendStream[Incoming]) -> None:
         if not line.strip() or self.fault:
             return
         if len(line) > self._limits.line_bytes:

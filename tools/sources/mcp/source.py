@@ -29,7 +29,7 @@ class McpSource(ToolSource):
         """List the server's tools; a faulty one is left out.
 
         Raises:
-            ToolError: the server cannot be reached, or its answer is invalid.
+            ToolError: the server cannot be reached, or its response is invalid.
         """
         if self._tools:
             return

@@ -1,4 +1,4 @@
-"""One line for people about a server's answer: its own first words that say something, else what it contains."""
+"""One line for people about a server's response: its own first words that say something, else what it contains."""
 
 import json
 import re
@@ -36,7 +36,7 @@ _DECODER = json.JSONDecoder()
 
 
 def summarize(texts: Sequence[str], data: Any, others: Sequence[str]) -> str:
-    """Summarize an answer on one line of at most 200 characters; never only "Done", a heading or a brace.
+    """Summarize a response on one line of at most 200 characters; never only "Done", a heading or a brace.
 
     Args:
         texts: the texts of its content.
@@ -194,7 +194,7 @@ def _count(others: Sequence[str]) -> str:
 
 
 def _tell_words(texts: Sequence[str]) -> str:
-    """Describe an answer that says nothing: quote a plain value, leave out other words."""
+    """Describe a response that says nothing: quote a plain value, leave out other words."""
     text = clean_line(" ".join(texts), MAX_LENGTH)
     if text.lower() in _PLAIN_VALUES:
         return f"The server answered: {text}"

@@ -98,11 +98,11 @@ class McpTool(ExternalTool):
     async def execute(self, params: dict[str, Any], context: ToolContext) -> ToolResult:
         secrets = self._server.secrets
         try:
-            answer = await self._call_server(params, context)
-            return hide_secrets(build_result(answer, self._definition, self.name), secrets)
+            response = await self._call_server(params, context)
+            return hide_secrets(build_result(response, self._definition, self.name), secrets)
         except ToolError as error:
-            is_answered_read = error.code is ErrorCode.OUTCOME_UNKNOWN and not self._is_write(context)
-            told = read_error(self._server.title, error) if is_answered_read else error
+            is_failed_read = error.code is ErrorCode.OUTCOME_UNKNOWN and not self._is_write(context)
+            told = read_error(self._server.title, error) if is_failed_read else error
             raise hide_secrets_in_error(told, secrets) from error
 
     async def _call_server(self, params: dict[str, Any], context: ToolContext) -> Any:

@@ -220,11 +220,11 @@ def _fetch_token(
     if settings.scopes:
         form["scope"] = " ".join(settings.scopes)
     basic = _encode_basic(quote(values["client_id"], safe=""), quote(values["client_secret"], safe=""))
-    answer = _ask_for_token(settings, context, deadline, _TokenRequest(form, {"Authorization": f"Basic {basic}"}))
-    if answer.status in _REFUSALS:
+    response = _ask_for_token(settings, context, deadline, _TokenRequest(form, {"Authorization": f"Basic {basic}"}))
+    if response.status in _REFUSALS:
         client = {name: values[name] for name in settings.kind.fields}
-        answer = _ask_for_token(settings, context, deadline, _TokenRequest({**form, **client}, {}))
-    return _parse_token(answer, settings.service)
+        response = _ask_for_token(settings, context, deadline, _TokenRequest({**form, **client}, {}))
+    return _parse_token(response, settings.service)
 
 
 def _ask_for_token(
@@ -254,21 +254,21 @@ def _ask_for_token(
         ) from error
 
 
-def _parse_token(answer: ClientResponse, service: str) -> tuple[str, float]:
+def _parse_token(response: ClientResponse, service: str) -> tuple[str, float]:
     try:
-        document: Any = json.loads(answer.content)
+        document: Any = json.loads(response.content)
     except (ValueError, RecursionError):
         document = None
     token = document.get("access_token") if isinstance(document, dict) else None
     if (
-        answer.status != 200
+        response.status != 200
         or not isinstance(token, str)
         or not token
         or has_control_characters(token)
         or not token.isascii()
     ):
         raise _build_unauthorized_error(
-            f"No access token for {service!r}: its token server returned status {answer.status}.",
+            f"No access token for {service!r}: its token server returned status {response.status}.",
             f"An admin must check the client id and secret of the service {service!r}.",
         )
     lifetime = document.get("expires_in")

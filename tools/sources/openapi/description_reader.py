@@ -109,15 +109,15 @@ class _DescriptionReader:
         path = self._servers.find_prefix(self._read_own_servers(node, item)) + path
         _refuse_path(path)
         parameters = self._parameters.merge(item.get("parameters"), node.get("parameters"))
-        path, _, mark = path.partition("#")
-        parameters = pin_parameters(parameters, mark)
+        path, _, fragment = path.partition("#")
+        parameters = pin_parameters(parameters, fragment)
         content = self._read_swagger_content(node, parameters) if self._is_swagger else self._read_content(node)
         inputs = self._parameters.read_inputs(path, parameters, content)
         operation_id = read_line(node.get("operationId"), 500)
         inferred = infer_level(
             {
                 "method": method,
-                "path": f"{path}{'&' if '?' in path else '?'}{mark}",
+                "path": f"{path}{'&' if '?' in path else '?'}{fragment}",
                 "operation_id": operation_id,
                 "params": inputs.schema,
             }

@@ -206,7 +206,7 @@ class ParameterReader:
         inputs.body = OperationBody(content.media_type, shown, content.required, shape.names)
 
 
-def pin_parameters(parameters: list[dict[str, Any]], mark: str) -> list[dict[str, Any]]:
+def pin_parameters(parameters: list[dict[str, Any]], fragment: str) -> list[dict[str, Any]]:
     """Pin the parameters of a path that distinguishes operations after a `#`, as AWS does: `/#Action=DeleteUser`.
 
     That part is sent as a parameter, with only the given value.
@@ -214,9 +214,9 @@ def pin_parameters(parameters: list[dict[str, Any]], mark: str) -> list[dict[str
     Raises:
         UnsupportedOperationError: no parameter takes that part, so the request would call another operation.
     """
-    if not mark:
+    if not fragment:
         return parameters
-    wanted = dict(part.partition("=")[::2] for part in mark.split("&"))
+    wanted = dict(part.partition("=")[::2] for part in fragment.split("&"))
     known = {str(each["name"]) for each in parameters if each["in"] in ("query", "header")}
     if missing := sorted(wanted.keys() - known):
         raise UnsupportedOperationError(f"no parameter matches the part after '#' in its path: {missing[0][:100]!r}")

@@ -40,75 +40,75 @@ _HINTS = {
 }
 
 
-def build_result(answer: ClientResponse, summary: str) -> ToolResult:
+def build_result(response: ClientResponse, summary: str) -> ToolResult:
     """Build a tool result: JSON as data, text as text, anything else as its type and size.
 
     Args:
         summary: the request, for people.
     """
-    media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-    result = _read_answer(answer, media_type, summary)
-    metadata = {"status": answer.status, "content_type": media_type}
+    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    result = _read_response(response, media_type, summary)
+    metadata = {"status": response.status, "content_type": media_type}
     return replace(result, metadata=metadata, content_type=find_media_type(media_type) or JSON_TYPE)
 
 
-def _read_answer(answer: ClientResponse, media_type: str, summary: str) -> ToolResult:
-    line = f"{summary}: {answer.status}"
-    if not answer.content:
-        headers = {name: answer.headers[name] for name in _RESULT_HEADERS if name in answer.headers}
-        return ToolResult.ok({"status": answer.status, **headers}, line)
+def _read_response(response: ClientResponse, media_type: str, summary: str) -> ToolResult:
+    line = f"{summary}: {response.status}"
+    if not response.content:
+        headers = {name: response.headers[name] for name in _RESULT_HEADERS if name in response.headers}
+        return ToolResult.ok({"status": response.status, **headers}, line)
     is_json = media_type.endswith("json") or not media_type
-    if is_json and (found := _parse_json(answer)) is not _NOT_JSON:
+    if is_json and (found := _parse_json(response)) is not _NOT_JSON:
         return ToolResult.ok(found, line)
     if (
         is_json
         or media_type.startswith("text/")
         or media_type.endswith(("xml", "yaml", "javascript", "x-www-form-urlencoded"))
     ):
-        return ToolResult.ok(answer.text, line)
-    size = len(answer.content)
+        return ToolResult.ok(response.text, line)
+    size = len(response.content)
     return ToolResult.ok(
         {"content_type": media_type, "bytes": size},
         f"{line}, {size:,} bytes of {media_type}",
-        files=[ResultFile(_name_file(answer, media_type), answer.content, media_type)],
+        files=[ResultFile(_name_file(response, media_type), response.content, media_type)],
     )
 
 
-def _name_file(answer: ClientResponse, media_type: str) -> str:
+def _name_file(response: ClientResponse, media_type: str) -> str:
     """Return the name that the response gives its file, or the last part of its address, with a fitting ending."""
     header = Message()
-    header["content-disposition"] = answer.headers.get("content-disposition", "")
-    name = header.get_filename() or unquote(urlsplit(answer.url).path.rstrip("/").rpartition("/")[2]) or "file"
+    header["content-disposition"] = response.headers.get("content-disposition", "")
+    name = header.get_filename() or unquote(urlsplit(response.url).path.rstrip("/").rpartition("/")[2]) or "file"
     return name if "." in name else f"{name}{guess_extension(media_type) or ''}"
 
 
-def raise_for_status(answer: ClientResponse, summary: str, *, has_side_effects: bool) -> None:
+def raise_for_status(response: ClientResponse, summary: str, *, has_side_effects: bool) -> None:
     """Raise a ToolError unless the status is a success.
 
     After a write, a server error (5xx) or a redirect by 301 or 302 leaves the outcome unknown: OUTCOME_UNKNOWN. A
     client error (4xx) means that nothing was done.
     """
-    status = answer.status
+    status = response.status
     if 200 <= status < 300 or (has_side_effects and status == 303):
         return
     code = _CODES.get(status, ErrorCode.OPERATION_FAILED)
     if has_side_effects and (status >= 500 or status in (301, 302)):
         code = ErrorCode.OUTCOME_UNKNOWN
-    hint, words = _choose_hint(code, answer), extract_excerpt(answer)
+    hint, words = _choose_hint(code, response), extract_excerpt(response)
     raise ToolError(code, f"{summary} failed with {status}.", recovery_hint=hint, words=words)
 
 
-def extract_excerpt(answer: ClientResponse) -> str:
+def extract_excerpt(response: ClientResponse) -> str:
     """Extract the error message of a JSON or plain text response, on one line of at most 300 characters."""
-    found = _parse_json(answer)
-    plain = answer.headers.get("content-type", "").startswith("text/plain")
-    text = answer.text if found is _NOT_JSON and plain else "" if found is _NOT_JSON else _join_messages(found)
+    found = _parse_json(response)
+    plain = response.headers.get("content-type", "").startswith("text/plain")
+    text = response.text if found is _NOT_JSON and plain else "" if found is _NOT_JSON else _join_messages(found)
     line = " ".join(_UNPRINTABLE.sub(" ", text).split())
     return line if len(line) <= _MAX_EXCERPT_LENGTH else f"{line[: _MAX_EXCERPT_LENGTH - 1]}…"
 
 
-def _choose_hint(code: ErrorCode, answer: ClientResponse) -> str:
-    after = answer.headers.get("retry-after", "")
+def _choose_hint(code: ErrorCode, response: ClientResponse) -> str:
+    after = response.headers.get("retry-after", "")
     if code is ErrorCode.RATE_LIMIT_EXCEEDED and _RETRY_AFTER.fullmatch(after):
         return f"Try again after {after} seconds." if after.isdigit() else f"Try again after {after}."
     if code is ErrorCode.RATE_LIMIT_EXCEEDED:
@@ -125,9 +125,9 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
-def _parse_json(answer: ClientResponse) -> Any:
+def _parse_json(response: ClientResponse) -> Any:
     try:
-        return json.loads(answer.content, parse_constant=_refuse_constant)
+        return json.loads(response.content, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         return _NOT_JSON
 

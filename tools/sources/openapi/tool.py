@@ -141,14 +141,14 @@ class OpenAPITool(ExternalTool):
         credentials = self._authenticate(context, deadline)
         outgoing = build_request(self.operation, params, credentials.body)
         try:
-            answer = self._send(outgoing, credentials, context, deadline)
-            if answer.status == 401 and self._prepare_retry(context):
+            response = self._send(outgoing, credentials, context, deadline)
+            if response.status == 401 and self._prepare_retry(context):
                 credentials = self._authenticate(context, deadline)
-                answer = self._send(outgoing, credentials, context, deadline)
-            raise_for_status(answer, self._describe_request(outgoing), has_side_effects=self._is_write(context))
+                response = self._send(outgoing, credentials, context, deadline)
+            raise_for_status(response, self._describe_request(outgoing), has_side_effects=self._is_write(context))
         except ToolError as error:
             raise hide_secrets_in_error(error, credentials.secrets) from error
-        return hide_secrets(build_result(answer, self._describe_request(outgoing)), credentials.secrets)
+        return hide_secrets(build_result(response, self._describe_request(outgoing)), credentials.secrets)
 
     def _authenticate(self, context: ToolContext, deadline: Deadline) -> RequestCredentials:
         return authenticate(self.connection.authentication, context, deadline, self._tokens)

@@ -1,0 +1,339 @@
+"""The content of a card, and warnings about signs of deception. A card with a warning is never decided in bulk."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from agents.approvals.warnings.folding import folds_parts
+from agents.approvals.warnings.imitations import find_imitation
+from agents.approvals.warnings.similar_names import CardNames, read_names
+from agents.platform.row_ids import parse_row_id_or_none
+from agents.runs.models import Approval, ApprovalKind
+from tools.caches import Cache
+from tools.contract import NO_PREVIEW, Preview
+from tools.contract.contacts import (
+    ACCOUNT,
+    EMAIL,
+    HOST,
+    PUNYCODE,
+    Contact,
+    decode_host,
+    describe_likeness,
+    find_false_addresses,
+    list_contacts,
+    walk_texts,
+)
+from tools.contract.hidden_characters import (
+    BLANK_LINES,
+    EDGE_SPACES,
+    MANY_SPACES,
+    MARKS_ON_ONE_LETTER,
+    ODD_SPACES,
+    count_lines,
+    find_hidden_characters,
+    name_character,
+)
+from tools.contract.look_alikes import find_odd_words
+from tools.toolbox.asked_actions import NOT_RUN_HERE
+from tools.toolbox.provenance import Provenance
+
+HIDDEN, SPACES, ALPHABETS, ADDRESS, LIKENESS, IMITATION, NAME = (
+    "hidden", "spaces", "alphabets", "address", "likeness", "imitation", "name"
+)  # fmt: skip
+LABELS = {
+    HIDDEN: "Hidden characters",
+    SPACES: "Unusual spaces",
+    ALPHABETS: "Mixed alphabets",
+    ADDRESS: "Misleading address",
+    LIKENESS: "Almost the same",
+    IMITATION: "Imitates Gadget",
+    NAME: "Similar names",
+}
+MAX_DETAILS = 3
+MAX_EXCERPT = 40
+MAX_COMPARED = 50
+RECORDS = "data"
+"""The family of tools whose targets are records."""
+MAX_SHORT = 200
+"""Longer values are prose, in which spaces at the edges and the product's words are common."""
+_NATURAL_NO_BREAK = re.compile(r"(?<=[\d«])[\u00a0\u202f\u2007\u2009]|[\u00a0\u202f\u2009](?=[\d;:!?»%€$£°])")
+
+
+@dataclass(frozen=True)
+class CardWarning:
+    """One sign of deception.
+
+    Attributes:
+        kind: one of the keys of `LABELS`.
+        label: a few words for lists.
+        detail: what was found and where, for the card.
+    """
+
+    kind: str
+    label: str
+    detail: str = ""
+
+
+class AffectedRecord(NamedTuple):
+    """A record that a card affects, as the card shows it.
+
+    Attributes:
+        written: the contacts that the call would write to it.
+    """
+
+    pk: int
+    label: str
+    version: Any
+    written: tuple[Contact, ...]
+
+
+@dataclass(frozen=True)
+class CardReading:
+    """The content of a card as code needs it: read once, from what the digest seals.
+
+    Attributes:
+        contacts: the contacts that the call would write to or use.
+        target_keys: a key for each target, equal on every card that affects it.
+        has_outside_destination: a value from outside names a recipient, a destination or an amount.
+        folds_parts: the card folds something that has to be opened.
+        names: the values that could be taken for a record's name.
+        records: the records that the call affects.
+        target_count: the number of targets of any kind.
+        lacks_preview: the tool's preview failed or took too long, so nobody knows what the call would affect.
+        runs_elsewhere: an agent takes the action itself.
+        is_done: the card says that everything is already as wanted.
+    """
+
+    warnings: tuple[CardWarning, ...]
+    contacts: tuple[Contact, ...]
+    target_keys: frozenset[str]
+    has_outside_destination: bool = False
+    folds_parts: bool = False
+    names: CardNames = field(default_factory=CardNames)
+    records: tuple[AffectedRecord, ...] = ()
+    target_count: int = 0
+    lacks_preview: bool = False
+    runs_elsewhere: bool = False
+    is_done: bool = False
+
+
+MAX_CACHED = 4_000
+_READINGS: Cache[tuple[int, str], CardReading] = Cache(MAX_CACHED)
+"""The readings of cards, by organization and digest."""
+
+
+def find_card_warnings(approval: Approval) -> tuple[CardWarning, ...]:
+    """Find the warnings on a card, from its sealed content alone, without queries; cached by digest."""
+    return read_card(approval).warnings
+
+
+def read_card(approval: Approval) -> CardReading:
+    """Read the card's sealed content; cached by digest."""
+    return _READINGS.get_or_load((approval.organization_id, approval.digest), lambda: _read(approval))
+
+
+def read_cards(organization_id: int, digests: Mapping[int, str]) -> dict[int, CardReading]:
+    """Read many cards by id, with one query for the content of those that are not cached.
+
+    Args:
+        digests: the digest of each card by its id, as a list has loaded them.
+    """
+    found = {pk: _READINGS.get((organization_id, digest)) for pk, digest in digests.items()}
+    unread = [pk for pk, reading in found.items() if reading is None]
+    rows = Approval.objects.filter(organization_id=organization_id).select_related("tool_call").in_bulk(unread)
+    fresh = {pk: read_card(row) for pk, row in rows.items()}
+    return {pk: reading for pk in digests if (reading := fresh.get(pk) or found[pk]) is not None}
+
+
+def build_card_warning(kind: str, details: list[str]) -> CardWarning:
+    """Build one warning from everything found of its kind."""
+    different = list(dict.fromkeys(details))
+    more = len(different) - MAX_DETAILS
+    return CardWarning(
+        kind, LABELS[kind], "; ".join(different[:MAX_DETAILS]) + (f"; and {more} more" if more > 0 else "")
+    )
+
+
+def quote_excerpt(text: str, longest: int = MAX_EXCERPT) -> str:
+    """Quote a text in one line; a long one keeps its start and its end."""
+    line = " ".join(text.split(" ")).replace("\n", " ")
+    if len(line) > longest:
+        line = f"{line[: longest * 2 // 3]}…{line[-(longest // 3) :]}"
+    return f"“{line}”"
+
+
+def get_family(approval: Approval) -> str:
+    """Return the first part of the tool's name, which names the kind of its targets: `data`, `files`."""
+    return approval.tool_call.tool.partition(".")[0]
+
+
+def get_preview(approval: Approval) -> dict[str, Any]:
+    """Return the card's preview; empty if somebody changed it in the database to anything but an object."""
+    return approval.preview if isinstance(approval.preview, dict) else {}
+
+
+def get_targets(approval: Approval) -> list[dict[str, Any]]:
+    """Return the targets in the card's preview."""
+    targets = get_preview(approval).get("targets")
+    return [target for target in targets if isinstance(target, dict)] if isinstance(targets, list) else []
+
+
+def is_done(preview: dict[str, Any]) -> bool:
+    """Return True if every target of a stored preview already has the wanted values."""
+    try:
+        return Preview.from_json(preview).is_done
+    except (AttributeError, KeyError, TypeError):
+        return False  # somebody changed it in the database
+
+
+def _read(approval: Approval) -> CardReading:
+    targets = get_targets(approval)
+    written = [approval.params, *({"name": each.get("label"), "after": each.get("after")} for each in targets)]
+    contacts = list_contacts([approval.params, *(each.get("after") for each in targets)])
+    if approval.kind == ApprovalKind.QUESTION:
+        return CardReading((), contacts, frozenset())
+    found: dict[str, list[str]] = {}
+    shown = [*written, *(each.get("before") for each in targets)]
+    texts = dict.fromkeys(walk_texts(shown))
+    for name, text in texts:
+        for kind, detail in _inspect_text(name, text):
+            found.setdefault(kind, []).append(detail)
+    each_written = _list_written(targets, contacts)
+    found.setdefault(LIKENESS, []).extend(_compare_contacts(targets, each_written))
+    family, problem = get_family(approval), get_preview(approval).get("problem", "")
+    return CardReading(
+        warnings=tuple(build_card_warning(kind, found[kind]) for kind in LABELS if found.get(kind)),
+        contacts=contacts,
+        target_keys=frozenset(f"{family} {each.get('id') or each.get('label')}" for each in targets),
+        has_outside_destination=_has_outside_destination(approval),
+        folds_parts=folds_parts(approval.sentence, targets, approval.params),
+        names=read_names(targets, approval.params),
+        records=tuple(_list_records(targets, each_written)) if family == RECORDS else (),
+        target_count=len(targets),
+        lacks_preview=problem not in ("", NO_PREVIEW, NOT_RUN_HERE),
+        runs_elsewhere=problem == NOT_RUN_HERE,
+        is_done=is_done(get_preview(approval)),
+    )
+
+
+def _list_written(targets: list[dict[str, Any]], contacts: tuple[Contact, ...]) -> list[tuple[Contact, ...]]:
+    """List the contacts that would be written to each of the first 50 targets."""
+    if len(targets) == 1:
+        return [contacts]
+    return [list_contacts(each.get("after")) for each in targets[:MAX_COMPARED]]
+
+
+def _list_records(targets: list[dict[str, Any]], each_written: list[tuple[Contact, ...]]) -> Iterator[AffectedRecord]:
+    for index, target in enumerate(targets):
+        row_id = parse_row_id_or_none(str(target.get("id")))
+        if row_id is not None:
+            written = each_written[index] if index < len(each_written) else ()
+            yield AffectedRecord(row_id, str(target.get("label")), target.get("version"), written)
+
+
+def _has_outside_destination(approval: Approval) -> bool:
+    known = Provenance.from_json(approval.tool_call.provenance)
+    return any(sighting.stands_out for sighting in known.list_outside())
+
+
+def _inspect_text(field: str, text: str) -> Iterator[tuple[str, str]]:
+    where = f"{field}: " if field else ""
+    is_plain = text.isascii() and text.isprintable()
+    if not is_plain:
+        yield from ((HIDDEN, where + detail) for detail in _describe_hidden(text))
+    yield from ((SPACES, where + detail) for detail in _describe_spaces(text, is_plain=is_plain))
+    if not is_plain:
+        yield from (
+            (ALPHABETS, where + quote_excerpt(text[max(0, word.start - 10) : word.end + 10]))
+            for word in find_odd_words(text)
+        )
+    if "." in text or "://" in text:
+        yield from ((ADDRESS, where + detail) for detail in find_false_addresses(text))
+        yield from (
+            (ADDRESS, f"{where}{one.value}")
+            for one in (list_contacts(text) if PUNYCODE in text.lower() else ())
+            if PUNYCODE in one.value
+        )
+        yield from ((ALPHABETS, where + detail) for detail in _describe_mixed_hosts(text))
+    if len(text) <= MAX_SHORT and (words := find_imitation(text)):
+        yield IMITATION, f"{where}{quote_excerpt(words)}"
+
+
+def _describe_hidden(text: str) -> Iterator[str]:
+    counts = Counter(text)
+    for char in sorted(find_hidden_characters(text.replace("\r\n", "\n"))):
+        yield f"{name_character(char)} U+{ord(char):04X}, {_count_times(counts[char])}"
+    if found := MARKS_ON_ONE_LETTER.search(text):
+        yield f"{len(found[1]) + len(found[2]):,} combining marks on one letter"
+
+
+def _describe_spaces(text: str, *, is_plain: bool) -> Iterator[str]:
+    if not is_plain:
+        odd = Counter(char for char in _NATURAL_NO_BREAK.sub("", text) if char in ODD_SPACES)
+        yield from (f"{name_character(char)} U+{ord(char):04X}, {_count_times(count)}" for char, count in odd.items())
+        if found := BLANK_LINES.search(text):
+            yield f"{count_lines(found[0]):,} blank lines in a row"
+    if found := MANY_SPACES.search(text):
+        yield f"{len(found[0]):,} spaces in a row"
+    if len(text) <= MAX_SHORT and "\n" not in text:
+        for found in EDGE_SPACES.finditer(text):
+            side = "start" if found.start() == 0 else "end"
+            yield f"spaces at the {side} of {quote_excerpt(text.strip())}: {len(found[0]):,}"
+
+
+def _describe_mixed_hosts(text: str) -> Iterator[str]:
+    for contact in list_contacts(text):
+        host = decode_host(contact.value.rpartition("@")[2])
+        if contact.kind in (HOST, EMAIL) and is_mixed(host):
+            yield quote_excerpt(host)
+
+
+def is_mixed(word: str) -> bool:
+    """Return True if the word has letters of several scripts."""
+    if word.isascii():
+        return False
+    return len({unicodedata.name(char, "UNKNOWN").partition(" ")[0] for char in set(word) if char.isalpha()}) > 1
+
+
+def _compare_contacts(targets: list[dict[str, Any]], each_written: Sequence[tuple[Contact, ...]]) -> Iterator[str]:
+    """Compare the contacts that would be written with those that their target has on the card."""
+    for target, written in zip(targets, each_written, strict=False):
+        named = {"domain": target.get("label"), "after": target.get("before")}
+        current = list_contacts(named)
+        yield from compare_contacts(written[:MAX_COMPARED], current[:MAX_COMPARED])
+
+
+def compare_contacts(written: Sequence[Contact], current: Sequence[Contact]) -> Iterator[str]:
+    """Describe each written host, email address and account number that resembles a current one."""
+    hosts = {_find_host(contact): None for contact in current if contact.kind != ACCOUNT}
+    known = {contact.value for contact in current} | set(hosts)
+    for contact in written:
+        if contact.value in known:
+            continue
+        others = [each.value for each in current if each.kind == contact.kind]
+        alike = list(_list_alike(contact, others)) if contact.kind in (EMAIL, ACCOUNT) else []
+        yield from alike
+        host = "" if alike else _find_host(contact)
+        for other in hosts if host and host not in known else ():
+            if other and (likeness := describe_likeness(decode_host(host), decode_host(other))):
+                yield f"{host} {likeness} {other}"
+
+
+def _list_alike(contact: Contact, others: Sequence[str]) -> Iterator[str]:
+    for other in others:
+        likeness = describe_likeness(contact.value, other, is_number=contact.kind == ACCOUNT)
+        if likeness and (contact.kind == ACCOUNT or likeness.startswith("looks")):
+            yield f"{contact.value} {likeness} {other}"
+
+
+def _find_host(contact: Contact) -> str:
+    return contact.value.rpartition("@")[2] if contact.kind in (HOST, EMAIL) else ""
+
+
+def _count_times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"

@@ -1,0 +1,64 @@
+"""The rules of a policy draft, for the judge of recorded calls: changed rules, standing grants, earlier calls."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+
+from django.db.models import QuerySet
+
+from agents.employees.toolboxes import load_toolbox
+from agents.policy.past_history import PastHistory
+from agents.policy.policy_drafts import ChangeKind, PolicyChange, apply_changes
+from agents.policy.recorded_calls import CallRow
+from agents.runs.models import ToolCall
+from agents.standing_grants.past_calls import GrantMatcher
+from tools.toolbox.conditions import Condition
+from tools.toolbox.history import ToolHistory
+from tools.toolbox.snapshots import RecordedRules
+
+
+class ChangedRules:
+    """A `RuleChange` made of a policy draft; its scopes are the numbers of the changes for an employee."""
+
+    def __init__(self, organization_id: int, changes: Iterable[PolicyChange], judged: QuerySet[ToolCall]) -> None:
+        """Prepare the rules for these calls, which all belong to the organization."""
+        self._changes = tuple(changes)
+        self._grants = _find_grants(organization_id, self._changes)
+        self._history = PastHistory(organization_id, judged, _list_limits(self._changes))
+
+    def find_scope(self, employee_id: int) -> Hashable:
+        """Return the numbers of the changes that concern the employee."""
+        return tuple(number for number, change in enumerate(self._changes) if change.concerns(employee_id))
+
+    def apply(self, rules: RecordedRules, scope: Hashable) -> RecordedRules:
+        """Return the rules with the changes of this scope."""
+        assert isinstance(scope, tuple)
+        return apply_changes(rules, (self._changes[number] for number in scope))
+
+    def find_grants(self, tool: str, scope: Hashable) -> Sequence[GrantMatcher]:
+        """Return the proposed standing grants for the tool in this scope."""
+        assert isinstance(scope, tuple)
+        return [grant for number, grant in self._grants.get(tool, ()) if number in scope]
+
+    def rebuild_history(self, row: CallRow) -> ToolHistory | None:
+        """Return the calls before this one, if a proposed limit of its tool needs them."""
+        return self._history.look_back(row)
+
+
+def _list_limits(changes: Iterable[PolicyChange]) -> list[tuple[str, Condition]]:
+    return [(change.tool, change.condition) for change in changes if change.condition is not None]
+
+
+def _find_grants(organization_id: int, changes: Sequence[PolicyChange]) -> dict[str, list[tuple[int, GrantMatcher]]]:
+    """Return the proposed standing grants by tool, each with the number of its change.
+
+    One whose tool is no longer installed approves nothing.
+    """
+    found: dict[str, list[tuple[int, GrantMatcher]]] = defaultdict(list)
+    for number, change in enumerate(changes):
+        if change.kind is ChangeKind.STANDING_GRANT:
+            tool = load_toolbox(organization_id).get_tool(change.tool)
+            if tool is not None:
+                found[change.tool].append((number, GrantMatcher.of(change.as_proposed_grant(), tool)))
+    return dict(found)

@@ -1,0 +1,102 @@
+"""Approvals by standing grants, compared again with the terms of the grants and with what the calls have kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agents.policy.recorded_calls import CallFilter, CallRow
+from agents.runs.models import Approval
+from agents.runs.snapshots import UnreadableSnapshot, load_snapshot
+from agents.standing_grants.models import StandingGrant
+from agents.standing_grants.preapprovals import USED
+from tools.contract import Level
+from tools.toolbox.permissions import Cause, CauseKind
+from tools.toolbox.provenance import Provenance
+from tools.toolbox.rulings import Ruling
+from tools.toolbox.standing_grants import AskingCall, GrantTerms, find_mismatch, grants_for
+
+MAX_REMEMBERED = 1_000
+_KEPT = '"answer"'
+"""Text of every judgment that has kept an approval."""
+
+
+def find_granted(chosen: CallFilter) -> dict[int, int]:
+    """Return the standing grant that approved each call of this filter that has started or may still start."""
+    cards = Approval.objects.filter(
+        standing_grant__isnull=False, status__in=USED, tool_call__in=chosen.find().order_by()
+    )
+    return dict(cards.order_by().values_list("tool_call_id", "standing_grant_id"))
+
+
+class PreapprovalChecker:
+    """Approves calls again by the standing grants of their snapshots, whose terms are read once."""
+
+    def __init__(self) -> None:
+        self._grants: dict[tuple[int, str], list[GrantTerms]] = {}
+
+    def find_problem(self, row: CallRow, granted: int | None) -> str | None:
+        """Return what differs from the recorded approval; empty if nothing does, None if no approval was recorded.
+
+        Args:
+            granted: the standing grant that approved the call, as its card says.
+        """
+        if granted is None and _KEPT not in (row.judgment or ""):
+            return None
+        try:
+            judgment = json.loads(row.judgment or "{}")
+            kept = judgment.get("answer")
+            if judgment.get("erased") or (kept is None and granted is None):
+                return None
+            if kept is None:
+                return f"standing grant {granted} approved it, but no answer was recorded"
+            return self._compare(row, judgment, granted)
+        except (UnreadableSnapshot, KeyError, TypeError, ValueError, AttributeError) as error:
+            return f"the terms or the facts of its answer cannot be read: {error}"
+
+    def _compare(self, row: CallRow, judgment: Mapping[str, Any], granted: int | None) -> str:
+        kept, call = judgment["answer"], _build_call(row, judgment)
+        grants = self._load_grants(row.organization_id, str(judgment.get("snapshot", row.snapshot)))
+        recorded, approving = kept.get("fitting", []), kept.get("grant")
+        replayed = [each.pk for each in grants_for(call, grants)]
+        if replayed != recorded:
+            mismatches = [find_mismatch(call, each) for each in grants if each.pk in {*recorded} - {*replayed}]
+            reasons = [f": {each.why}" for each in mismatches if each is not None]
+            return f"fitting grants recorded {recorded}, replayed {replayed}{''.join(reasons[:1])}"
+        if approving is not None and approving not in recorded:
+            return f"standing grant {approving} approved it, but does not fit"
+        if granted not in (None, approving):
+            return f"approved by {approving}, but by {granted} on its card"
+        if "ruling" not in kept:
+            return ""
+        objection = Ruling.from_json(kept["ruling"]).find_objection(
+            call.tool, call.level, call.employee_id, call.params
+        )
+        return objection.why if objection else ""
+
+    def _load_grants(self, organization_id: int, snapshot: str) -> list[GrantTerms]:
+        key = (organization_id, snapshot)
+        if key not in self._grants:
+            if len(self._grants) >= MAX_REMEMBERED:
+                self._grants.clear()
+            ids = load_snapshot(organization_id, snapshot).standing_grants
+            rows = StandingGrant.objects.filter(organization_id=organization_id, pk__in=ids).order_by("pk")
+            self._grants[key] = [row.as_terms() for row in rows]
+        return self._grants[key]
+
+
+def _build_call(row: CallRow, judgment: Mapping[str, Any]) -> AskingCall:
+    kept, provenance = judgment["answer"], json.loads(row.provenance or "null")
+    return AskingCall(
+        tool=row.tool,
+        definition=str(kept["definition"]),
+        level=Level(row.level),
+        account=str(kept.get("account", "")),
+        employee_id=row.employee_id,
+        run_id=row.run_id,
+        params=json.loads(row.params),
+        causes=tuple(Cause(CauseKind(kind), text, param) for kind, text, param in judgment["causes"]),
+        provenance=Provenance.from_json(provenance) if provenance else None,
+        destinations=frozenset(kept.get("destinations", ())),
+    )

@@ -1,0 +1,67 @@
+"""Limits of a response while it streams: a model that repeats itself, or never ends, is cut off."""
+
+from agents.providers.base import ProviderError
+
+MAX_CHARACTERS = 1_000_000
+"""Characters of one response with its reasoning and the params of its calls; no model is meant to write more."""
+BLOCK = 200
+"""Characters whose repetition is looked for; a shorter unit repeats within them."""
+REPETITIONS = 20
+LONGEST_UNIT = 2_000
+_STEP = 1_000
+"""New characters after which a response is looked at again."""
+_KEPT = LONGEST_UNIT * REPETITIONS + BLOCK
+
+
+class ResponseLimits:
+    """Watches the pieces of one response, and raises ProviderError once it is too long or only repeats itself."""
+
+    def __init__(self) -> None:
+        self._length = 0
+        self._tail = ""
+        self._new: list[str] = []
+        self._new_length = 0
+
+    def add(self, piece: str) -> None:
+        """Add a piece.
+
+        Raises:
+            ProviderError: the response has become useless.
+        """
+        self._length += len(piece)
+        self._new.append(piece)
+        self._new_length += len(piece)
+        if self._length > MAX_CHARACTERS:
+            raise _build_cut_error(f"The answer was cut off at {MAX_CHARACTERS:,} characters")
+        if self._new_length < _STEP:
+            return
+        self._tail = (self._tail + "".join(self._new))[-_KEPT:]
+        self._new, self._new_length = [], 0
+        if is_repeating(self._tail):
+            raise _build_cut_error("The answer was cut off because the model repeated itself")
+
+
+def is_repeating(text: str) -> bool:
+    """Return True if the text ends with the same unit at least 20 times, over at least 4,000 characters.
+
+    Rows of a table may be equal.
+    """
+    last = text.rfind(text[-BLOCK:], 0, len(text) - 1)
+    unit = len(text) - BLOCK - last
+    length = max(unit, BLOCK) * REPETITIONS
+    if last < 0 or length > len(text):
+        return False
+    end = text[-length:]
+    return end[unit:] == end[:-unit] and not _is_table(end[-3 * max(unit, BLOCK) :])
+
+
+def _is_table(text: str) -> bool:
+    """Return True if every whole row has cells, between bars, tabs or commas; or for numbers between them."""
+    has_letters = any(letter.isalpha() for letter in text)
+    rows = [row.strip() for row in text.splitlines()[1:-1] if row.strip()]
+    has_rows = bool(rows) and all("|" in row or "\t" in row or row.count(",") + row.count(";") >= 2 for row in rows)
+    return has_rows or (not has_letters and any(separator in text for separator in ",;|\t"))
+
+
+def _build_cut_error(message: str) -> ProviderError:
+    return ProviderError("answer_cut", message, transient=True)

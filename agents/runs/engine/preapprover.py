@@ -1,0 +1,158 @@
+"""The gate's preapprover: it may approve a card in the name of a person who allowed that before.
+
+It stands above the runs and takes the place of `Nobody` when it is ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from agents.runs.models import Approval, Run
+from tools.contract import Tool
+from tools.toolbox.objections import Objection
+from tools.toolbox.permissions import Cause
+from tools.toolbox.rulings import Ruling
+
+ReadGrant: TypeAlias = Any
+"""What a preapprover has loaded of one permission, beginning with its row."""
+
+
+Ended: TypeAlias = Mapping[int, Objection]
+"""The permissions that have ended for good, by the ids of their rows, each with the reason."""
+
+
+@dataclass(frozen=True)
+class AskingCard:
+    """A card that needs an approval, stored or not, with its call, its run and the current version of the tool.
+
+    Attributes:
+        run: with its organization.
+        causes: the causes of the call's current verdict.
+    """
+
+    card: Approval
+    run: Run
+    tool: Tool
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True)
+class PreapprovalObjection(Objection):
+    """The reason why an approval does not let its call start.
+
+    Attributes:
+        ended: what turned out to have ended; the caller ends it.
+    """
+
+    ended: Ended = field(default_factory=dict)
+
+
+class Preapproval(Protocol):
+    """The approval of a call that asks.
+
+    Attributes:
+        grant: the row that approves the call, with the person who made it as `made_by`; None if a person must decide.
+        withheld: the reason why a person decides although one fits.
+        ruling: the approval rules by which that person could decide the call alone; None if none matches.
+        ended: those that were compared with the call and turned out to have ended; the caller ends them.
+    """
+
+    @property
+    def grant(self) -> Any: ...
+
+    @property
+    def withheld(self) -> str: ...
+
+    @property
+    def ruling(self) -> Ruling | None: ...
+
+    @property
+    def ended(self) -> Ended: ...
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what a call keeps of its approval, so that it can be checked again."""
+        ...
+
+
+class Preapprover(Protocol):
+    """Approves cards: when a call is recorded, and again when it starts."""
+
+    def load_in_force(self, run: Run, /) -> list[ReadGrant]:
+        """Load what may approve cards of the run, oldest first."""
+        ...
+
+    def find_preapproval(self, asking: AskingCard, grants: Iterable[ReadGrant], /) -> Any:
+        """Find the `Preapproval` to the card; None if none of these is about its tool."""
+        ...
+
+    def reserve_uses(self, run: Run, preapprovals: Sequence[tuple[Any, Approval]], /) -> list[Any]:
+        """Reserve a use for each one that approves its card; one without a use left is withheld."""
+        ...
+
+    def find_warnings(self, asking: AskingCard, /) -> tuple[str, ...]:
+        """Find the warnings on the card; with any of them, only a person can decide it."""
+        ...
+
+    def find_objection(self, asking: AskingCard, /) -> PreapprovalObjection | None:
+        """Find the reason why what approved the card does not let its call start; None if it does."""
+        ...
+
+    def end(self, ended: Ended, /) -> None:
+        """End for good what was found to have ended."""
+        ...
+
+
+class Nobody:
+    """Without a preapprover, a person decides each card, and a call that something else approved does not start."""
+
+    def load_in_force(self, _run: Run, /) -> list[ReadGrant]:
+        return []
+
+    def find_preapproval(self, _asking: AskingCard, _grants: Iterable[ReadGrant], /) -> None:
+        return None
+
+    def reserve_uses(self, _run: Run, preapprovals: Sequence[tuple[Any, Approval]], /) -> list[Any]:
+        return [preapproval for preapproval, _ in preapprovals]
+
+    def find_warnings(self, _asking: AskingCard, /) -> tuple[str, ...]:
+        return ()
+
+    def find_objection(self, _asking: AskingCard, /) -> PreapprovalObjection:
+        return PreapprovalObjection("nothing approves cards here")
+
+    def end(self, _ended: Ended, /) -> None:
+        """End nothing: nothing approves."""
+
+
+_preapprover: Preapprover = Nobody()
+
+
+def register(preapprover: Preapprover) -> None:
+    """Let this preapprover approve cards from now on."""
+    global _preapprover  # noqa: PLW0603 (set once, when the apps are ready)
+    _preapprover = preapprover
+
+
+def get_preapprover() -> Preapprover:
+    """Return what approves cards."""
+    return _preapprover
+
+
+class GrantsInForce:
+    """The permissions that may approve cards of one run, loaded once, when the first card needs them."""
+
+    def __init__(self) -> None:
+        self._loaded: list[ReadGrant] | None = None
+
+    @property
+    def loaded_ids(self) -> tuple[int, ...]:
+        """The ids, oldest first; empty if no card has needed them."""
+        return tuple(row.pk for row, *_ in self._loaded or ())
+
+    def load(self, run: Run) -> list[ReadGrant]:
+        """Return them, oldest first; the first time costs one query."""
+        if self._loaded is None:
+            self._loaded = get_preapprover().load_in_force(run)
+        return self._loaded

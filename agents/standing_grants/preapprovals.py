@@ -1,0 +1,278 @@
+"""Approve cards with standing grants: when a call is recorded, and again when it starts."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from agents.accounts import audit
+from agents.accounts.models import DECIDERS, Membership, Organization
+from agents.approval_rules.loading import HAS_RULES
+from agents.approvals.warnings.card_reading import read_card
+from agents.approvals.warnings.individual_cards import WaitingCard, find_individual_reasons
+from agents.runs.engine.preapprover import AskingCard, Ended, PreapprovalObjection
+from agents.runs.models import Approval, ApprovalStatus, Run
+from agents.standing_grants.accounts import hash_account
+from agents.standing_grants.makers import MakerRights, PreapprovedCall, find_rights
+from agents.standing_grants.models import StandingGrant
+from tools.contract import Level
+from tools.toolbox.approval_rules import RuledCard
+from tools.toolbox.objections import Objection
+from tools.toolbox.provenance import Provenance
+from tools.toolbox.rulings import Ruling
+from tools.toolbox.standing_grants import AskingCall, GrantTerms, find_end, find_mismatch, grants_for
+
+logger = logging.getLogger(__name__)
+
+IN_FORCE = Q(revoked_at__isnull=True, ended_at__isnull=True, expires_at__gt=Now())
+USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
+"""Cards that count as a use: their call may start, or has started."""
+ReadGrant = tuple[StandingGrant, GrantTerms]
+"""A standing grant with its terms."""
+NOT_AVAILABLE = "it was used up, had ended, or its owner couldn't approve this alone"
+LOST_RIGHT = "The person who made it can no longer decide cards."
+
+
+@dataclass(frozen=True)
+class GrantPreapproval:
+    """The approval of the standing grants in force to a call that asks.
+
+    Attributes:
+        fitting: those whose terms fit, oldest first.
+        grant: the one that approves the call; None if a person must decide.
+        withheld: the reason why a person decides although one fits.
+        ruling: the approval rules by which the grant's maker could decide the call alone; None if none matches.
+        ended: those whose tool or account is no longer what their maker saw.
+    """
+
+    call: AskingCall
+    ruled: RuledCard
+    fitting: tuple[StandingGrant, ...] = ()
+    grant: StandingGrant | None = None
+    withheld: str = ""
+    ruling: Ruling | None = None
+    ended: Ended = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what a call keeps of its approval, so that it can be checked again."""
+        kept = {
+            "fitting": [each.pk for each in self.fitting],
+            "grant": self.grant and self.grant.pk,
+            "withheld": self.withheld,
+            "definition": self.call.definition,
+            "account": self.call.account,
+            "destinations": sorted(self.call.destinations),
+            "ruling": self.ruling and self.ruling.as_json(),
+        }
+        return {name: value for name, value in kept.items() if value}
+
+
+def build_call(asking: AskingCard, organization: Organization) -> AskingCall:
+    """Build the call for the comparison with standing grants.
+
+    Args:
+        organization: its row as it is now; the run's is as old as the run's context.
+    """
+    call = asking.card.tool_call
+    return AskingCall(
+        tool=asking.tool.name,
+        definition=asking.tool.definition_hash,
+        level=Level(asking.card.level),
+        account=hash_account(organization, asking.tool),
+        employee_id=asking.run.employee_id,
+        run_id=asking.run.pk,
+        params=asking.card.params,
+        causes=asking.causes,
+        provenance=Provenance.from_json(call.provenance) if call.provenance else None,
+        destinations=asking.tool.destination_params | asking.tool.address_params,
+    )
+
+
+def build_ruled(asking: AskingCard) -> RuledCard:
+    """Build the call as approval rules see it."""
+    card, tool = asking.card, asking.tool
+    return RuledCard(tool.name, tool.category, Level(card.level), asking.run.employee_id, card.params)
+
+
+def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPreapproval | None:
+    """Compare the card with the standing grants of its tool; None if there is none, which costs nothing.
+
+    Uses are counted by `reserve_uses`.
+
+    Args:
+        grants: those in force.
+    """
+    rows = {terms.pk: (row, terms) for row, terms in grants if terms.tool == asking.tool.name}
+    if not rows:
+        return None
+    call = build_call(asking, next(iter(rows.values()))[0].organization)
+    ends = {pk: find_end(call, terms) for pk, (_, terms) in rows.items()}
+    fitting = tuple(rows[terms.pk][0] for terms in grants_for(call, (terms for _, terms in rows.values())))
+    warnings = find_warnings(asking) if fitting else ()
+    return GrantPreapproval(
+        call,
+        build_ruled(asking),
+        fitting,
+        grant=None if warnings or not fitting else fitting[0],
+        withheld=", ".join(warnings),
+        ended={pk: ended for pk, ended in ends.items() if ended is not None},
+    )
+
+
+def end(ended: Ended) -> None:
+    """End standing grants for good that a comparison or a start found to have ended."""
+    for pk, objection in ended.items():
+        end_grants(StandingGrant.objects.filter(pk=pk), objection.why)
+
+
+def find_warnings(asking: AskingCard) -> tuple[str, ...]:
+    """Find the warnings on the card; with any of them, only a person can decide it."""
+    card, call = asking.card, asking.card.tool_call
+    waiting = WaitingCard(card.pk or 0, card.level, card.digest, call.created_at if call.pk else timezone.now())
+    found = find_individual_reasons(asking.run.organization, [waiting], {waiting.pk: read_card(card)})
+    return found.get(waiting.pk, ())
+
+
+def find_objection(asking: AskingCard) -> PreapprovalObjection | None:
+    """Find the reason why the standing grant that approved the card does not let its call start; None if it does.
+
+    Call it in the transaction of the start: the grant stays locked until the commit, so that it is revoked either
+    before the start or after it. Warnings are not looked for.
+    """
+    pk = asking.card.standing_grant_id or 0
+    locked = lock_in_force(asking.run, [pk])
+    row = locked.usable.get(pk)
+    if row is None:
+        return PreapprovalObjection("it has ended", ended=locked.ended)
+    if not _find_rights([row], [PreapprovedCall(build_ruled(asking), asking.card)]).may_preapprove(row, 0):
+        return PreapprovalObjection("its owner couldn't approve this alone")
+    terms = next((terms for _, terms in _read_terms([row])), None)
+    if terms is None:
+        return PreapprovalObjection("its terms cannot be read")
+    mismatch = find_mismatch(build_call(asking, row.organization), terms)
+    return PreapprovalObjection(mismatch.why) if mismatch else None
+
+
+def reserve_uses(run: Run, preapprovals: Sequence[tuple[GrantPreapproval, Approval]]) -> list[GrantPreapproval]:
+    """Reserve a use for each one that approves its card, of the first fitting standing grant that has one left.
+
+    One without a use left is withheld. The standing grants stay locked until the commit of this transaction. Those
+    whose maker has lost the right to decide end.
+    """
+    wanted = {
+        each.pk for preapproval, _ in preapprovals if preapproval.grant is not None for each in preapproval.fitting
+    }
+    if not wanted:
+        return [preapproval for preapproval, _ in preapprovals]
+    found = lock_in_force(run, wanted)
+    end(found.ended)
+    locked = found.usable
+    rights = _find_rights(
+        list(locked.values()), [PreapprovedCall(preapproval.ruled, card) for preapproval, card in preapprovals]
+    )
+    free = _count_free_uses(locked)
+    reserved = []
+    for number, (preapproval, _) in enumerate(preapprovals):
+        entitled = [locked[each.pk] for each in preapproval.fitting if each.pk in locked]
+        entitled = [each for each in entitled if rights.may_preapprove(each, number)]
+        preapproved = _reserve_use(preapproval, entitled, free)
+        ruling = rights.find_ruling(preapproved.grant, number) if preapproved.grant else None
+        reserved.append(replace(preapproved, ruling=ruling))
+    return reserved
+
+
+def _reserve_use(
+    preapproval: GrantPreapproval, entitled: Iterable[StandingGrant], free: Counter[int]
+) -> GrantPreapproval:
+    if preapproval.grant is None:
+        return preapproval
+    chosen = next((each for each in entitled if free[each.pk]), None)
+    if chosen is None:
+        return replace(preapproval, grant=None, withheld=NOT_AVAILABLE)
+    free[chosen.pk] -= 1
+    return replace(preapproval, grant=chosen)
+
+
+def _count_free_uses(locked: Mapping[int, StandingGrant]) -> Counter[int]:
+    used = dict(
+        Approval.objects.filter(standing_grant_id__in=locked, status__in=USED)
+        .order_by()
+        .values_list("standing_grant_id")
+        .annotate(Count("pk"))
+    )
+    return Counter({pk: max(grant.max_uses - used.get(pk, 0), 0) for pk, grant in locked.items()})
+
+
+@dataclass(frozen=True)
+class LockedGrants:
+    """Standing grants in force, which stay locked until the commit.
+
+    Attributes:
+        usable: those whose maker may decide cards, by id.
+        ended: those whose maker has lost the right to decide; the caller ends them.
+    """
+
+    usable: Mapping[int, StandingGrant]
+    ended: Ended
+
+
+def lock_in_force(run: Run, ids: Collection[int]) -> LockedGrants:
+    """Lock those of these standing grants that are in force."""
+    makers = Membership.objects.filter(
+        organization=OuterRef("organization"), user=OuterRef("made_by"), user__is_active=True, role__in=DECIDERS
+    )
+    rows = StandingGrant.objects.select_for_update(of=("self",)).select_related("organization", "made_by")
+    mine = rows.filter(IN_FORCE, organization_id=run.organization_id, pk__in=list(ids))
+    found = list(mine.annotate(may_decide=Exists(makers), has_rules=HAS_RULES).order_by("pk"))
+    return LockedGrants(
+        usable={row.pk: row for row in found if row.may_decide},
+        ended={row.pk: Objection(LOST_RIGHT) for row in found if not row.may_decide},
+    )
+
+
+def _find_rights(locked: Sequence[StandingGrant], calls: Sequence[PreapprovedCall]) -> MakerRights:
+    """Find the rights of the makers of locked standing grants, all of one organization."""
+    if not locked:
+        return MakerRights([call.ruled for call in calls])
+    has_rules = bool(getattr(locked[0], "has_rules", True))
+    return find_rights(locked[0].organization, locked, calls, has_rules=has_rules)
+
+
+def end_grants(grants: QuerySet[StandingGrant], because: str) -> int:
+    """End those of these standing grants that are in force, with an entry in the audit; return their number."""
+    ended = 0
+    with transaction.atomic():
+        for pk, organization_id in grants.filter(IN_FORCE).order_by("pk").values_list("pk", "organization_id"):
+            if StandingGrant.objects.filter(IN_FORCE, pk=pk).update(ended_at=Now(), ended_because=because):
+                entry = audit.NewEntry("gadget", "standing_grant_ended", f"standing_grant:{pk}", {"because": because})
+                audit.append(organization_id, [entry])
+                ended += 1
+    return ended
+
+
+def load_in_force(run: Run) -> list[ReadGrant]:
+    """Load the standing grants that may approve cards of the run, oldest first."""
+    return list(_read_terms(_find_in_force(run)))
+
+
+def _find_in_force(run: Run) -> QuerySet[StandingGrant]:
+    mine = Q(employee=None) | Q(employee_id=run.employee_id)
+    here = Q(run=None) | Q(run_id=run.pk)
+    rows = StandingGrant.objects.filter(IN_FORCE, mine, here, organization_id=run.organization_id)
+    return rows.select_related("organization", "made_by").order_by("pk")
+
+
+def _read_terms(rows: Iterable[StandingGrant]) -> Iterator[ReadGrant]:
+    for row in rows:
+        try:
+            yield row, row.as_terms()
+        except ValueError as error:
+            logger.error("standing grant %s cannot be read and answers nothing: %s", row.pk, error)  # noqa: TRY400

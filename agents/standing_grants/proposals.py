@@ -1,0 +1,153 @@
+"""Proposed standing grants: made from a card or by a form, checked before they are saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from agents.employees.toolboxes import load_toolbox
+from agents.platform.refusals import Invalid
+from agents.runs.engine.preapprover import AskingCard
+from agents.runs.models import Approval, Run
+from agents.standing_grants.models import MAX_DAYS, MAX_USES
+from agents.standing_grants.preapprovals import build_call, find_warnings
+from tools.contract import Level, Tool
+from tools.schemas.param_paths import find_closed_object
+from tools.toolbox.conditions import Condition, Rule
+from tools.toolbox.objections import Objection
+from tools.toolbox.permissions import Cause, CauseKind
+from tools.toolbox.standing_grants import (
+    RULES,
+    GrantTerms,
+    find_need_of_person,
+    list_destinations,
+    list_paths,
+)
+
+
+@dataclass(frozen=True)
+class ProposedGrant:
+    """The terms of a standing grant that is not saved.
+
+    Attributes:
+        employee_id: None for every employee of the organization.
+        run_id: None for every run.
+        params: the paths that a call may have; those without a condition are free.
+    """
+
+    tool: str
+    employee_id: int | None
+    run_id: int | None
+    params: tuple[str, ...]
+    conditions: tuple[Condition, ...]
+    max_uses: int = 20
+    lifetime: timedelta = timedelta(days=1)
+
+    def as_terms(self, tool: Tool) -> GrantTerms:
+        """Return the terms to compare past cards with: the tool as it is now, and no account.
+
+        Finding the account costs a query for a connected source, and past cards do not keep theirs.
+        """
+        return GrantTerms(
+            pk=0,
+            tool=tool.name,
+            definition=tool.definition_hash,
+            level=tool.level,
+            account="",
+            params=frozenset(self.params),
+            conditions=self.conditions,
+            employee_id=self.employee_id,
+            run_id=self.run_id,
+        )
+
+
+def propose_from_card(card: Approval) -> ProposedGrant:
+    """Propose a standing grant for the same employee and calls that equal this card's.
+
+    Raises:
+        Invalid: a param's name cannot be a path.
+    """
+    return propose_equal(card.tool_call.tool, card.run.employee_id, card.params)
+
+
+def propose_equal(tool: str, employee_id: int, params: dict[str, Any]) -> ProposedGrant:
+    """Propose a standing grant for calls of an employee that equal this one.
+
+    Raises:
+        Invalid: a param's name cannot be a path.
+    """
+    paths = list_paths(params)
+    if paths is None:
+        raise Invalid("params", "A parameter's name contains a dot, so a standing grant cannot limit it.")
+    conditions = tuple(Condition(path, Rule.EQUALS, read_value(params, path)) for path in sorted(paths))
+    return ProposedGrant(tool, employee_id, None, tuple(sorted(paths)), conditions)
+
+
+def read_value(params: Any, path: str) -> Any:
+    """Return the value at the path; in a list of objects, the value in the first entry that has one."""
+    if isinstance(params, list):
+        found = (read_value(entry, path) for entry in params)
+        return next((value for value in found if value is not None), None)
+    name, _, rest = path.partition(".")
+    value = params.get(name) if isinstance(params, dict) else None
+    return read_value(value, rest) if rest else value
+
+
+def find_need_of_decision(card: Approval, run: Run) -> Objection | None:
+    """Find the reason why no standing grant can approve cards like this one; None if one could."""
+    tool = load_toolbox(card.organization_id).get_tool(card.tool_call.tool)
+    if tool is None:
+        return Objection("The tool is no longer installed.")
+    asking = AskingCard(card, run, tool, read_causes(card.tool_call.judgment))
+    if need := find_need_of_person(build_call(asking, card.organization)):
+        return Objection(f"{need.why[:1].upper()}{need.why[1:]}.")
+    warnings = find_warnings(asking)
+    return Objection(f"This card carries a warning: {', '.join(warnings)}.") if warnings else None
+
+
+def read_causes(judgment: Mapping[str, Any] | None) -> tuple[Cause, ...]:
+    """Return the causes of the verdict that is stored with a call."""
+    stored = (judgment or {}).get("causes", ())
+    return tuple(Cause(CauseKind(kind), text, param) for kind, text, param in stored)
+
+
+def check_proposal(organization_id: int, proposal: ProposedGrant) -> Tool:
+    """Check a proposal and return its tool.
+
+    Raises:
+        Invalid: names the field that is wrong, and why.
+    """
+    tool = load_toolbox(organization_id).get_tool(proposal.tool)
+    if tool is None:
+        raise Invalid("tool", f"There is no tool {proposal.tool!r}.")
+    if tool.level is Level.DESTRUCTIVE:
+        raise Invalid("tool", "A person decides every destructive call. No standing grant can answer one.")
+    if not 1 <= proposal.max_uses <= MAX_USES:
+        raise Invalid("max_uses", f"The number of calls must be 1 to {MAX_USES:,}.")
+    if not timedelta(0) < proposal.lifetime <= timedelta(days=MAX_DAYS):
+        raise Invalid("lifetime", f"A standing grant lasts at most {MAX_DAYS} days.")
+    _check_params(tool, proposal)
+    return tool
+
+
+def _check_params(tool: Tool, proposal: ProposedGrant) -> None:
+    known = sorted(tool.schema["properties"])
+    conditioned = {condition.param for condition in proposal.conditions}
+    for path in (*proposal.params, *sorted(conditioned)):
+        if path.partition(".")[0] not in known:
+            names = ", ".join(known) or "none"
+            raise Invalid("conditions", f"{tool.title} has no parameter {path!r}. It has: {names}.")
+        if closed := find_closed_object(tool.schema, path):
+            where, names = closed[0], ", ".join(closed[1]) or "none"
+            raise Invalid("conditions", f"{tool.title} has no parameter {path!r}. {where or 'It'} has: {names}.")
+    if unlisted := conditioned - set(proposal.params):
+        raise Invalid("conditions", f"{min(unlisted)} has a condition, but calls may not have this parameter.")
+    for condition in proposal.conditions:
+        if condition.rule not in RULES:
+            raise Invalid("conditions", f"A standing grant cannot have the condition {condition.rule.value!r}.")
+    free = set(proposal.params) - conditioned
+    if destinations := list_destinations(free, tool.destination_params | tool.address_params):
+        what = "names a recipient, a destination or an amount, so it needs a condition"
+        raise Invalid("conditions", f"{min(destinations)} {what}.")

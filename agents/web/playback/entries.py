@@ -1,0 +1,132 @@
+"""The entries of a playback: each event as its description says, without rows, so that it shows what was true then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from agents.runs.descriptions import Description, describe
+from agents.runs.models import Event, EventType
+from agents.runs.redaction import NOTHING_REDACTED, EventRedaction
+
+WAITS_AFTER = frozenset(
+    {EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION, EventType.PROVIDER_DELAYED, EventType.RUN_FINISHED}
+)
+"""Events after which nobody works; a playback may skip that time."""
+STILL_WAITING = frozenset(
+    {
+        EventType.APPROVAL_REQUESTED,
+        EventType.APPROVAL_VOTED,
+        EventType.APPROVAL_DECIDED,
+        EventType.QUESTION_ANSWERED,
+        EventType.CALL_RESOLVED,
+    }
+)
+"""Events of people during a wait, which alone start no work: other cards may still wait."""
+
+
+@dataclass(frozen=True)
+class PlaybackEntry:
+    """One event as the playback shows it.
+
+    Attributes:
+        at_ms: the time since the run's first event.
+        slot: the entry takes the place of the earlier one with the same slot; empty if it takes none.
+        look: `good`, `bad`, `wait`, `pass` or empty.
+        note: plain text in the head's line.
+        sentence: a card's sentence, with its bold parts.
+        text, markdown: long texts, plain or formatted.
+        values: inputs by name; data: the data of a result.
+        waits_after: nobody works until the next event.
+        left_out: the number of events between the previous entry and this one, which the playback leaves out.
+    """
+
+    seq: int
+    at_ms: int
+    created_at: datetime
+    slot: str
+    head: str
+    note: str
+    icon: str
+    look: str
+    level: str
+    sentence: str
+    text: str
+    markdown: str
+    values: dict[str, Any] | None
+    data: Any
+    pass_number: int
+    waits_after: bool
+    left_out: int
+
+    @property
+    def clock(self) -> str:
+        """The time since the first event: `0:03`, `1:02:03`."""
+        minutes, seconds = divmod(self.at_ms // 1000, 60)
+        hours, minutes = divmod(minutes, 60)
+        return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def build_entries(events: Iterable[Event], redaction: EventRedaction = NOTHING_REDACTED) -> list[PlaybackEntry]:
+    """Build an entry for each event; the events begin with the run's first one, and may leave out later ones."""
+    builder = _EntryBuilder(redaction)
+    return [builder.build(event) for event in events]
+
+
+def find_title(events: Iterable[Event]) -> str:
+    """Find the last title that the run got; empty if there is none."""
+    titles = [event.payload.get("title") or "" for event in events if event.type == EventType.RUN_TITLED]
+    return next(filter(None, reversed(titles)), "")
+
+
+class _EntryBuilder:
+    """Builds entries in order, and remembers the titles of calls, which only their first events have."""
+
+    def __init__(self, redaction: EventRedaction) -> None:
+        self._redaction = redaction
+        self._first: datetime | None = None
+        self._last_seq = 0
+        self._is_waiting = False
+        self._titles: dict[str, str] = {}
+
+    def build(self, event: Event) -> PlaybackEntry:
+        self._first = self._first or event.created_at
+        left_out, self._last_seq = event.seq - self._last_seq - 1, event.seq
+        self._is_waiting = event.type in WAITS_AFTER or (self._is_waiting and event.type in STILL_WAITING)
+        description = describe(event, self._redaction)
+        head, note = self._find_head(event, description)
+        return PlaybackEntry(
+            seq=event.seq,
+            at_ms=max(0, round((event.created_at - self._first) / timedelta(milliseconds=1))),
+            created_at=event.created_at,
+            slot=_name_slot(event),
+            head=head,
+            note=note,
+            icon=description.icon,
+            look=description.look,
+            level=description.level,
+            sentence=description.sentence,
+            text=description.text,
+            markdown=description.markdown,
+            values=description.values,
+            data=description.data,
+            pass_number=description.pass_number,
+            waits_after=self._is_waiting,
+            left_out=left_out,
+        )
+
+    def _find_head(self, event: Event, description: Description) -> tuple[str, str]:
+        """Find the head and the note: those of a call are its title and what happened to it."""
+        if not description.call_id:
+            return description.short, ""
+        if event.type == EventType.TOOL_START:
+            self._titles[description.call_id] = description.title
+        return self._titles.get(description.call_id, description.title), description.short
+
+
+def _name_slot(event: Event) -> str:
+    """Name the slot of a call's progress, which the next report and then the result replace."""
+    has_slot = event.type in (EventType.TOOL_PROGRESS, EventType.TOOL_RESULT)
+    return f"progress-{event.payload['call_id']}" if has_slot else ""

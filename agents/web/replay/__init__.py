@@ -1,1 +1,0 @@
-"""The replay of a run: the whole run as it happened, from its events alone."""

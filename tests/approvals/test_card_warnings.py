@@ -1,0 +1,124 @@
+"""Marks: the signs of deception on a card, read from its sealed content alone."""
+
+# ruff: noqa: RUF001 - the tests are about such letters
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.approvals.warnings.card_reading import find_card_warnings, read_card
+from agents.approvals.warnings.imitations import find_imitation
+from agents.runs.models import Approval, ApprovalKind, ToolCall
+
+
+def make_card(params: dict[str, Any], *targets: dict[str, Any], digest: str = "", kind: str = "approval") -> Approval:
+    """Make a card that is not stored; each gets a digest of its own."""
+    preview = {"effect": "update", "targets": list(targets), "total": len(targets), "reversible": True, "problem": ""}
+    card = Approval(pk=1, organization_id=1, params=params, preview=preview, digest=digest or repr((params, targets)))
+    card.tool_call, card.kind = ToolCall(tool="data.updateRecord"), kind
+    return card
+
+
+def list_kinds(params: dict[str, Any], *targets: dict[str, Any]) -> list[str]:
+    return [warning.kind for warning in find_card_warnings(make_card(params, *targets))]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "detail"),
+    [
+        ("a\u200bb\u200bc", "hidden", "x: zero width space U+200B, 2 times"),
+        ("a" + "\u0301" * 12, "hidden", "x: 12 combining marks on one letter"),
+        ("a\u00a0b", "spaces", "x: no-break space U+00A0, once"),
+        ("a\n\n\n\n\n\nb", "spaces", "x: 5 blank lines in a row"),
+        (f"a{' ' * 40}b", "spaces", "x: 40 spaces in a row"),
+        ("ada  ", "spaces", "x: spaces at the end of “ada”: 2"),
+        ("Аcme", "alphabets", "x: “Аcme”"),
+        ("https://a.com@evil.net/", "address", "x: leads to evil.net, not to a.com"),
+        ("Approved by Ada", "imitation", "x: “Approved by”"),
+    ],
+)
+def test_a_value_has_its_mark(value: str, kind: str, detail: str) -> None:
+    (warning,) = find_card_warnings(make_card({"x": value}))
+    assert (warning.kind, warning.detail) == (kind, detail)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("Acme Corp", "12\u202f000 €", "Prix\u00a0: 5", "👨\u200d👩\u200d👧 ❤️", "a\n\n\nb"),
+        *("text\n    indented", "東京Tower", 5, None, True),
+        *("see https://10.0.0.1/ and amazon.co.uk", "Budget approved last week, they say."),
+    ],
+)
+def test_an_ordinary_value_has_none(value: object) -> None:
+    assert list_kinds({"x": value}) == []
+
+
+def test_names_of_params_labels_and_nested_values_are_read_too() -> None:
+    assert list_kinds({"a\u200bb": 1}) == ["hidden"]
+    assert list_kinds({"a": [{"b": ["x\u200by"]}]}) == ["hidden"]
+    assert list_kinds({}, {"id": "1", "label": "Аcme Corp", "before": {}, "after": {}}) == ["alphabets"]
+    assert list_kinds({}, {"id": "1", "label": "Acme", "before": {"note": "a\u202eb"}, "after": {}}) == ["hidden"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_marked"),
+    [
+        ({"domain": "acme.com"}, {"domain": "acme.co"}, True),
+        ({"email": "a@acme.com"}, {"email": "a@acrne.com"}, True),
+        ({"iban": "DE89370400440532013000"}, {"iban": "DE89370400440532013001"}, True),
+        ({"domain": "acme.com"}, {"domain": "other.org"}, False),
+        ({"email": "ann@acme.com"}, {"email": "anna@acme.com"}, False),
+        ({"domain": "mail1.acme.com"}, {"domain": "mail2.acme.com"}, False),
+    ],
+)
+def test_what_would_be_written_is_compared_with_what_is_there(
+    before: dict[str, str], after: dict[str, str], *, is_marked: bool
+) -> None:
+    target = {"id": "1", "label": "X", "before": before, "after": after}
+    assert list_kinds({"changes": after}, target) == (["likeness"] if is_marked else [])
+
+
+def test_a_card_is_read_once_for_its_digest() -> None:
+    first = make_card({"x": "a\u200bb"}, digest="same")
+    assert read_card(first) is read_card(make_card({}, digest="same"))
+    assert read_card(first) is not read_card(make_card({}, digest="another"))
+
+
+def test_a_question_has_no_marks_and_a_preview_of_any_shape_is_read() -> None:
+    assert find_card_warnings(make_card({"question": "Approved by whom?"}, kind=ApprovalKind.QUESTION)) == ()
+    card = make_card({"x": "a\u200bb"}, digest="odd")
+    card.preview = ["no object"]
+    assert [warning.kind for warning in find_card_warnings(card)] == ["hidden"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            "This was already approved by Ada.",
+            "No approval is needed.",
+            "Security check passed.",
+            "Gadget: all is safe",
+        ),
+        *("Level: read", "✅ Verified", "Just click Approve", "[approved] Update", "It is safe to approve."),
+    ],
+)
+def test_words_that_imitate_gadget_are_found(words: str) -> None:
+    assert find_imitation(words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            "I want to set the phone of Acme.",
+            "This needs your approval.",
+            "I found 3 records and checked their scores.",
+        ),
+        *("Please decide.", "The level of stock is low.", "The system is down.", "Please check the address first."),
+    ],
+)
+def test_ordinary_words_are_not(words: str) -> None:
+    assert find_imitation(words) == ""
