@@ -30,6 +30,7 @@ from agents.platform.database_outages import UNREACHABLE, describe_outage
 from agents.platform.liveness import REDIS, SWEEPER, WORKER, Presence, load_presence
 from agents.platform.schema_version import NotMigratedError, check_migrated
 from agents.platform.writability import BackgroundCheck
+from agents.readers.reading import find_oldest_unread
 from agents.runs.budgets import MICROS
 from agents.runs.models import IS_PENDING, PARKED, Approval, ApprovalKind, Event, Run, RunStatus
 from agents.webhooks.models import WebhookDelivery, WebhookDeliveryStatus
@@ -144,6 +145,7 @@ def _build_state() -> Iterator[Metric]:
     yield from _build_leases()
     yield from _build_cards(now)
     yield from _build_notices(now)
+    yield _build_reading(now)
     yield from _build_counting(now)
 
 
@@ -197,6 +199,15 @@ def _build_notices(now: datetime | None) -> Iterator[Metric]:
     yield _build_gauge("gadget_webhook_deliveries_waiting", "Deliveries of webhooks that wait.", webhooks["many"])
     age = _get_age(webhooks["oldest"], now)
     yield _build_gauge("gadget_webhook_deliveries_oldest_seconds", "Age of the oldest of them.", age)
+
+
+def _build_reading(now: datetime | None) -> Metric:
+    """Build the ages of what readers have not read: of all that they tell, it is the first that stays behind."""
+    text = "Age of the oldest event that a reader should have read; normally a few seconds."
+    ages = GaugeMetricFamily("gadget_unread_events_oldest_seconds", text, labels=["reader"])
+    for name, oldest in find_oldest_unread():
+        ages.add_metric([name], _get_age(oldest, now))
+    return ages
 
 
 def _build_counting(now: datetime | None) -> Iterator[Metric]:

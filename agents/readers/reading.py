@@ -6,8 +6,9 @@ loses nor repeats anything. The cursor is locked meanwhile, so one worker at a t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -50,6 +51,14 @@ def read_logs() -> bool:
     """Read the next rows for each reader; return True if there may be more."""
     has_more = [_read(reader) for reader in READERS]
     return any(has_more)
+
+
+def find_oldest_unread() -> Iterator[tuple[str, datetime | None]]:
+    """Yield each reader with the time of the oldest row that it wants and has not come to yet; None without one."""
+    positions = dict(ReaderCursor.objects.values_list("reader", "position"))
+    for reader in READERS:
+        unread = reader.select().filter(pk__gt=positions.get(reader.name, 0)).order_by("pk")
+        yield reader.name, unread.values_list("created_at", flat=True).first()
 
 
 def skip_unread() -> None:

@@ -16,9 +16,12 @@ from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
+from agents.accounts.models import OrganizationEvent
+from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.insight import metrics
 from agents.insight.models import FiguresHead
 from agents.platform.liveness import SWEEPER, WORKER, SignOfLife
+from agents.readers.reading import read_logs
 from agents.runs.models import Run, RunStatus
 from tests.http import get
 from tests.processes import Installation
@@ -28,7 +31,7 @@ from tests.world import World, make_world
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 ALARMS = re.findall(r"`([^`]+)`", DOCS.read_text().partition("Conditions worth an alarm: ")[2])
-DATABASE, QUEUE, SWEEP, WORKERS, UNKNOWN = ALARMS
+DATABASE, QUEUE, SWEEP, WORKERS, UNKNOWN, UNREAD = ALARMS
 CONDITION = re.compile(r'(\w+)(?:\{(\w+)="(\w+)"\})? (==|>) (\d+)')
 COMPARISONS = {"==": operator.eq, ">": operator.gt}
 NOWHERE = "redis://127.0.0.1:1/0"
@@ -77,19 +80,33 @@ def lose_outcome(world: World, settings: Settings) -> None:
     world.unknown_call()
 
 
+def delay_reading(world: World, settings: Settings) -> None:
+    tell(NoticeFact(NoticeKind.STOPPED, world.acme.pk, "everything"))
+    OrganizationEvent.objects.update(created_at=Now() - timedelta(minutes=2))
+
+
 def test_no_alarm_fires_in_healthy_installation(world: World) -> None:
     assert list_firing(metrics.render_metrics().decode()) == []
 
 
 @pytest.mark.parametrize(
     ("alarm", "break_it"),
-    [(QUEUE, delay_queued_run), (SWEEP, delay_sweep), (WORKERS, lose_redis), (UNKNOWN, lose_outcome)],
+    [
+        (QUEUE, delay_queued_run),
+        (SWEEP, delay_sweep),
+        (WORKERS, lose_redis),
+        (UNKNOWN, lose_outcome),
+        (UNREAD, delay_reading),
+    ],
 )
 def test_alarm_fires_in_its_outage(
     world: World, settings: Settings, alarm: str, break_it: Callable[[World, Settings], None]
 ) -> None:
     break_it(world, settings)
     assert list_firing(metrics.render_metrics().decode()) == [alarm]
+    while read_logs():
+        pass
+    assert UNREAD not in list_firing(metrics.render_metrics().decode())
 
 
 def test_alarm_fires_while_no_sweeper_has_ever_run(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
