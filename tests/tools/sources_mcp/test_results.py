@@ -16,7 +16,7 @@ from tools.contract import ToolResult
 from tools.sources.mcp import Definition
 from tools.sources.mcp.results import build_result
 
-REAL = json.loads((Path(__file__).parent / "real_answers.json").read_text())
+REAL = json.loads((Path(__file__).parent / "real_responses.json").read_text())
 """Responses that published servers gave, with the line for each."""
 BINARY = base64.b64encode(random.Random(7).randbytes(150_000)).decode()
 
