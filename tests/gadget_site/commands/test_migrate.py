@@ -8,7 +8,7 @@ from django.db.migrations.recorder import MigrationRecorder
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_database_from_before_the_first_release_is_refused_and_stays_as_it_is() -> None:
+def test_a_database_from_before_the_first_release_is_refused_unchanged() -> None:
     recorder = MigrationRecorder(connection)
     recorder.record_applied("agents", "0001_initial")
     before = recorder.applied_migrations().keys(), connection.introspection.table_names()
