@@ -21,7 +21,7 @@ logging.getLogger("mail.log").setLevel(logging.WARNING)
 
 @dataclass(frozen=True)
 class ReceivedMail:
-    """A message as the server received it."""
+    """A received message."""
 
     recipient: str
     message: EmailMessage
@@ -36,7 +36,7 @@ class ReceivedMail:
 
 
 class MailServer:
-    """Accepts every message, or answers as it is told.
+    """A server that accepts every message, or gives the configured responses.
 
     Attributes:
         answer: the response to each message; `recipient_reply` that to each recipient.
@@ -84,30 +84,30 @@ class MailServer:
         }
 
     def use_in(self, settings: Any) -> None:
-        """Let the process send by this server."""
+        """Make the process send through this server."""
         for name, value in self.settings.items():
             setattr(settings, name, value)
 
     def hold(self) -> None:
-        """Receive messages, but answer none until `release`."""
+        """Receive messages, but respond to none until `release`."""
         self._open.clear()
 
     def release(self) -> None:
         self._open.set()
 
     def wait_for(self, count: int, seconds: float = 60.0) -> list[ReceivedMail]:
-        """Wait until so many messages were received; return them."""
+        """Wait until this many messages were received; return them."""
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.received) >= count, seconds), self.received
             return list(self.received)
 
     @property
     def held(self) -> int:
-        """The number of messages that were received and not answered."""
+        """The number of messages that were received without a response."""
         return self._held
 
     def wait_for_held(self, count: int = 1, seconds: float = 60.0) -> None:
-        """Wait until so many messages were received and not answered."""
+        """Wait until this many messages were received without a response."""
         with self._changed:
             assert self._changed.wait_for(lambda: self._held >= count, seconds)
 

@@ -40,7 +40,7 @@ HALVED = (
 Those of kills, outages and browsers take long; the others hardly depend on the database.
 """
 ON_SQLITE = 0.6
-"""The part of these files that runs on SQLite, where two processes share the tests; on PostgreSQL one has all."""
+"""The share of these files on SQLite, where two processes share the tests; on PostgreSQL one process runs all."""
 ONE_OF = {
     "tests/journeys/": 8,
     "tests/faults/": 8,
@@ -49,7 +49,7 @@ ONE_OF = {
     "tests/deployment/": 2,
     "tests/gadget_site/test_up": 2,
 }
-"""One of how many tests at these paths a run of all tests takes; the whole sets have all.
+"""N by path: `make test` runs one in N tests there; the whole sets run all of them.
 
 They drive browsers, kill processes, try hundreds of texts on every page, or start a whole installation.
 """
@@ -62,7 +62,7 @@ def is_whole() -> bool:
 
 
 def get_seed() -> str:
-    """Return GADGET_TESTS_SAMPLE, or the word of the usual sample."""
+    """Return GADGET_TESTS_SAMPLE, or the word of the default sample."""
     return os.environ.get(SAMPLE_VARIABLE, USUAL_SAMPLE)
 
 
@@ -72,7 +72,7 @@ def describe() -> str:
 
 
 def take_sample(items: Sequence[Item], one_of: int, name: str) -> tuple[Item, ...]:
-    """Return one of so many items, in their order and at least one; all of them with GADGET_TESTS_WHOLE=1.
+    """Return every nth item on average, in order and at least one; all of them with GADGET_TESTS_WHOLE=1.
 
     Args:
         name: what the items are; sets with different names are sampled independently.

@@ -1,4 +1,4 @@
-"""The usual sample is always the same, never empty, and another word takes another one."""
+"""The default sample is always the same and never empty; another word selects another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration of an administrator: beside it, nothing that the assistant can set changes what the hook does."""
+"""The configuration of an administrator: with it, no setting of the assistant changes the hook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the hook reads: each assistant's description of a call is understood, and any other blocks."""
+"""The hook's input: each assistant's description of a call is parsed, and any other blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The assistant's own tools, those of Gadget, and the end of a session: nobody is asked about what nobody waits for."""
+"""An assistant's own tools, Gadget's tools, and the end of a session: no ask stays open without a waiting assistant."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def writing(run: Run, count: int = 1) -> Iterator[tuple[list[int], Callable[[str
 
 @contextmanager
 def released_at_the_end(may_end: threading.Event) -> Iterator[None]:
-    """Let a thread go on after the block, also if the block fails."""
+    """Let a thread continue after the block, also if the block fails."""
     try:
         yield
     finally:
@@ -113,7 +113,7 @@ def released_at_the_end(may_end: threading.Event) -> Iterator[None]:
 
 
 def be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the time be over for which the reader waits."""
+    """Make the time that the reader waits be over."""
     monkeypatch.setattr(reading, "PATIENCE_S", 0.0)
 
 
@@ -377,7 +377,7 @@ class TestHoles:
 
 
 def age_holes(seconds: float) -> None:
-    """Let each hole have been seen so many seconds earlier."""
+    """Move the time at which each hole was seen so many seconds back."""
     cursor = ReaderCursor.objects.get()
     cursor.holes = [[first, last, seen_at - seconds, writers] for first, last, seen_at, writers in cursor.holes]
     cursor.save()

@@ -1,4 +1,4 @@
-"""The late report of a tool that was given up settles its own unknown outcome, and nothing else."""
+"""The late report of an abandoned tool settles its own unknown outcome only."""
 
 import pytest
 

@@ -22,7 +22,7 @@ def main() -> int:
 
 
 def list_sampled_files() -> list[str]:
-    """List the test files that take a sample, use the hostile strings, which are one, or run on one database."""
+    """List the test files that take a sample, use the hostile strings (also a sample), or run on one database only."""
     files = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py"))]
     return [
         file

@@ -1,4 +1,4 @@
-"""The hook: inputs in the documented forms of five assistants get the right response; whatever fails blocks."""
+"""The hook: inputs in the documented forms of five assistants get the right response; every failure blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that somebody else wrote goes through the same door."""
+"""A third-party client is guarded by the same checks."""
 
 from __future__ import annotations
 

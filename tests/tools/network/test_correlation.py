@@ -1,4 +1,4 @@
-"""One correlation id goes from a request to everything that leaves Gadget; a hostile one is replaced."""
+"""A request's correlation id is passed to everything sent outside; a hostile one is replaced."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTILE = ["", "a b", "x" * 65, "a\r\nSet-Cookie: b=1", "<script>", "ä", "run-7
 
 @pytest.fixture(autouse=True)
 def _begin_without_id() -> Iterator[None]:
-    """Forget what an earlier test of this thread worked for."""
+    """Clear the correlation id that an earlier test left in this thread."""
     correlate("")
     yield
     correlate("")

@@ -1,4 +1,4 @@
-"""The way of a write from its params through the card to its execution, as the engine goes it."""
+"""A write from its params through the card to its execution, in the engine's order."""
 
 import json
 from typing import Any

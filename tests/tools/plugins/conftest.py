@@ -1,4 +1,4 @@
-"""What is installed for the tests of plugins: the example, and one package with everything that can be wrong."""
+"""Packages installed for the tests of plugins: the example, and one with every possible fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinto, a published HTTP API with a description of its own, as a real process on loopback with an empty store."""
+"""Kinto, a published HTTP API with its own description, as a real process on loopback with an empty store."""
 
 from __future__ import annotations
 

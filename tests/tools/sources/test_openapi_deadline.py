@@ -20,7 +20,7 @@ WRITE: dict[str, Any] = {"/pets": {"post": {}}}
 CREDENTIALS = {"api": {"client_id": "client", "client_secret": "s3cret-value"}}
 TIMEOUT_S = 2.0
 EXECUTORS_S = 30.0
-"""More than the tool's own, so that a slow machine does not decide who ends the call."""
+"""Timeout longer than the tool's own, so that the tool's ends the call even on a slow machine."""
 
 
 def tool_of(outside: Outside, paths: dict[str, Any]) -> OpenAPITool:

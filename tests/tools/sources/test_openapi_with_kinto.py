@@ -1,4 +1,4 @@
-"""An HTTP API that nobody here wrote: its own description is read, and its tools read and write for real."""
+"""A third-party HTTP API: its own description is read, and its tools really read and write."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -37,7 +37,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OpenAP
 
 
 def call(tool: OpenAPITool, params: dict[str, Any], *, new: bool = False, **wrong: str) -> ToolResult:
-    """The result of one call, as Ann; `new` is somebody without an account yet."""
+    """Return the result of one call by Ann; `new` has no account yet."""
     account = {"username": "nobody", "password": "none"} if new else {**ACCOUNT, **wrong}
     return run_tool(tool, params, credentials={"kinto": account}, reach=REACH)
 

@@ -1,4 +1,4 @@
-"""Servers behind an address: an older revision, and all that can go wrong on the way."""
+"""Servers at an address: an older revision, and all possible connection problems."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ if sys.argv[1] == "alone" or os.fork():
 sys.stdin.readline()
 """
 LAUNCHER = ("sh", "-c", '"$@"; true', "sh")
-"""Stays beside what it starts."""
+"""Program that starts another one and keeps running next to it."""
 
 
 def group_of(leader: int) -> list[int]:
@@ -52,7 +52,7 @@ def group_of(leader: int) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it runs; one that ended and was not fetched yet does not."""
+    """Return True if the process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

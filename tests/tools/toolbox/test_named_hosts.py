@@ -1,4 +1,4 @@
-"""A tool that Gadget did not write asks before it reaches an address that its params name."""
+"""A third-party tool needs approval before it reaches an address named in its params."""
 
 from __future__ import annotations
 
